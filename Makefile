@@ -1,0 +1,58 @@
+# Every job of the project is a target here; `make` alone lists them. A fresh clone needs Python 3.11 or newer, make and git.
+# The virtual environment is made on first use and again when the lock file or pyproject.toml changes.
+#   VENV=/some/where make test     keeps the environment elsewhere
+#   PYTHON=python3.12 make test    builds it with that interpreter
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+PYTHON ?=
+JOBS ?= 2
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install demo test check fmt bench chaos docs lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Make the virtual environment from the lock file
+
+$(STAMP): requirements.lock pyproject.toml scripts/setup.sh
+	@PYTHON="$(PYTHON)" scripts/setup.sh "$(VENV)"
+	@touch $@
+
+demo: $(STAMP) ## Show what NoETL does, on the playbooks in examples/
+	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo.sh
+
+test: check ## Run every check and every test; CI runs exactly this
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(STAMP) ## Check format, lint, types and import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: $(STAMP) ## Format the code and apply safe lint fixes
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Run the benchmarks in bench/
+	@for bench in bench/*.py; do echo "$$ python $$bench"; $(BIN)/python "$$bench"; done
+
+chaos: $(STAMP) ## Run the long mutation and fuzz tests with new random examples
+	NOETL_HYPOTHESIS_PROFILE=chaos $(BIN)/python -m pytest -n $(JOBS) -m chaos
+
+docs: $(STAMP) ## Write the reference pages in docs/reference/ again from the code
+	$(BIN)/python scripts/docs.py
+
+lock: ## Resolve requirements.lock again from pyproject.toml (needs uv)
+	scripts/lock.sh
+
+clean: ## Delete the environment and everything that tools have cached
+	rm -rf "$(VENV)" build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench scripts -type d -name __pycache__ -prune -exec rm -rf {} +
