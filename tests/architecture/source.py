@@ -1,0 +1,73 @@
+"""Reads the project's own source for the architecture tests: files, modules, functions and what they name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src"
+CORE = ("noetl.dsl", "noetl.expr", "noetl.model")
+
+
+@dataclass(frozen=True)
+class Module:
+    """One Python file: its dotted name, its path from the root of the project and its text."""
+
+    name: str
+    path: str
+    text: str
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.endswith("__init__.py")
+
+    @property
+    def is_core(self) -> bool:
+        return any(self.name == package or self.name.startswith(f"{package}.") for package in CORE)
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """Every module under src, by name."""
+    return tuple(sorted((read(path) for path in SRC.rglob("*.py")), key=lambda module: module.name))
+
+
+def read(path: Path) -> Module:
+    parts = path.relative_to(SRC).with_suffix("").parts
+    name = ".".join(part for part in parts if part != "__init__")
+    return Module(name, path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+
+
+def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Name and length in lines of every function, decorators left out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Dotted names of what is imported, wherever the import stands: `from a.b import c` gives `a.b` and `a.b.c`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def dotted(node: ast.expr) -> str | None:
+    """`a.b.c` as text; None for anything that is not a plain chain of names."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        owner = dotted(node.value)
+        return owner and f"{owner}.{node.attr}"
+    return None

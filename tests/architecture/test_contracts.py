@@ -1,0 +1,127 @@
+"""Holds the imports of the package to their contracts, and proves on small bad packages that each contract can fail.
+
+The contracts stand in pyproject.toml and `make check` runs them too; here they are also broken on purpose.
+"""
+
+from __future__ import annotations
+
+import graphlib
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import grimp
+import pytest
+
+from tests.architecture.source import CORE, ROOT, SRC, imported, modules
+
+PYPROJECT = ROOT / "pyproject.toml"
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the project's contracts on the package `noetl` found in the folder."""
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); from importlinter.cli import lint_imports as lint; "
+    code += f"sys.exit(lint(config_filename={str(PYPROJECT)!r}, no_cache=True))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False)
+
+
+def test_the_package_keeps_its_contracts() -> None:
+    done = lint_imports(ROOT / "src")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def small_package(folder: Path, extra: Mapping[str, str]) -> None:
+    """A package with every layer of the real one and nothing in it, then the given files."""
+    files = dict.fromkeys(("__init__", "__main__", "wiring"), "")
+    files |= {f"{package}/__init__": "" for package in ("cli", "lsp", "tools", "dsl", "expr", "model")}
+    files |= {"tools/http": "", "tools/shell": "", "dsl/parse": "", "expr/budget": ""}
+    for name, text in {**files, **extra}.items():
+        path = folder / "noetl" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def test_the_small_package_keeps_the_contracts(tmp_path: Path) -> None:
+    small_package(
+        tmp_path, {"cli/__init__": "import noetl.wiring", "wiring": "import os, noetl.tools.http, noetl.dsl.parse"}
+    )
+    done = lint_imports(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("contract", "name", "text"),
+    [
+        ("Imports point down", "dsl/parse", "from noetl import tools"),
+        ("Imports point down", "expr/budget", "import noetl.dsl.parse"),
+        ("Imports point down", "tools/http", "import noetl.cli"),
+        ("Imports point down", "newcomer", ""),
+        ("The core does no I/O", "dsl/parse", "import os.path"),
+        ("The core does no I/O", "expr/budget", "def f():\n    import time"),
+        ("The core does no I/O", "dsl/parse", "from random import random"),
+        ("Only wiring names the tools", "cli/__init__", "import noetl.tools.http"),
+        ("Only wiring names the tools", "lsp/__init__", "from noetl.tools import http"),
+        ("Tools know nothing of each other", "tools/http", "import noetl.tools.shell"),
+    ],
+)
+def test_a_broken_contract_is_named(tmp_path: Path, contract: str, name: str, text: str) -> None:
+    small_package(tmp_path, {name: text})
+    done = lint_imports(tmp_path)
+    broken = [line for line in done.stdout.splitlines() if contract in line and line.rstrip().endswith("BROKEN")]
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert broken, done.stdout
+
+
+def test_the_whole_core_is_under_the_contract() -> None:
+    contracts = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    covered = next(set(contract["source_modules"]) for contract in contracts if contract["type"] == "forbidden")
+    assert covered == {name for name in CORE if (SRC / name.replace(".", "/")).is_dir()}
+
+
+def cycle(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """One cycle of imports, or nothing."""
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = grimp.build_graph("noetl", cache_dir=None)
+    assert cycle({name: graph.find_modules_directly_imported_by(name) for name in graph.modules}) == []
+
+
+def test_a_circle_is_seen() -> None:
+    assert cycle({"a": ["b"], "b": ["c"], "c": ["a"]}) != []
+    assert cycle({"a": ["b"], "b": ["c"], "c": []}) == []
+
+
+def declared(table: str = "") -> set[str]:
+    """Names of the distributions that pyproject.toml lists, in the base install or in one extra."""
+    project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
+    wanted = project["optional-dependencies"][table] if table else project["dependencies"]
+    return {requirement.split(">")[0].split("[")[0].strip().lower() for requirement in wanted}
+
+
+def distribution(module: str, known: Mapping[str, list[str]]) -> str | None:
+    """The distribution that brings a module; None for our own and for Python's."""
+    root = module.partition(".")[0]
+    if root == "noetl" or root in sys.stdlib_module_names:
+        return None
+    return known[root][0].lower()
+
+
+def test_every_library_that_the_package_imports_is_declared() -> None:
+    known = packages_distributions()
+    # lsprotocol's types come with pygls, at the version that pygls works with.
+    extras = {"noetl.lsp": declared("lsp") | {"lsprotocol"}}
+    for module in modules():
+        allowed = declared() | {
+            name for package, names in extras.items() if module.name.startswith(package) for name in names
+        }
+        wanted = {distribution(name, known) for name in imported(module.tree)} - {None}
+        assert wanted <= allowed, f"{module.path} imports {sorted(map(str, wanted - allowed))}"
