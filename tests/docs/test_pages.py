@@ -1,0 +1,74 @@
+"""Holds the hand-written pages to their promises: links lead somewhere, the README's first screen stays short."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from tests.docs.pages import ROOT, anchors, blocks, broken_links, links, pages
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIRST_SCREEN = README.partition("\n## ")[0]
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    assert [line for page in pages() for line in broken_links(page, page.read_text(encoding="utf-8"))] == []
+
+
+def test_every_page_of_the_docs_can_be_reached_from_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    reached, todo = set(), [index]
+    while todo:
+        page = todo.pop()
+        if page in reached or page.suffix != ".md" or not page.is_relative_to(ROOT / "docs"):
+            continue
+        reached.add(page)
+        todo += [(page.parent / link.partition("#")[0]).resolve() for link in links(page.read_text(encoding="utf-8"))]
+    assert set((ROOT / "docs").rglob("*.md")) - reached == set()
+
+
+def commands(text: str) -> list[str]:
+    """Lines of the shell blocks, without comments."""
+    shell = [block for block in blocks("README.md", text) if block.info[:1] in {("sh",), ("bash",), ("console",)}]
+    lines = [line.partition("#")[0].strip().removeprefix("$ ") for block in shell for line in block.text.splitlines()]
+    return [line for line in lines if line]
+
+
+def test_the_first_screen_has_two_commands() -> None:
+    assert len(FIRST_SCREEN.splitlines()) <= 60
+    assert commands(FIRST_SCREEN) == ["make demo", "make test"]
+
+
+def test_the_two_commands_are_targets_of_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {"demo", "test"} <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+
+def test_the_readme_shows_the_first_example_in_at_most_twenty_lines() -> None:
+    (playbook,) = (block.text for block in blocks("README.md", README) if "apiVersion" in block.text)
+    assert len(playbook.splitlines()) <= 20
+    assert yaml.safe_load(playbook) == yaml.safe_load((ROOT / "examples" / "hello.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_readme_has_a_picture() -> None:
+    pictures = [link for link in links(FIRST_SCREEN) if link.endswith(".svg")]
+    assert len(pictures) == 1
+
+
+def test_a_broken_link_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    text = "# One thing\n[a](other.md) [b](#one-thing) [c](#another) [d](page.md#one-thing) `[e](code.md)`\n"
+    page.write_text(text, encoding="utf-8")
+    assert list(broken_links(page, text)) == [f"{page}: no such file: other.md", f"{page}: no such heading: #another"]
+
+
+def test_anchors_are_spelled_as_markdown_hosts_do() -> None:
+    assert anchors("## What `noetl fmt` does: a list\n```sh\n# no heading\n```\n") == {"what-noetl-fmt-does-a-list"}
+
+
+def test_fenced_blocks_are_read_with_their_place_and_indentation() -> None:
+    text = "text\n\n1. item\n   ```yaml broken\n   a: 1\n     b: 2\n   ```\n"
+    (block,) = blocks("p.md", text)
+    assert (block.where, block.info, block.text) == ("p.md:5", ("yaml", "broken"), "a: 1\n  b: 2\n")
