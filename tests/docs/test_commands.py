@@ -1,0 +1,76 @@
+"""Runs every command that a page shows with its output, and compares: `console` blocks, in the order of the page.
+
+A block ```` ```yaml file=NAME ```` on the same page is written to that file first, so a reader who follows the page sees the same.
+A line `…` in the output stands for any lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, Block, blocks, name, pages
+
+SHOWN = {name(page): list(blocks(name(page), page.read_text(encoding="utf-8"))) for page in pages()}
+WITH_COMMANDS = [page for page, found in SHOWN.items() if any(block.info[:1] == ("console",) for block in found)]
+
+
+def calls(block: Block) -> Iterator[tuple[str, str]]:
+    """Commands of a console block with the output shown under each."""
+    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
+def run(command: str, folder: Path) -> str:
+    """Run a noetl command as a reader would, without colours, in a folder; give what it prints."""
+    program, *arguments = shlex.split(command)
+    assert program == "noetl", f"only noetl commands can be shown with their output: {command}"
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120"}
+    done = subprocess.run(
+        [sys.executable, "-m", "noetl", *arguments],
+        cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
+    return done.stdout
+
+
+def same(shown: str, printed: str) -> bool:
+    """Whether the printed text is the shown one; blank lines around and blanks at line ends do not count."""
+    lines = [".*" if line.strip() == "…" else re.escape(line.rstrip()) for line in shown.strip().splitlines()]
+    text = "\n".join(line.rstrip() for line in printed.strip().splitlines())
+    return re.fullmatch("\n".join(lines), text, re.DOTALL) is not None
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_commands_print_what_the_page_shows(page: str, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for block in SHOWN[page]:
+        for word in block.info:
+            if word.startswith("file="):
+                (tmp_path / word.removeprefix("file=")).write_text(block.text, encoding="utf-8")
+        if block.info[:1] == ("console",):
+            for command, shown in calls(block):
+                printed = run(command, tmp_path)
+                assert same(shown, printed), f"{block.where}: {command}\n{printed}"
+
+
+def test_pages_show_commands() -> None:
+    assert WITH_COMMANDS
+
+
+def test_a_difference_is_seen() -> None:
+    assert same("a\n…\nd\n", "a  \nb\nc\nd\n\n")
+    assert not same("a\n…\nd\n", "a\nb\n")
+    assert not same("a.c", "abc")
+
+
+def test_commands_and_outputs_are_told_apart() -> None:
+    block = Block("p.md", 1, ("console",), "$ noetl a\none\ntwo\n$ noetl b\n")
+    assert list(calls(block)) == [("noetl a", "one\ntwo\n"), ("noetl b", "")]
