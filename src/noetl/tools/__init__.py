@@ -1,0 +1,40 @@
+"""Tool kinds, one module each: what a task of that kind takes, gives and looks like.
+
+A kind is described here, not run. Packages add kinds through entry points. Tested in tests/tools/test_registry.py.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from noetl.tools.registry import ToolKinds
+
+GROUP = "noetl.tools"
+MODULES = {
+    "noop": "noetl.tools.noop",
+    "http": "noetl.tools.http",
+    "python": "noetl.tools.python",
+    "postgres": "noetl.tools.postgres",
+    "duckdb": "noetl.tools.duckdb",
+    "ducklake": "noetl.tools.ducklake",
+    "shell": "noetl.tools.shell",
+    "script": "noetl.tools.script",
+    "playbook": "noetl.tools.playbook",
+    "workbook": "noetl.tools.workbook",
+    "secrets": "noetl.tools.secrets",
+    "transfer": "noetl.tools.transfer",
+    "artifact": "noetl.tools.artifact",
+    "resolve": "noetl.tools.resolve",
+    "nats": "noetl.tools.nats",
+    "snowflake": "noetl.tools.snowflake",
+    "container": "noetl.tools.container",
+    "mcp": "noetl.tools.mcp",
+    "sleep": "noetl.tools.sleep",
+    "wait": "noetl.tools.wait",
+}
+
+
+@cache
+def kinds() -> ToolKinds:
+    """Give every tool kind by name, each loaded when it is first asked for."""
+    return ToolKinds(MODULES, GROUP)

@@ -1,0 +1,82 @@
+"""The tool kinds by name, each loaded when it is first asked for.
+
+Checking a playbook imports only the kinds that it uses. Packages are searched for further kinds when a name is not built in,
+or when all names are wanted. A package's kind that cannot be loaded is left out and told in `problems`; it never breaks the
+others. Tested in tests/tools/test_registry.py and test_third_party.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from noetl.dsl.kinds import Kind
+
+
+class ToolKinds(Mapping[str, Kind]):
+    """Built-in kinds from a table of modules, further kinds from an entry point group."""
+
+    def __init__(self, modules: Mapping[str, str], group: str) -> None:
+        self._modules = modules
+        self._group = group
+        self._loaded: dict[str, Kind] = {}
+        self._added: dict[str, Kind] | None = None
+        self._problems: list[str] = []
+
+    def __getitem__(self, name: str) -> Kind:
+        if name not in self._modules:
+            return self._from_packages()[name]
+        if name not in self._loaded:
+            kind = import_module(self._modules[name]).KIND
+            assert isinstance(kind, Kind)
+            self._loaded[name] = kind
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules or name in self._from_packages()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._modules
+        yield from self._from_packages()
+
+    def __len__(self) -> int:
+        return len(self._modules) + len(self._from_packages())
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with kinds that packages offer: one sentence each, for people."""
+        self._from_packages()
+        return tuple(self._problems)
+
+    def _from_packages(self) -> dict[str, Kind]:
+        if self._added is None:
+            from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+            self._added = {}
+            for entry in sorted(entry_points(group=self._group), key=lambda one: (one.name, one.value)):
+                owner = f"package '{entry.dist.name}'" if entry.dist else "a package"
+                problem = self._add(entry.name, entry.value)
+                if problem:
+                    self._problems.append(
+                        f"The tool kind '{entry.name}' of {owner} ({entry.value}) is left out: {problem} "
+                        "Update or remove the package."
+                    )
+        return self._added
+
+    def _add(self, name: str, module: str) -> str | None:
+        """Take a package's kind in; give the reason where that is not possible."""
+        assert self._added is not None
+        if name in self._modules:
+            return "NoETL has a kind of that name."
+        if name in self._added:
+            return "another package has a kind of that name."
+        try:
+            kind = getattr(import_module(module), "KIND", None)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code, which may fail in any way
+            return f"loading it fails with {type(error).__name__}: {error}."
+        if not isinstance(kind, Kind):
+            return "its module has no KIND made by noetl.tools.contract.describe."
+        if kind.name != name:
+            return f"its KIND has another name, '{kind.name}'."
+        self._added[name] = kind
+        return None

@@ -1,0 +1,62 @@
+"""Describes the kind `shell`: commands in a child process of the worker."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from noetl.dsl.kinds import KindExample
+from noetl.tools.contract import Shell, ToolInput, about, describe
+from noetl.tools.fields import PROCESS_RESULT, Environment
+
+
+class Input(ToolInput, frozen=True, kw_only=True):
+    """Commands to run."""
+
+    command: Annotated[
+        Shell | list[str] | None,
+        about("A command line for the shell, or a list of a program and its arguments, which no shell reads.", "ls -l"),
+    ] = None
+    cmds: Annotated[
+        Shell | list[Shell] | None,
+        about("Command lines, run in order until one fails.", ["mkdir -p out", "date > out/stamp"]),
+    ] = None
+    env: Environment = None
+    cwd: Annotated[str | None, about("The folder to run in; by default an empty one of its own.", "/srv/data")] = None
+
+
+KIND = describe(
+    Input,
+    name="shell",
+    summary="Runs commands in a child process.",
+    description="""
+    An exit code other than 0 is an error outcome, with the output kept in the result. A value from outside belongs in `env` or
+    in a list of arguments, not in the text of a command: there the shell would read it as code.
+    """,
+    one_of=(("command", "cmds"),),
+    result=PROCESS_RESULT,
+    examples=(
+        KindExample(
+            "A program with its arguments, without a shell",
+            """
+            - pack:
+                kind: shell
+                command: [tar, -czf, out.tgz, "{{ workload.folder }}"]
+                timeout_ms: 60000
+            """,
+        ),
+        KindExample(
+            "Several commands, with a value in the environment",
+            """
+            - name: report
+              kind: shell
+              cmds:
+                - mkdir -p out
+                - echo "orders since $SINCE" > out/report.txt
+                - cat out/report.txt
+              env: { SINCE: "{{ workload.since }}" }
+              set:
+                ctx.report: "{{ output.data.stdout }}"
+            """,
+        ),
+    ),
+)

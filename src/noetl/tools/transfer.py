@@ -1,0 +1,112 @@
+"""Describes the kind `transfer`: rows from one place to another, in chunks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from noetl.dsl.kinds import KindExample
+from noetl.tools.contract import Sql, ToolInput, about, describe
+from noetl.tools.fields import WriteMode
+
+Format = Literal["csv", "json", "jsonl", "parquet"]
+Rows = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Source(ToolInput, frozen=True, kw_only=True):
+    """Where the rows come from."""
+
+    kind: Annotated[
+        Literal["postgres", "snowflake", "duckdb", "ducklake", "http", "file", "s3", "gcs", "azure"],
+        about("What is read.", "postgres", aliases=("type",)),
+    ]
+    auth: Annotated[str | None, about("The credential that may read.", "pg_main", aliases=("credential",))] = None
+    query: Annotated[Sql | None, about("With a database: the SQL that gives the rows.", "SELECT * FROM orders")] = None
+    table: Annotated[str | None, about("With a database: a whole table instead of a query.", "public.orders")] = None
+    params: Annotated[dict[str, Any] | list[Any] | None, about("Values that the driver binds in the query.")] = None
+    database: Annotated[str | None, about("The database or its file.", "./sales.duckdb")] = None
+    url: Annotated[str | None, about("With `http`: the address.", aliases=("endpoint",))] = None
+    headers: Annotated[dict[str, str] | None, about("With `http`: request headers.")] = None
+    path: Annotated[str | None, about("With files and object stores: the file, or several by `*`.", "in/*.csv")] = None
+    format: Annotated[Format | None, about("The format of a file or answer; by default its name tells.", "parquet")] = (
+        None
+    )
+    rows_path: Annotated[str | None, about("Where in a JSON answer the rows are.", "$.data.items")] = None
+
+
+class Target(ToolInput, frozen=True, kw_only=True):
+    """Where the rows go."""
+
+    kind: Annotated[
+        Literal["postgres", "snowflake", "duckdb", "ducklake", "file", "s3", "gcs", "azure"],
+        about("What is written.", "duckdb", aliases=("type",)),
+    ]
+    auth: Annotated[str | None, about("The credential that may write.", "sf_main", aliases=("credential",))] = None
+    table: Annotated[str | None, about("With a database: the table.", "staging.orders")] = None
+    database: Annotated[str | None, about("The database or its file.", "./sales.duckdb")] = None
+    key: Annotated[str | list[str] | None, about("With `mode: upsert`: the columns that tell rows apart.", "id")] = None
+    columns: Annotated[
+        dict[str, str] | list[str] | None,
+        about("Which columns to write; a map goes from the target's name to the source's.", aliases=("mapping",)),
+    ] = None
+    path: Annotated[str | None, about("With files and object stores: the file.", "out/orders.parquet")] = None
+    format: Annotated[Format | None, about("The format of the file; by default its name tells.", "parquet")] = None
+
+
+class Input(ToolInput, frozen=True, kw_only=True):
+    """Rows to move."""
+
+    source: Annotated[Source, about("Where the rows come from.", {"kind": "postgres", "table": "orders"})]
+    target: Annotated[Target, about("Where they go.", {"kind": "duckdb", "table": "orders"})]
+    mode: Annotated[WriteMode, about("How rows meet what the target holds.", "upsert")] = "append"
+    chunk_size: Annotated[Rows, about("Rows per chunk.", 50000)] = 10000
+
+
+KIND = describe(
+    Input,
+    name="transfer",
+    summary="Moves rows between databases, files and object stores.",
+    description="""
+    Rows stream in chunks, so a table of any size needs little memory. Each chunk is written in one transaction and recorded:
+    a retry goes on behind the last one. `insert` and `append` add rows, `upsert` changes rows with the same key, `overwrite`
+    replaces all rows once the last chunk has arrived.
+    """,
+    result={
+        "row_count": "How many rows were written.",
+        "chunks": "In how many chunks.",
+        "bytes": "How many bytes were read.",
+        "elapsed": "Seconds it took.",
+    },
+    examples=(
+        KindExample(
+            "A query into a table elsewhere",
+            """
+            - load:
+                kind: transfer
+                source:
+                  kind: postgres
+                  auth: pg_main
+                  query: SELECT id, amount FROM orders WHERE day >= '{{ workload.since }}'
+                target:
+                  kind: snowflake
+                  auth: sf_main
+                  table: staging.orders
+                  key: id
+                mode: upsert
+                chunk_size: 50000
+            """,
+        ),
+        KindExample(
+            "A table into a file",
+            """
+            - name: export
+              kind: transfer
+              source: { kind: postgres, auth: pg_main, table: public.orders }
+              target: { kind: file, path: "{{ workload.folder }}/orders.parquet" }
+              set:
+                ctx.exported: "{{ output.data.row_count }}"
+            """,
+        ),
+    ),
+)
