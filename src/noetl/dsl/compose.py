@@ -1,0 +1,315 @@
+"""Builds nodes from the YAML parser's events, within bounds of depth and size and without ever expanding an alias.
+
+Anchors, aliases, merge keys and tags end here: what comes out is maps, lists and scalars. A text that breaks off gives
+the part before the break. What the text is read from and how a break is put into words is not decided here.
+Tested in tests/unit/dsl/test_parse.py and test_parse_hostile.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple, NoReturn, Protocol
+
+import yaml
+
+from noetl.dsl.mistakes import shortened, unquoted_template
+from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar, Source
+from noetl.dsl.problem import ProblemKind, ReadProblem
+from noetl.dsl.scalars import (
+    CORE_TAGS,
+    LEGACY_BOOLEANS,
+    MAX_NUMBER_LENGTH,
+    Value,
+    is_oversize_number,
+    resolve,
+    resolve_tagged,
+)
+
+MAX_DEPTH: Final = 100
+MAX_NODES: Final = 500_000
+BLOCK_STYLES: Final = frozenset("|>")
+
+
+class Mark(Protocol):
+    """A place in the text; `index` counts characters."""
+
+    index: int
+
+
+class Event(Protocol):
+    """An event of the YAML parser; `start_mark` is where its properties, if any, begin. Which fields it has depends on its class."""
+
+    start_mark: Mark
+    end_mark: Mark
+    anchor: str | None
+    tag: str | None
+    value: str
+    style: str | None
+    flow_style: bool | None
+
+
+NextEvent = Callable[[], Event]
+
+_PROPERTIES: Final = re.compile(r"(?:[&!][^\s,\[\]{}]*|\s+|#[^\r\n]*)*")
+_TEMPLATE: Final = re.compile(r"\{\{.*?\}\}")
+
+
+class Stop(Exception):  # noqa: N818 - it ends the reading; what is wrong is already among the problems
+    """Reading cannot go on; the problem is recorded."""
+
+
+class _Anchored(NamedTuple):
+    """What an alias stands for, with what it costs: the number of nodes and the levels below it."""
+
+    node: Node
+    weight: int
+    height: int
+
+
+class Composer:
+    """Reads one document from a stream of events; `problems` gathers what is wrong with it on the way."""
+
+    def __init__(self, source: Source, next_event: NextEvent) -> None:
+        self.source = source
+        self.text = source.text
+        self.problems: list[ReadProblem] = []
+        self.next_event = next_event
+        self.end = 0  # where the text of the node read last ends; an alias ends elsewhere than its node
+        self._count = 0
+        self._deepest = 0
+        self._aliases = False
+        self._anchors: dict[str, _Anchored] = {}
+        self._open: set[str] = set()
+
+    def problem(self, kind: ProblemKind, start: int, end: int, message: str) -> None:
+        self.problems.append(ReadProblem(kind, start, end, message))
+
+    def _stop(self, kind: ProblemKind, start: int, end: int, message: str) -> NoReturn:
+        self.problem(kind, start, end, message)
+        raise Stop
+
+    def node(self, event: Event, depth: int) -> Node:
+        """Read the node that begins with `event`."""
+        kind: type[object] = type(event)
+        if kind is yaml.ScalarEvent:
+            node: Node = self._scalar(event, is_value=True)
+        elif kind is yaml.AliasEvent:
+            return self._alias(event, depth)
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            return self._collection(event, depth + 1)
+        else:  # the stream broke off before the value
+            self.end = event.start_mark.index
+            node = Scalar(self.end, self.end, None, "")
+        self._count += 1
+        if self._count > MAX_NODES:
+            self._too_many(node.start)
+        return node
+
+    def _too_many(self, at: int) -> NoReturn:
+        if self._aliases:
+            message = f"With its aliases written out, the document has more than {MAX_NODES:,} values."
+            self._stop("alias-bomb", at, at + 1, message)
+        self._stop("too-large", at, at + 1, f"The document has more than {MAX_NODES:,} values.")
+
+    # Scalars
+
+    def _scalar(self, event: Event, *, is_value: bool) -> Scalar:
+        text, style = event.value, event.style or ""
+        start, self.end = event.start_mark.index, event.end_mark.index
+        tag, anchor = event.tag, event.anchor
+        if tag is not None or anchor is not None:
+            start = self._after_properties(start, self.end)
+        if style in BLOCK_STYLES and style:
+            self.end = start + len(self.text[start : self.end].rstrip())
+        value: Value = text
+        if tag is not None:
+            value = self._tagged(tag, event.start_mark.index, text, style)
+        elif not style:
+            value = resolve(text)
+            if is_value and len(text) <= 3 and text in LEGACY_BOOLEANS:
+                self._legacy_boolean(start, text)
+            if len(text) > MAX_NUMBER_LENGTH and is_oversize_number(text):
+                message = f"This number has {len(text):,} characters; the most is {MAX_NUMBER_LENGTH}."
+                self.problem("too-large", start, self.end, message)
+        scalar = Scalar(start, self.end, value, text, style)
+        if anchor is not None:
+            self._anchors[anchor] = _Anchored(scalar, 1, 0)
+        return scalar
+
+    def _after_properties(self, start: int, end: int) -> int:
+        found = _PROPERTIES.match(self.text, start, end)
+        return found.end() if found else start
+
+    def _legacy_boolean(self, start: int, text: str) -> None:
+        message = f"'{text}' is a string here; only true and false are booleans."
+        self.problem("legacy-boolean", start, start + len(text), message)
+
+    def _tagged(self, tag: str, start: int, text: str, style: str) -> Value:
+        if tag == "!":
+            return text
+        name = CORE_TAGS.get(tag)
+        if name is not None and name not in ("map", "seq"):
+            try:
+                return resolve_tagged(name, text)
+            except ValueError:
+                self._bad_tag(start, f"The value '{shortened(text)}' is not of the type that the tag !!{name} names.")
+        else:
+            self._foreign_tag(tag, start)
+        return text if style else resolve(text)
+
+    def _foreign_tag(self, tag: str, start: int) -> None:
+        shown = "!!" + tag.rpartition(":")[2] if tag.startswith("tag:yaml.org,2002:") else tag
+        self._bad_tag(start, f"The tag {shortened(shown)} is not one that a playbook can use here.")
+
+    def _bad_tag(self, start: int, message: str) -> None:
+        place = start
+        found = re.compile(r"&\S*\s+").match(self.text, start)
+        if found:
+            place = found.end()
+        length = re.compile(r"[^\s,\[\]{}]*").match(self.text, place)
+        self.problem("tag", place, length.end() if length else place + 1, message)
+
+    # Aliases
+
+    def _alias(self, event: Event, depth: int) -> Node:
+        name, start, self.end = event.anchor or "", event.start_mark.index, event.end_mark.index
+        if name in self._open:
+            self._stop("recursive-alias", start, self.end, f"The alias *{name} stands inside what it names.")
+        target = self._anchors.get(name)
+        if target is None:
+            self.problem("unknown-anchor", start, self.end, f"No anchor &{name} stands before this alias.")
+            target = _Anchored(Scalar(start, self.end, None, ""), 1, 0)
+        if depth + target.height > MAX_DEPTH:
+            message = f"With the alias *{name} written out, values nest more than {MAX_DEPTH} levels deep."
+            self._stop("too-deep", start, self.end, message)
+        self._aliases = True
+        self._deepest = max(self._deepest, depth + target.height)
+        self._count += target.weight
+        if self._count > MAX_NODES:
+            self._too_many(start)
+        return target.node
+
+    # Collections
+
+    def _collection(self, event: Event, depth: int) -> Node:
+        start = event.start_mark.index
+        if depth > MAX_DEPTH:
+            self._stop("too-deep", start, start + 1, f"Values nest more than {MAX_DEPTH} levels deep.")
+        kind: type[object] = type(event)
+        is_map = kind is yaml.MappingStartEvent
+        anchor, tag = event.anchor, event.tag
+        if tag is not None and tag != "!" and CORE_TAGS.get(tag) != ("map" if is_map else "seq"):
+            self._foreign_tag(tag, start)
+        if anchor is not None or tag is not None:
+            start = self._after_properties(start, len(self.text))
+        before, outer_deepest = self._count, self._deepest
+        self._deepest = depth
+        self._count += 1
+        if self._count > MAX_NODES:
+            self._too_many(start)
+        if anchor is not None:
+            self._open.add(anchor)
+        flow = bool(event.flow_style)
+        node: Node = self._map(start, depth, flow) if is_map else self._list(start, depth, flow)
+        if anchor is not None:
+            self._open.discard(anchor)
+            self._anchors[anchor] = _Anchored(node, self._count - before, self._deepest - depth + 1)
+        self._deepest = max(self._deepest, outer_deepest)
+        return node
+
+    def _list(self, start: int, depth: int, flow: bool) -> ListNode:
+        items = []
+        next_event = self.next_event
+        self.end = start
+        while True:
+            event = next_event()
+            kind: type[object] = type(event)
+            if kind is yaml.SequenceEndEvent or kind is yaml.StreamEndEvent:
+                break
+            items.append(self.node(event, depth))
+        if flow:
+            self.end = event.end_mark.index
+        return ListNode(start, self.end, tuple(items), flow)
+
+    def _map(self, start: int, depth: int, flow: bool) -> Node:
+        index: dict[str, Entry] = {}
+        merges: list[Node] = []
+        next_event = self.next_event
+        self.end = start
+        while True:
+            event = next_event()
+            kind: type[object] = type(event)
+            if kind is yaml.ScalarEvent:
+                key = self._scalar(event, is_value=False)
+                text = key.text
+                if text == "<<" and not key.style:
+                    merges.append(self._merged(key, depth, again=bool(merges)))
+                    continue
+                value = self.node(next_event(), depth)
+                if key.value is None:
+                    self.problem("bad-key", key.start, max(key.end, key.start + 1), "A key is missing or null here.")
+                elif text in index:
+                    self._duplicate(key, index[text].key)
+                else:
+                    index[text] = Entry(key, value)
+            elif kind is yaml.MappingEndEvent or kind is yaml.StreamEndEvent:
+                break
+            else:
+                self._odd_key(event, depth, index)
+        if flow:
+            self.end = event.end_mark.index
+        if flow and self.text.startswith("{{", start):
+            return self._template(start)
+        for merged in merges:
+            self._fold(merged, index)
+        return MapNode(start, self.end, tuple(index.values()), flow, index)
+
+    def _duplicate(self, key: Scalar, first: Scalar) -> None:
+        line = self.source.position(first.start).line
+        message = f"The key '{shortened(key.text)}' stands twice in this map; the first is on line {line}."
+        self.problem("duplicate-key", key.start, key.end, message)
+
+    def _odd_key(self, event: Event, depth: int, index: dict[str, Entry]) -> None:
+        """Read an entry whose key is an alias, a list or a map; only an alias of a scalar makes a key."""
+        start = event.start_mark.index
+        problems = len(self.problems)
+        key = self.node(event, depth)
+        end = self.end
+        value = self.node(self.next_event(), depth)
+        if isinstance(key, Scalar) and key.value is not None:
+            if key.text in index:
+                self._duplicate(Scalar(start, end, key.value, key.text), index[key.text].key)
+            else:
+                index[key.text] = Entry(Scalar(start, end, key.value, key.text), value)
+        elif len(self.problems) == problems and not self.text.startswith("{{", start - 1):
+            message = "A key must be a single text; this one is a list, a map or null."
+            self.problem("bad-key", start, end, message)
+
+    def _template(self, start: int) -> Node:
+        """Take `{{ x }}` without quotes, which YAML reads as a map in a map, for the template that was meant."""
+        self.problems = [found for found in self.problems if found.start < start]
+        found = _TEMPLATE.match(self.text, start)
+        self.end = max(self.end, found.end()) if found else self.end
+        template = self.text[start : self.end]
+        self.problem("syntax", start, self.end, unquoted_template(template))
+        return Scalar(start, self.end, template, template)
+
+    # Merge keys
+
+    def _merged(self, key: Scalar, depth: int, *, again: bool) -> Node:
+        value = self.node(self.next_event(), depth)
+        if again:
+            message = "The merge key '<<' stands twice in this map; write one: '<<: [*first, *second]'."
+            self.problem("duplicate-key", key.start, key.end, message)
+            return MapNode(key.start, key.end, ())
+        maps = value.items if isinstance(value, ListNode) else (value,)
+        if not all(isinstance(each, MapNode) for each in maps):
+            self.problem("bad-key", key.start, key.end, "The merge key '<<' takes a map, or a list of maps.")
+        return value
+
+    def _fold(self, merged: Node, index: dict[str, Entry]) -> None:
+        for each in merged.items if isinstance(merged, ListNode) else (merged,):
+            if isinstance(each, MapNode):
+                for entry in each.entries:
+                    index.setdefault(entry.key.text, entry)

@@ -1,0 +1,138 @@
+"""The nodes of a read document: plain values that remember where in the source they stand.
+
+A node knows its character offsets only; `Source` turns an offset into a line and column when a person has to see it.
+Nodes hold no meaning of the language: that begins in `normalize`. Tested in tests/unit/dsl/test_parse.py.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
+
+_T = TypeVar("_T")
+_NEWLINE = re.compile("\n")
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def _node(cls: type[_T]) -> type[_T]:
+    """Make a dataclass that the type checker keeps frozen; at run time it is not, since that doubles the cost of reading."""
+    return dataclass(slots=True, eq=False)(cls)
+
+
+class Position(NamedTuple):
+    """A place in a source text; both numbers count from 1, columns in characters."""
+
+    line: int
+    column: int
+
+
+@_node
+class Node:
+    """What every node has: the half-open range of characters it covers."""
+
+    start: int
+    end: int
+
+
+@_node
+class Scalar(Node):
+    """One value: `text` is the content after quoting and folding, `value` what it means by the YAML 1.2 core table."""
+
+    value: Any
+    text: str
+    style: str = ""  # "" plain, "'" or '"' quoted, "|" literal, ">" folded
+
+    @property
+    def is_string(self) -> bool:
+        return isinstance(self.value, str)
+
+
+class Entry(NamedTuple):
+    """One key of a map with its value."""
+
+    key: Scalar
+    value: Node
+
+
+@_node
+class MapNode(Node):
+    """A map in source order; merged keys (`<<`) are already folded in, behind the explicit ones."""
+
+    entries: tuple[Entry, ...]
+    flow: bool = False
+    _index: dict[str, Entry] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self._index:
+            self._index.update((entry.key.text, entry) for entry in reversed(self.entries))
+
+    def get(self, name: str) -> Node | None:
+        entry = self._index.get(name)
+        return entry.value if entry else None
+
+    def entry(self, name: str) -> Entry | None:
+        return self._index.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._index
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+
+@_node
+class ListNode(Node):
+    """A list in source order."""
+
+    items: tuple[Node, ...]
+    flow: bool = False
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.items)
+
+
+class Source:
+    """A text with its name; answers where an offset lies."""
+
+    __slots__ = ("_starts", "file", "text")
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self._starts: list[int] | None = None
+
+    def _line_starts(self) -> list[int]:
+        if self._starts is None:
+            self._starts = [0, *(found.end() for found in _NEWLINE.finditer(self.text))]
+        return self._starts
+
+    def position(self, offset: int) -> Position:
+        starts = self._line_starts()
+        line = bisect_right(starts, offset)
+        return Position(line, offset - starts[line - 1] + 1)
+
+    def offset(self, position: Position) -> int:
+        starts = self._line_starts()
+        line = min(max(position.line, 1), len(starts))
+        return min(starts[line - 1] + position.column - 1, len(self.text))
+
+    def line(self, number: int) -> str:
+        starts = self._line_starts()
+        if not 1 <= number <= len(starts):
+            return ""
+        end = starts[number] - 1 if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end].rstrip("\r")
+
+
+def plain(node: Node | None) -> Any:
+    """Give the plain data that a node stands for; map keys become their text."""
+    if isinstance(node, Scalar):
+        return node.value
+    if isinstance(node, MapNode):
+        return {entry.key.text: plain(entry.value) for entry in node.entries}
+    if isinstance(node, ListNode):
+        return [plain(item) for item in node.items]
+    return None
