@@ -1,0 +1,52 @@
+"""The forms that `tool`, `next` and rules may take, as types that pick by the look of the node."""
+
+from __future__ import annotations
+
+from noetl.dsl.nodes import ListNode, MapNode, Node
+from noetl.dsl.types import Flag, LevelOf, ListOf, MapOf, OneOf, Text, Type
+
+_TASK = LevelOf("task")
+_LABELLED: Type = MapOf(_TASK)
+
+
+def is_labelled(node: Node) -> bool:
+    """Tell whether a task is written as `label: {kind: …}`: one key, and a map behind it that is a task."""
+    if not isinstance(node, MapNode) or len(node.entries) != 1 or "kind" in node:
+        return False
+    return isinstance(node.entries[0].value, MapNode)
+
+
+def _pick_task(node: Node) -> Type | None:
+    return _LABELLED if is_labelled(node) else _TASK
+
+
+def task_item() -> Type:
+    """One task of a pipeline: labelled by its key, by `name`, or not at all."""
+    return OneOf((_TASK, _LABELLED), _pick_task)
+
+
+def tool_form() -> Type:
+    """A pipeline: a single task or a list of tasks."""
+    return OneOf((_TASK, ListOf(task_item(), least=1)))
+
+
+def _pick_next(node: Node) -> Type | None:
+    if isinstance(node, ListNode):
+        return ListOf(OneOf((LevelOf("arc"), Text())))
+    return LevelOf("next") if isinstance(node, MapNode) else Text()
+
+
+def next_form() -> Type:
+    """A router: its full form, one name, a list of names, or a list of arcs."""
+    return OneOf((LevelOf("next"), Text(), ListOf(OneOf((LevelOf("arc"), Text())))), _pick_next)
+
+
+def else_form(then_level: str, else_level: str) -> Type:
+    """The last rule of a list: `else: {then: {…}}`, `else: {…}`, or `else:` beside a `then`."""
+
+    def pick(node: Node) -> Type | None:
+        if isinstance(node, MapNode):
+            return LevelOf(else_level) if "then" in node else LevelOf(then_level)
+        return None
+
+    return OneOf((LevelOf(else_level), LevelOf(then_level), Flag()), pick)

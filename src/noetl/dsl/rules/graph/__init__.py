@@ -1,0 +1,7 @@
+"""Rules about the net: codes NOE4xx."""
+
+from __future__ import annotations
+
+from noetl.dsl.rule import Rule
+
+RULES: tuple[Rule, ...] = ()

@@ -1,0 +1,48 @@
+"""NOE201 reports an arc that leads to a step that is not in the workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: fetch
+    tool: { kind: noop }
+    next: store
+  - step: store
+    tool: { kind: noop }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    names = subject.names.steps
+    for step in subject.playbook.workflow:
+        for arc in step.arcs:
+            if arc.step not in names and arc.step_at is not None:
+                message = f"Step '{step.name}' leads to '{arc.step}', which is not a step of this workflow."
+                yield at(
+                    arc.step_at,
+                    message + did_you_mean(arc.step, names),
+                    "Name an existing step, or add a step with this name.",
+                )
+
+
+RULE = Rule(
+    code="NOE201",
+    name="unknown-arc-target",
+    group="names",
+    severity="error",
+    summary="An arc leads to a step that does not exist.",
+    why="The token would have nowhere to go, and the branch would end without a word in the middle of a run.",
+    fix="Correct the name, or add the missing step.",
+    bad=GOOD.replace("next: store", "next: stoer"),
+    good=GOOD,
+    check=check,
+)

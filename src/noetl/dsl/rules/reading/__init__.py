@@ -1,0 +1,7 @@
+"""Rules about reading the file: codes NOE0xx."""
+
+from __future__ import annotations
+
+from noetl.dsl.rule import Rule
+
+RULES: tuple[Rule, ...] = ()

@@ -1,0 +1,118 @@
+"""What rules look at: a document with everything that can be known of it, each part made once and only when asked for.
+
+Holds no opinion. Tested with the rules and in tests/unit/dsl/test_subject.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+
+from noetl.dsl.dialects import LegacyForm
+from noetl.dsl.kinds import Kinds
+from noetl.dsl.net import Net, build
+from noetl.dsl.nodes import ListNode, MapNode, Node, Source
+from noetl.dsl.normalize import normalize
+from noetl.dsl.parse import Document, locate
+from noetl.dsl.playbook import Playbook
+from noetl.dsl.scopes import Names
+from noetl.dsl.shape import ShapeFinding, findings
+from noetl.dsl.sites import Site, sites
+
+
+class Subject:
+    """A document under examination.
+
+    `catalog` holds the paths of the playbooks that are known to exist; None where nobody looked.
+    """
+
+    def __init__(self, document: Document, kinds: Kinds, catalog: Collection[str] | None = None) -> None:
+        self.document = document
+        self.kinds = kinds
+        self.catalog = catalog
+
+    @property
+    def source(self) -> Source:
+        return self.document.source
+
+    @property
+    def root(self) -> MapNode | None:
+        return self.document.root if isinstance(self.document.root, MapNode) else None
+
+    @cached_property
+    def playbook(self) -> Playbook:
+        return normalize(self.document)
+
+    @cached_property
+    def shape(self) -> tuple[ShapeFinding, ...]:
+        return findings(self.root, self.kinds)
+
+    @cached_property
+    def legacy(self) -> tuple[LegacyForm, ...]:
+        return tuple(finding.form for finding in self.shape if finding.form)
+
+    @cached_property
+    def net_is_whole(self) -> bool:
+        """Tell whether the arcs say all about routing: an older form or a step without a name hides some of it."""
+        named = [step.name for step in self.playbook.workflow]
+        workflow = self.root.get("workflow") if self.root else None
+        complete = isinstance(workflow, ListNode) and len(named) == len(workflow.items)
+        return complete and len(set(named)) == len(named) and not any(form.routes for form in self.legacy)
+
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        return sites(self.playbook, self.kinds)
+
+    @cached_property
+    def names(self) -> Names:
+        return Names.of(self.playbook)
+
+    @cached_property
+    def net(self) -> Net:
+        return build(self.playbook)
+
+    def locate(self, site: Site, offset: int) -> int:
+        """Give the place in the source of a place inside a template."""
+        return locate(self.source, site.node, offset)
+
+    @cached_property
+    def _paths(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        _walk_paths(self.document.root, "", found)
+        return found
+
+    def path(self, start: int) -> str:
+        """Give the path of the innermost node that begins at or before an offset and covers it."""
+        best = ""
+        node = self.document.root
+        while node is not None:
+            best = self._paths.get(id(node), best)
+            node = _child_at(node, start)
+        return best
+
+
+def _walk_paths(node: Node | None, path: str, found: dict[int, str]) -> None:
+    if node is None or id(node) in found:
+        return
+    found[id(node)] = path
+    if isinstance(node, MapNode):
+        for entry in node:
+            below = f"{path}.{entry.key.text}" if path else entry.key.text
+            found.setdefault(id(entry.key), below)
+            _walk_paths(entry.value, below, found)
+    elif isinstance(node, ListNode):
+        for number, item in enumerate(node):
+            _walk_paths(item, f"{path}[{number}]", found)
+
+
+def _child_at(node: Node, offset: int) -> Node | None:
+    if isinstance(node, MapNode):
+        for entry in node:
+            for part in (entry.value, entry.key):
+                if part.start <= offset < max(part.end, part.start + 1):
+                    return part
+    elif isinstance(node, ListNode):
+        for item in node:
+            if item.start <= offset < max(item.end, item.start + 1):
+                return item
+    return None
