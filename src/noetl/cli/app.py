@@ -1,0 +1,67 @@
+"""The table of commands, and the application that imports only the one that is called.
+
+`noetl --help` prints the table without importing a command, so it starts fast. Tested in tests/acceptance/test_cli.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from noetl import __version__
+
+# command → (module, one line of help); the module's `command` is the command
+COMMANDS: dict[str, tuple[str, str]] = {
+    "validate": ("noetl.cli.validate", "Check playbooks and report everything that is wrong with them."),
+    "graph": ("noetl.cli.graph", "Draw the net of a playbook."),
+    "fmt": ("noetl.cli.fmt", "Format playbooks in place; comments stay."),
+    "explain": ("noetl.cli.explain", "Explain a diagnostic code, a tool kind, a field, a filter or a scope."),
+    "schema": ("noetl.cli.schema", "Print the JSON Schema of playbooks, for editors."),
+    "lsp": ("noetl.cli.lsp", "Run the language server for editors."),
+}
+HELP = "NoETL: playbooks that are checked, explained and drawn before they run."
+
+
+def build(wanted: Collection[str]) -> typer.Typer:
+    """Make the application; of the commands, those that are wanted are imported, the others only listed."""
+    app = typer.Typer(
+        name="noetl",
+        help=HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(help=HELP)(_root)
+    for name, (module, summary) in COMMANDS.items():
+        loaded: Any = import_module(module).command if name in wanted else _listed
+        app.command(name, short_help=summary, help=None if name in wanted else summary)(loaded)
+    return app
+
+
+def run(arguments: list[str]) -> None:
+    """Run the command line; the first word that names a command decides what is imported."""
+    wanted = next((word for word in arguments if word in COMMANDS), None)
+    build({wanted} if wanted else ())(arguments, prog_name="noetl")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"noetl {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def _listed() -> None:
+    """Stand in for a command that is listed and not called."""

@@ -1,0 +1,64 @@
+"""The playbooks on disk, as a catalog: what `kind: playbook` may call by path.
+
+A path is known when it is the `metadata.path` of a playbook below the current folder, or a file beside the caller. The
+folder is searched once, on the first question. Tested in tests/acceptance/test_validate_cli.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from noetl.cli.files import SUFFIXES
+
+_PATH = re.compile(rb"""["']?\bpath["']?\s*:\s*["']?([^\s"'},#]+)""")
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
+_MOST_FILES = 5_000
+
+
+class DiskCatalog(Collection[str]):
+    """Paths of the playbooks below a folder, and files relative to the calling playbook."""
+
+    def __init__(self, folder: Path, caller: Path) -> None:
+        self._folder = folder
+        self._caller = caller
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str):
+            return False
+        return (self._caller / path).is_file() or path in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @cached_property
+    def _paths(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(filter(None, map(_catalog_path, _files(self._folder)))))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    left = _MOST_FILES
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        for name in sorted(names):
+            if name.endswith(SUFFIXES):
+                left -= 1
+                if left < 0:
+                    return
+                yield Path(place, name)
+
+
+def _catalog_path(file: Path) -> str | None:
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(4096)
+    except OSError:
+        return None
+    found = _PATH.search(head) if b"noetl.io/" in head else None
+    return found.group(1).decode("utf-8", "replace") if found else None
