@@ -12,7 +12,7 @@ from typing import Literal
 
 from noetl.dsl.dialects import FORMS, LegacyForm
 from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
-from noetl.dsl.kinds import Kind, Kinds
+from noetl.dsl.kinds import Kind, Kinds, Need
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
 from noetl.dsl.types import (
     Choice,
@@ -28,7 +28,9 @@ from noetl.dsl.types import (
     Type,
 )
 
-ShapeKind = Literal["unknown-key", "missing", "wrong-type", "bad-value", "twice", "legacy", "empty-list", "not-templated"]
+ShapeKind = Literal[
+    "unknown-key", "missing", "wrong-type", "bad-value", "twice", "legacy", "empty-list", "not-templated"
+]
 _TASK_LEVELS = ("task", "workbook_task")
 
 
@@ -130,11 +132,13 @@ class _Walk:
             yield from self.entry(entry, node, level, level.name)
         yield from _missing(node, level)
 
-    def entry(self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None = None) -> Iterator[ShapeFinding]:
+    def entry(
+        self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None = None
+    ) -> Iterator[ShapeFinding]:
         name = entry.key.text
         field = level.field(name)
         form = FORMS.get((legacy, name))
-        if form and (field is None or form.shape) and _is_form(form, entry.value):
+        if form and (field is None or (form.shape and tool is None)) and _is_form(form, entry.value):
             yield ShapeFinding("legacy", entry.key, level, name, form=form, owner=node)
         elif field is None:
             if not level.open:
@@ -198,17 +202,33 @@ def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeF
     spec = node.get("spec")
     places = (node, spec) if isinstance(spec, MapNode) else (node,)
 
-    def present(names: tuple[str, ...]) -> bool:
-        return any(name in place for place in places for name in names)
+    def written(field: Field) -> Node | None:
+        names = (field.name, *field.aliases)
+        return next((value for place in places for name in names if (value := place.get(name))), None)
 
     for field in level.fields:
-        if field.required and not present((field.name, *field.aliases)):
+        if field.required and not written(field):
             yield ShapeFinding("missing", node, level, field.name, field, field.type, kind)
-    for group in kind.one_of:
-        written = [name for name in group if (known := kind.input.field(name)) and present((known.name, *known.aliases))]
-        if len(written) != 1:
-            which = "missing" if not written else "twice"
-            yield ShapeFinding(which, node, level, " or ".join(written or group), tool=kind, owner=node)
+    own = {field.name: field for field in kind.input.fields}
+    for group in (*kind.one_of, *kind.at_most_one):
+        found = [name for name in group if written(own[name])]
+        if len(found) > 1:
+            yield ShapeFinding("twice", node, level, " or ".join(found), tool=kind, owner=node)
+        elif not found and group in kind.one_of:
+            yield ShapeFinding("missing", node, level, " or ".join(group), tool=kind, owner=node)
+    for need in kind.needs:
+        if _applies(need, own[need.field], written(own[need.field])):
+            for field in (own[name] for name in need.fields if not written(own[name])):
+                yield ShapeFinding("missing", node, level, field.name, field, field.type, kind)
+
+
+def _applies(need: Need, field: Field, node: Node | None) -> bool:
+    """Tell whether a need holds; what a template will give is not known."""
+    if need.value is None:
+        return node is not None and not _is_null(node)
+    if node is None or _is_null(node):
+        return field.default == need.value
+    return isinstance(node, Scalar) and node.value == need.value
 
 
 def _bounds(node: Node, kind: Type, field: Field | None, level: Level, name: str) -> Iterator[ShapeFinding]:
