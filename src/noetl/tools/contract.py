@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from inspect import cleandoc
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from msgspec import inspect as shape
@@ -27,6 +27,8 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 _PLAIN = re.compile(r"[A-Za-z_/.][\w/.@-]*(?: [\w/.@-]+)*")
 _WORDS_WITH_A_MEANING = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+
+Model = TypeVar("Model", bound=msgspec.Struct)
 
 
 class ToolInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -63,14 +65,12 @@ def describe(
     suspends: bool = False,
 ) -> Kind:
     """Make the description of a kind from its input model and from what the model cannot say."""
-    inner: list[Level] = []
-    own = _level(cast(shape.StructType, shape.type_info(model)), f"tools.{name}", inner)
+    own = _level(cast(shape.StructType, shape.type_info(model)), f"tools.{name}")
     return Kind(
         name=name,
         summary=summary,
         description=cleandoc(description),
         input=Level(own.name, summary, own.fields, open=own.open),
-        levels=tuple(inner),
         one_of=one_of,
         at_most_one=at_most_one,
         needs=needs,
@@ -82,39 +82,51 @@ def describe(
     )
 
 
-def decode(model: type[msgspec.Struct], kind: Kind, data: Mapping[str, Any]) -> msgspec.Struct:
-    """Read rendered inputs into the kind's model; aliases become names. Raises `msgspec.ValidationError`."""
-    levels = {level.name: level for level in kind.levels}
-    return msgspec.convert(_canonical(data, kind.input, levels), model)
+def decode(model: type[Model], level: Level, data: Mapping[str, Any]) -> Model:
+    """Read rendered inputs into the model. Raises `msgspec.ValidationError`.
+
+    Aliases become names; null means that a field is not there. Mixed text renders as a string, so `"5"` is taken where a
+    number is wanted; and 5 is taken where text is.
+    """
+    return msgspec.convert(_canonical(data, level), model, strict=False)
 
 
-def _canonical(data: Mapping[str, Any], level: Level, levels: Mapping[str, Level]) -> dict[str, Any]:
+def _canonical(data: Mapping[str, Any], level: Level) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for key, value in data.items():
         known = level.field(key)
-        named[known.name if known else key] = _canonical_value(value, known.type if known else Type(), levels)
+        if known is None:
+            named[key] = value
+        elif value is not None or known.required:
+            named[known.name] = _canonical_value(value, known.type)
     return named
 
 
-def _canonical_value(value: Any, type_: Type, levels: Mapping[str, Level]) -> Any:
-    options = type_.options if isinstance(type_, OneOf) else (type_,)
-    for option in options:
-        if isinstance(value, Mapping) and isinstance(option, LevelOf):
-            return _canonical(value, levels[option.level], levels)
-        if isinstance(value, Mapping) and isinstance(option, MapOf):
-            return {key: _canonical_value(item, option.value, levels) for key, item in value.items()}
-        if isinstance(value, list) and isinstance(option, ListOf):
-            return [_canonical_value(item, option.item, levels) for item in value]
+def _canonical_value(value: Any, type_: Type) -> Any:
+    for option in type_.options if isinstance(type_, OneOf) else (type_,):
+        match option:
+            case Number() if isinstance(value, int | float) and not isinstance(value, bool):
+                return value
+            case Flag() if isinstance(value, bool):
+                return value
+            case Text() if isinstance(value, bool | int | float):
+                return as_yaml(value)
+            case LevelOf(own=Level() as level) if isinstance(value, Mapping):
+                return _canonical(value, level)
+            case MapOf(inner) if isinstance(value, Mapping):
+                return {key: _canonical_value(item, inner) for key, item in value.items()}
+            case ListOf(inner) if isinstance(value, list):
+                return [_canonical_value(item, inner) for item in value]
     return value
 
 
-def _level(struct: shape.StructType, name: str, inner: list[Level]) -> Level:
-    """Describe a Struct as a level; the maps inside it are added to `inner`, the outermost first."""
-    fields = tuple(_field(known, f"{name}.{known.encode_name}", inner) for known in struct.fields)
+def _level(struct: shape.StructType, name: str) -> Level:
+    """Describe a Struct as a level; a map inside it gets a level of its own."""
+    fields = tuple(_field(known, f"{name}.{known.encode_name}") for known in struct.fields)
     return Level(name, _summary(struct.cls), fields, open=not struct.forbid_unknown_fields)
 
 
-def _field(known: shape.Field, path: str, inner: list[Level]) -> Field:
+def _field(known: shape.Field, path: str) -> Field:
     schema: Mapping[str, Any] = {}
     extra: Mapping[str, Any] = {}
     if isinstance(known.type, shape.Metadata):
@@ -122,7 +134,7 @@ def _field(known: shape.Field, path: str, inner: list[Level]) -> Field:
     examples = schema.get("examples") or ()
     return Field(
         name=known.encode_name,
-        type=_type(known.type, path, inner),
+        type=_type(known.type, path, nullable=True),
         summary=schema.get("description", ""),
         required=known.required,
         default="" if known.default is msgspec.NODEFAULT or known.default is None else as_yaml(known.default),
@@ -132,11 +144,15 @@ def _field(known: shape.Field, path: str, inner: list[Level]) -> Field:
     )
 
 
-def _type(info: shape.Type, path: str, inner: list[Level], code: str = "") -> Type:
-    """Give the language's type for a type of the model; a kind of value that YAML cannot hold is refused."""
+def _type(info: shape.Type, path: str, code: str = "", *, nullable: bool = False) -> Type:
+    """Give the language's type for a type of the model; a kind of value that YAML cannot hold is refused.
+
+    Any field may be null, which means it is not there. Inside lists and maps null is a value, and the language has no
+    name for "this or null": such a place takes anything.
+    """
     match info:
         case shape.Metadata():
-            return _type(info.type, path, inner, (info.extra or {}).get("code", code))
+            return _type(info.type, path, (info.extra or {}).get("code", code), nullable=nullable)
         case shape.StrType():
             return Text(code)
         case shape.BoolType():
@@ -146,17 +162,16 @@ def _type(info: shape.Type, path: str, inner: list[Level], code: str = "") -> Ty
         case shape.LiteralType() if all(isinstance(word, str) for word in info.values):
             return Choice(cast(tuple[str, ...], info.values))
         case shape.ListType():
-            return ListOf(_type(info.item_type, path, inner, code), info.min_length or 0)
+            return ListOf(_type(info.item_type, path, code), info.min_length or 0)
         case shape.DictType():
-            return MapOf(_type(info.value_type, path, inner, code))
+            return MapOf(_type(info.value_type, path, code))
         case shape.StructType():
-            place = len(inner)
-            inner.insert(place, _level(info, path, inner))
-            return LevelOf(path)
-        case shape.UnionType():
-            options = tuple(_type(one, path, inner, code) for one in info.types if not isinstance(one, shape.NoneType))
-            return options[0] if len(options) == 1 else OneOf(_in_order(options))
-        case shape.AnyType():
+            return LevelOf(path, _level(info, path))
+        case shape.UnionType() if nullable or not info.includes_none:
+            options = tuple(_type(one, path, code) for one in info.types if not isinstance(one, shape.NoneType))
+            ordered = _in_order(options)
+            return ordered[0] if len(ordered) == 1 else OneOf(ordered)
+        case shape.AnyType() | shape.UnionType():
             return Type()
     raise TypeError(
         f"{path}: an input of type {info!r} has no counterpart in the language; use text, numbers, true or "
@@ -165,8 +180,14 @@ def _type(info: shape.Type, path: str, inner: list[Level], code: str = "") -> Ty
 
 
 def _in_order(options: tuple[Type, ...]) -> tuple[Type, ...]:
-    """Put narrow alternatives before wide ones: the first that fits decides, and text fits nearly everything."""
-    return tuple(sorted(options, key=lambda option: isinstance(option, Text)))
+    """Put narrow alternatives before wide ones, because the first that fits decides: text fits nearly everything.
+
+    Whole numbers beside numbers of any kind say nothing, and would refuse a fraction.
+    """
+    numbers = [option for option in options if isinstance(option, Number)]
+    wide = [number for number in numbers if not number.integer]
+    kept = [option for option in options if not (wide and isinstance(option, Number) and option.integer)]
+    return tuple(sorted(kept, key=lambda option: isinstance(option, Text)))
 
 
 def _summary(model: type) -> str:
@@ -177,4 +198,5 @@ def as_yaml(value: Any) -> str:
     """Write a value the way it may stand behind a key in YAML: plain where that is unambiguous, else as JSON."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS_WITH_A_MEANING:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)

@@ -18,7 +18,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
     ] = "GET"
     url: Annotated[str, about("Where to send it.", "{{ workload.api_url }}/orders", aliases=("endpoint",))]
     params: Annotated[
-        dict[str, Plain | list[Plain] | None] | None,
+        dict[str, Any] | None,
         about("Query parameters; a list repeats its name, null leaves it out.", {"page": 1}),
     ] = None
     headers: Annotated[dict[str, Plain] | None, about("Request headers.", {"Accept": "application/json"})] = None
@@ -30,7 +30,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
         Any, about("The body: text as it is, a map as JSON unless the content type says it is a form.", "id=7")
     ] = None
     form: Annotated[
-        dict[str, Plain | list[Plain] | None] | None,
+        dict[str, Any] | None,
         about("The body as the fields of a form.", {"grant_type": "password"}),
     ] = None
     verify: Annotated[bool | str, about("Check the server's certificate; a text is a file with trusted ones.")] = True

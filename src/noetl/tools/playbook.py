@@ -14,7 +14,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
     path: Annotated[
         str, about("The child's path in the catalog; in a local run also a file beside the caller.", "billing/invoice")
     ]
-    version: Annotated[int | str | None, about("Which version; by default the latest.", 3)] = None
+    version: Annotated[str | int | float | None, about("Which version; by default the latest.", 3)] = None
     return_step: Annotated[
         str | None,
         about("The step of the child whose result is wanted, instead of the child's own.", "summary", rendered=""),

@@ -70,6 +70,8 @@ class ToolKinds(Mapping[str, Kind]):
             return "NoETL has a kind of that name."
         if name in self._added:
             return "another package has a kind of that name."
+        if ":" in module:
+            return "its entry point must name a module, without a colon."
         try:
             kind = getattr(import_module(module), "KIND", None)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code, which may fail in any way

@@ -18,7 +18,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
         ),
     ] = "stored"
     secret: Annotated[str, about("Its name there.", "orders-api-token", aliases=("secret_name",))]
-    version: Annotated[str | int | None, about("Which version; by default the latest.", 3)] = None
+    version: Annotated[str | int | float | None, about("Which version; by default the latest.", 3)] = None
     field: Annotated[str | None, about("The key to take when the secret is a JSON map.", "password")] = None
     project: Annotated[
         str | None, about("With `google`: the project it belongs to.", "acme-prod", aliases=("project_id",))

@@ -1,0 +1,123 @@
+"""Installed packages add tool kinds, and a package whose kind cannot be used is told of and breaks nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from noetl.tools import GROUP, MODULES
+from noetl.tools.registry import ToolKinds
+
+GREET = '''
+from typing import Annotated
+
+from noetl.dsl.kinds import KindExample
+from noetl.tools.contract import ToolInput, about, describe
+
+
+class Input(ToolInput, frozen=True, kw_only=True):
+    """Whom to greet."""
+
+    whom: Annotated[str, about("Whom to greet.", "world", aliases=("who",))]
+
+
+KIND = describe(
+    Input,
+    name="greet",
+    summary="Greets somebody.",
+    description="It is polite.",
+    result={"text": "The greeting."},
+    examples=(KindExample("Hello", "- hello: { kind: greet, whom: world }"),),
+)
+'''
+
+
+def install(folder: Path, package: str, module: str, entry: str) -> None:
+    """Put a distribution with one module and one entry point into a folder, as an installer would."""
+    code = folder / package
+    code.mkdir(parents=True)
+    (code / "__init__.py").write_text("")
+    (code / "tool.py").write_text(module)
+    info = folder / f"{package}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{entry}\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that packages are installed to."""
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_a_package_adds_a_kind(site: Path) -> None:
+    install(site, "acme_greet", GREET, "greet = acme_greet.tool")
+    kinds = ToolKinds(MODULES, GROUP)
+    assert "greet" in kinds
+    assert kinds["greet"].summary == "Greets somebody."
+    assert kinds["greet"].input.names() == ("whom", "who")
+    assert [*kinds] == [*MODULES, "greet"]
+    assert len(kinds) == len(MODULES) + 1
+    assert kinds.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "entry", "reason"),
+    [
+        ("acme_raises", "raise RuntimeError('no licence')", "greet = acme_raises.tool", "RuntimeError: no licence"),
+        ("acme_exits", "raise SystemExit('bye')", "greet = acme_exits.tool", "SystemExit: bye"),
+        ("acme_syntax", "def :", "greet = acme_syntax.tool", "SyntaxError"),
+        ("acme_gone", "", "greet = acme_gone.elsewhere", "No module named 'acme_gone.elsewhere'"),
+        ("acme_empty", "", "greet = acme_empty.tool", "no KIND"),
+        ("acme_string", "KIND = 'greet'", "greet = acme_string.tool", "no KIND"),
+        ("acme_named", GREET, "hello = acme_named.tool", "another name, 'greet'"),
+        ("acme_colon", GREET, "greet = acme_colon.tool:KIND", "must name a module"),
+        ("acme_http", GREET.replace('"greet"', '"http"'), "http = acme_http.tool", "NoETL has a kind of that name"),
+        (
+            "acme_typed",
+            GREET.replace("Annotated[str,", "Annotated[bytes,"),
+            "greet = acme_typed.tool",
+            "tools.greet.whom",
+        ),
+    ],
+)
+def test_a_package_whose_kind_cannot_be_used_is_told_of(
+    site: Path, package: str, module: str, entry: str, reason: str
+) -> None:
+    install(site, package, module, entry)
+    kinds = ToolKinds(MODULES, GROUP)
+    (problem,) = kinds.problems
+    assert problem.startswith(f"The tool kind '{entry.partition(' ')[0]}' of package '{package}' (")
+    assert reason in problem
+    assert [*kinds] == list(MODULES)
+    assert kinds["http"].summary == "Sends one HTTP request and reads the answer."
+
+
+def test_of_two_packages_with_one_name_the_first_wins_and_the_other_is_told_of(site: Path) -> None:
+    install(site, "acme_one", GREET, "greet = acme_one.tool")
+    install(site, "acme_two", GREET, "greet = acme_two.tool")
+    kinds = ToolKinds(MODULES, GROUP)
+    assert "greet" in kinds
+    (problem,) = kinds.problems
+    assert "package 'acme_two'" in problem
+    assert "another package has a kind of that name" in problem
+
+
+def test_the_language_gets_the_kinds_of_installed_packages(tmp_path: Path) -> None:
+    install(tmp_path, "acme_real", GREET, "greet = acme_real.tool")
+    install(tmp_path, "acme_bad", "1 / 0", "wave = acme_bad.tool")
+    code = dedent(
+        """
+        from noetl.wiring import kind_problems, language_kinds
+        print(language_kinds()["greet"].name, "wave" in language_kinds(), len(kind_problems()))
+        """
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["greet", "False", "1"]
