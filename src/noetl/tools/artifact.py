@@ -1,7 +1,5 @@
 """Describes the kind `artifact`: results and files in the stores, read and written by reference."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from noetl.dsl.kinds import KindExample, Need

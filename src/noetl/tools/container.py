@@ -1,7 +1,5 @@
 """Describes the kind `container`: a program in an image."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -2,7 +2,8 @@
 
 A kind is one module with two names: `Input`, a `msgspec.Struct` whose every field carries a description, and `KIND`, made
 here by `describe`. Types are those of the *rendered* value: a template may stand wherever a value may. Nothing here runs a
-tool. Tested in tests/tools/test_contract.py.
+tool. A kind's module leaves out `from __future__ import annotations`: types kept as text are compiled and evaluated several
+times, which doubles the time to load it. Tested in tests/tools/test_contract.py.
 """
 
 from __future__ import annotations

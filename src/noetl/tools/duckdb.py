@@ -1,7 +1,5 @@
 """Describes the kind `duckdb`: SQL on files and tables inside the worker."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample

@@ -1,7 +1,5 @@
 """Describes the kind `ducklake`: SQL on a lake of Parquet files that share one catalog."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample

@@ -3,8 +3,6 @@
 Kinds stay independent of each other and take what they have in common from here. Tested in tests/tools/test_registry.py.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from noetl.dsl.kinds import Need

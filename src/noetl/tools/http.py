@@ -1,7 +1,5 @@
 """Describes the kind `http`: one request and its answer."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from noetl.dsl.kinds import KindExample

@@ -1,7 +1,5 @@
 """Describes the kind `mcp`: a tool of a Model Context Protocol server."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from noetl.dsl.kinds import KindExample

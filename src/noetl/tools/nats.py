@@ -1,7 +1,5 @@
 """Describes the kind `nats`: messages, key-value buckets and objects of a NATS server."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from noetl.dsl.kinds import KindExample, Need

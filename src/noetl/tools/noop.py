@@ -1,7 +1,5 @@
 """Describes the kind `noop`: does nothing and gives back what it was told."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from noetl.dsl.kinds import KindExample

@@ -1,7 +1,5 @@
 """Describes the kind `playbook`: another playbook as a child execution."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample

@@ -1,7 +1,5 @@
 """Describes the kind `postgres`: SQL, or rows for a table, on a PostgreSQL server."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample

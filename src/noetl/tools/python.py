@@ -1,7 +1,5 @@
 """Describes the kind `python`: code in a child process, inputs as variables, a JSON result."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """Describes the kind `resolve`: the value behind a reference, whole or in parts."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Describes the kind `script`: a program text kept outside the playbook, fetched and run."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample, Need

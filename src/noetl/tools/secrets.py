@@ -1,7 +1,5 @@
 """Describes the kind `secrets`: a secret read from where it is kept."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from noetl.dsl.kinds import KindExample, Need

@@ -1,7 +1,5 @@
 """Describes the kind `shell`: commands in a child process of the worker."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample

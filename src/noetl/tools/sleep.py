@@ -1,7 +1,5 @@
 """Describes the kind `sleep`: a timer that outlives workers and servers."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample

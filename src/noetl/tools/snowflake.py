@@ -1,7 +1,5 @@
 """Describes the kind `snowflake`: SQL, or rows for a table, in a Snowflake account."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample

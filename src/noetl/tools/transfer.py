@@ -1,7 +1,5 @@
 """Describes the kind `transfer`: rows from one place to another, in chunks."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import msgspec

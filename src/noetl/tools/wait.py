@@ -1,7 +1,5 @@
 """Describes the kind `wait`: a pause until somebody sends a signal."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample

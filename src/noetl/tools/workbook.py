@@ -1,7 +1,5 @@
 """Describes the kind `workbook`: a call of a named task of the same playbook."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample
