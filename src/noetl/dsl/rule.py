@@ -12,6 +12,7 @@ from typing import Literal
 
 from noetl.dsl.diagnostic import Severity
 from noetl.dsl.nodes import Node
+from noetl.dsl.sites import Site
 from noetl.dsl.subject import Subject
 
 Group = Literal["reading", "shape", "names", "templates", "graph", "tools", "dialects"]
@@ -31,6 +32,15 @@ class Found:
 def at(node: Node, message: str, fix: str, severity: Severity | None = None) -> Found:
     """Point a finding at a whole node."""
     return Found(node.start, node.end, message, fix, severity)
+
+
+def inside(
+    subject: Subject, site: Site, offset: int, length: int, message: str, fix: str, severity: Severity | None = None
+) -> Found:
+    """Point a finding at a part of a template."""
+    start = subject.locate(site, offset)
+    end = subject.locate(site, offset + max(length, 1) - 1) + 1
+    return Found(start, end, message, fix, severity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,29 @@
 """Finds every template of a playbook, with the place it stands in and the role it plays there.
 
-The role decides which names exist (`scopes`) and who evaluates it. Nothing is judged here. Tested in
-tests/unit/dsl/test_sites.py.
+The role decides which names exist (`scopes`) and who evaluates it. Text that is never rendered, such as the code of a
+python task, is no site. Nothing is judged here. Tested in tests/unit/dsl/test_sites.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.playbook import Arc, Assign, Playbook, Step, Task, TaskRule, Value
-from noetl.dsl.types import Text
+from noetl.dsl.types import LevelOf, ListOf, OneOf, Type
 from noetl.expr import Template, TemplateError, compile_template
 
 Role = Literal[
     "workload", "keychain", "executor", "admit", "loop", "cursor", "step_input", "step_spec",
     "task_input", "task_rule", "task_then", "task_set", "step_set", "arc_when", "arc_args", "arc_set",
 ]  # fmt: skip
+# Free text that only looks like a template: a JSON Schema may describe one.
+_NOT_RENDERED = frozenset({"workload_schema"})
+# Where the kind is unknown so are its fields, but code is code under any name of the kind.
+_CODE = frozenset({"code", "code_b64"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,17 +46,29 @@ class Site:
         return self.role in ("admit", "task_rule", "arc_when")
 
 
+class _Place(NamedTuple):
+    """Which part of the playbook a template belongs to."""
+
+    step: Step | None = None
+    task: Task | None = None
+    arc: Arc | None = None
+    rule: TaskRule | None = None
+    in_workbook: bool = False
+
+
+_ROOT = _Place()
+
+
 def sites(playbook: Playbook, kinds: Kinds) -> tuple[Site, ...]:
     """Give every template of the playbook in file order of its parts."""
-    found: list[Site] = []
-    for role, values in (("workload", playbook.workload), ("executor", playbook.executor.spec)):
-        found.extend(_sites_of(values, role))
+    found: list[Site] = [*_entries(playbook.workload, "workload", _ROOT)]
+    found += _entries(playbook.executor.spec, "executor", _ROOT)
     for entry in playbook.keychain:
-        found.extend(_sites_of(entry.fields, "keychain"))
+        found += _entries(entry.fields, "keychain", _ROOT)
     for task in playbook.workbook:
-        found.extend(_task_sites(task, None, kinds, in_workbook=True))
+        found += _task_sites(task, _Place(task=task, in_workbook=True), kinds)
     for step in playbook.workflow:
-        found.extend(_step_sites(step, kinds))
+        found += _step_sites(step, kinds)
     return tuple(found)
 
 
@@ -68,69 +84,103 @@ def scalars(node: Node | None) -> Iterator[Scalar]:
             yield from scalars(item)
 
 
-def _make(node: Scalar, role: Role, **place: object) -> Site | None:
-    if not isinstance(node.value, str) or "{" not in node.value:
-        return None
-    try:
-        template = compile_template(node.value)
-    except TemplateError as error:
-        return Site(node, role, None, error, **place)  # type: ignore[arg-type]
-    return None if template.kind == "plain" else Site(node, role, template, None, **place)  # type: ignore[arg-type]
+def _below(nodes: Iterable[Scalar], role: Role, place: _Place, field: str) -> Iterator[Site]:
+    for node in nodes:
+        if not isinstance(node.value, str) or "{" not in node.value:
+            continue
+        template: Template | None = None
+        error: TemplateError | None = None
+        try:
+            template = compile_template(node.value)
+        except TemplateError as problem:
+            error = problem
+        if template is None or template.kind != "plain":
+            step, task, arc, rule, in_workbook = place
+            yield Site(node, role, template, error, step, task, arc, rule, field, in_workbook)
 
 
-def _below(value: Value | None, role: Role, **place: object) -> Iterator[Site]:
-    for node in scalars(value.at if value else None):
-        site = _make(node, role, **place)
-        if site:
-            yield site
+def _one(value: Value | None, role: Role, place: _Place, field: str = "") -> Iterator[Site]:
+    return _below(scalars(value.at if value else None), role, place, field)
 
 
-def _sites_of(values: dict[str, Value], role: Role, **place: object) -> Iterator[Site]:
+def _entries(values: Mapping[str, Value], role: Role, place: _Place) -> Iterator[Site]:
     for name, value in values.items():
-        yield from _below(value, role, field=name, **place)
+        if name not in _NOT_RENDERED:
+            yield from _one(value, role, place, name)
 
 
-def _writes(assigns: Iterable[Assign], role: Role, **place: object) -> Iterator[Site]:
+def _writes(assigns: Iterable[Assign], role: Role, place: _Place) -> Iterator[Site]:
     for assign in assigns:
-        yield from _below(assign.value, role, field=assign.target, **place)
+        yield from _one(assign.value, role, place, assign.target)
 
 
 def _step_sites(step: Step, kinds: Kinds) -> Iterator[Site]:
+    place = _Place(step)
     for rule in step.admit or ():
-        yield from _below(rule.when, "admit", step=step)
-    yield from _sites_of(step.spec, "step_spec", step=step)
+        yield from _one(rule.when, "admit", place)
+    for name, value in step.spec.items():
+        # The node of the policy still holds the gate, whose templates have a role of their own.
+        parts = _without(value.at, "admit") if name == "policy" else [value.at]
+        for part in parts:
+            yield from _below(scalars(part), "step_spec", place, name)
     if step.loop:
-        yield from _below(step.loop.items, "loop", step=step, field="in")
-        yield from _sites_of(step.loop.spec, "loop", step=step)
-        yield from _below(step.loop.item_timeout_ms, "loop", step=step)
-        yield from _below(step.loop.total_timeout_ms, "loop", step=step)
-        yield from _sites_of(step.loop.cursor or {}, "cursor", step=step)
-    yield from _sites_of(step.input, "step_input", step=step)
+        yield from _one(step.loop.items, "loop", place, "in")
+        yield from _entries(step.loop.spec, "loop", place)
+        yield from _one(step.loop.item_timeout_ms, "loop", place, "item_timeout_ms")
+        yield from _one(step.loop.total_timeout_ms, "loop", place, "total_timeout_ms")
+        yield from _entries(step.loop.cursor or {}, "cursor", place)
+    yield from _entries(step.input, "step_input", place)
     for task in step.tasks:
-        yield from _task_sites(task, step, kinds)
-    yield from _writes(step.sets, "step_set", step=step)
+        yield from _task_sites(task, _Place(step, task), kinds)
+    yield from _writes(step.sets, "step_set", place)
     for arc in step.arcs:
-        yield from _below(arc.when, "arc_when", step=step, arc=arc)
-        yield from _sites_of(arc.args, "arc_args", step=step, arc=arc)
-        yield from _writes(arc.sets, "arc_set", step=step, arc=arc)
+        yield from _arc_sites(arc, _Place(step, arc=arc))
 
 
-def _task_sites(task: Task, step: Step | None, kinds: Kinds, in_workbook: bool = False) -> Iterator[Site]:
-    place: dict[str, object] = {"step": step, "task": task, "in_workbook": in_workbook}
+def _without(node: Node | None, name: str) -> list[Node]:
+    return [entry.value for entry in node if entry.key.text != name] if isinstance(node, MapNode) else []
+
+
+def _arc_sites(arc: Arc, place: _Place) -> Iterator[Site]:
+    yield from _one(arc.when, "arc_when", place)
+    yield from _entries(arc.args, "arc_args", place)
+    yield from _writes(arc.sets, "arc_set", place)
+
+
+def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[Site]:
     kind = kinds.get(task.kind)
     for name, value in task.fields.items():
         known = kind.input.field(name) if kind else None
-        if known is None or known.type != Text(code="python"):
-            yield from _below(value, "task_input", field=name, **place)
-    yield from _sites_of(task.input, "task_input", **place)
-    yield from _below(task.auth, "task_input", field="auth", **place)
-    yield from _below(task.timeout_ms, "task_input", field="timeout_ms", **place)
-    yield from _sites_of(task.spec, "task_input", **place)
-    yield from _writes(task.sets, "task_set", **place)
+        if known is None and (kind is not None or name not in _CODE):
+            yield from _one(value, "task_input", place, name)
+        elif known is not None and known.rendered:
+            yield from _below(_rendered(value.at, known.type), "task_input", place, name)
+    yield from _entries(task.input, "task_input", place)
+    yield from _one(task.auth, "task_input", place, "auth")
+    yield from _one(task.timeout_ms, "task_input", place, "timeout_ms")
+    yield from _entries(task.spec, "task_input", place)
+    yield from _writes(task.sets, "task_set", place)
     for rule in task.rules or ():
-        yield from _below(rule.when, "task_rule", rule=rule, **place)
+        here = place._replace(rule=rule)
+        yield from _one(rule.when, "task_rule", here)
         then = rule.then
-        for value in (then.attempts, then.delay, then.backoff, then.max_delay, then.jitter):
-            if value is not None:
-                yield from _below(value, "task_then", rule=rule, **place)
-        yield from _writes(then.sets, "task_then", rule=rule, **place)
+        for name in ("attempts", "delay", "backoff", "max_delay", "jitter"):
+            yield from _one(getattr(then, name), "task_then", here, name)
+        yield from _writes(then.sets, "task_then", here)
+
+
+def _rendered(node: Node | None, kind: Type) -> Iterator[Scalar]:
+    """Give the scalars at or below a node that are rendered: a map inside a tool's input may hold some that are not."""
+    options = kind.options if isinstance(kind, OneOf) else (kind,)
+    if isinstance(node, MapNode):
+        level = next((option.own for option in options if isinstance(option, LevelOf)), None)
+        for entry in node:
+            known = level.field(entry.key.text) if level else None
+            if known is None or known.rendered:
+                yield from _rendered(entry.value, known.type if known else Type())
+    elif isinstance(node, ListNode):
+        item = next((option.item for option in options if isinstance(option, ListOf)), Type())
+        for below in node:
+            yield from _rendered(below, item)
+    elif isinstance(node, Scalar):
+        yield node

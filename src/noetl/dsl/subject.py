@@ -13,8 +13,10 @@ from noetl.dsl.kinds import Kinds
 from noetl.dsl.net import Net, build
 from noetl.dsl.nodes import ListNode, MapNode, Node, Source
 from noetl.dsl.normalize import normalize
+from noetl.dsl.obscured import obscured
 from noetl.dsl.parse import Document, locate
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.playbook import Playbook, Task
+from noetl.dsl.references import Reference, references
 from noetl.dsl.scopes import Names
 from noetl.dsl.shape import ShapeFinding, findings
 from noetl.dsl.sites import Site, sites
@@ -53,11 +55,23 @@ class Subject:
 
     @cached_property
     def net_is_whole(self) -> bool:
-        """Tell whether the arcs say all about routing: an older form or a step without a name hides some of it."""
+        """Tell whether the arcs say all about routing: misshapen parts, older forms and wrong names hide some of it."""
         named = [step.name for step in self.playbook.workflow]
         workflow = self.root.get("workflow") if self.root else None
         complete = isinstance(workflow, ListNode) and len(named) == len(workflow.items)
-        return complete and len(set(named)) == len(named) and not any(form.routes for form in self.legacy)
+        return (
+            complete
+            and len(set(named)) == len(named)
+            and not any(form.routes for form in self.legacy)
+            and self.names.steps.isdisjoint(self.obscured)
+            and self.playbook.entry in self.names.steps
+            and all(arc.step in self.names.steps for step in self.playbook.workflow for arc in step.arcs)
+        )
+
+    @cached_property
+    def obscured(self) -> frozenset[str]:
+        """Words in misshapen places: names that exist for the author."""
+        return obscured(self.shape)
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:
@@ -66,6 +80,14 @@ class Subject:
     @cached_property
     def names(self) -> Names:
         return Names.of(self.playbook)
+
+    @cached_property
+    def references(self) -> tuple[Reference, ...]:
+        return references(self.sites, self.names)
+
+    @cached_property
+    def workbook(self) -> dict[str, Task]:
+        return {task.label: task for task in self.playbook.workbook}
 
     @cached_property
     def net(self) -> Net:
