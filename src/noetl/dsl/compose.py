@@ -28,6 +28,7 @@ from noetl.dsl.scalars import (
 
 MAX_DEPTH: Final = 100
 MAX_NODES: Final = 500_000
+MAX_PROBLEMS: Final = 1_000  # nobody reads more; a generated file could have half a million
 BLOCK_STYLES: Final = frozenset("|>")
 
 
@@ -52,7 +53,8 @@ class Event(Protocol):
 NextEvent = Callable[[], Event]
 
 _PROPERTIES: Final = re.compile(r"(?:[&!][^\s,\[\]{}]*|\s+|#[^\r\n]*)*")
-_TEMPLATE: Final = re.compile(r"\{\{.*?\}\}")
+_TEMPLATE: Final = re.compile(r"\{\{[^\r\n]*?\}\}")
+_TO_LINE_END: Final = re.compile("[^\r\n\x85\u2028\u2029]*")
 
 
 class Stop(Exception):  # noqa: N818 - it ends the reading; what is wrong is already among the problems
@@ -83,10 +85,11 @@ class Composer:
         self._open: set[str] = set()
 
     def problem(self, kind: ProblemKind, start: int, end: int, message: str) -> None:
-        self.problems.append(ReadProblem(kind, start, end, message))
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(ReadProblem(kind, start, end, message))
 
     def _stop(self, kind: ProblemKind, start: int, end: int, message: str) -> NoReturn:
-        self.problem(kind, start, end, message)
+        self.problems.append(ReadProblem(kind, start, end, message))
         raise Stop
 
     def node(self, event: Event, depth: int) -> Node:
@@ -235,7 +238,7 @@ class Composer:
     def _map(self, start: int, depth: int, flow: bool) -> Node:
         index: dict[str, Entry] = {}
         merges: list[Node] = []
-        next_event = self.next_event
+        next_event, problems = self.next_event, len(self.problems)
         self.end = start
         while True:
             event = next_event()
@@ -260,7 +263,7 @@ class Composer:
         if flow:
             self.end = event.end_mark.index
         if flow and self.text.startswith("{{", start):
-            return self._template(start)
+            return self._template(start, problems)
         for merged in merges:
             self._fold(merged, index)
         return MapNode(start, self.end, tuple(index.values()), flow, index)
@@ -276,24 +279,28 @@ class Composer:
         problems = len(self.problems)
         key = self.node(event, depth)
         end = self.end
+        is_alias = self.text.startswith("*", start)
+        is_known = not is_alias or len(self.problems) == problems
         value = self.node(self.next_event(), depth)
         if isinstance(key, Scalar) and key.value is not None:
+            if is_alias:
+                key = Scalar(start, end, key.value, key.text)
             if key.text in index:
-                self._duplicate(Scalar(start, end, key.value, key.text), index[key.text].key)
+                self._duplicate(key, index[key.text].key)
             else:
-                index[key.text] = Entry(Scalar(start, end, key.value, key.text), value)
-        elif len(self.problems) == problems and not self.text.startswith("{{", start - 1):
+                index[key.text] = Entry(key, value)
+        elif is_known and not self.text.startswith("{{", start - 1):
             message = "A key must be a single text; this one is a list, a map or null."
             self.problem("bad-key", start, end, message)
 
-    def _template(self, start: int) -> Node:
+    def _template(self, start: int, problems: int) -> Node:
         """Take `{{ x }}` without quotes, which YAML reads as a map in a map, for the template that was meant."""
-        self.problems = [found for found in self.problems if found.start < start]
-        found = _TEMPLATE.match(self.text, start)
-        self.end = max(self.end, found.end()) if found else self.end
-        template = self.text[start : self.end]
-        self.problem("syntax", start, self.end, unquoted_template(template))
-        return Scalar(start, self.end, template, template)
+        del self.problems[problems:]
+        found = _TEMPLATE.match(self.text, start) or _TO_LINE_END.match(self.text, start, self.end)
+        template = found[0].rstrip() if found else ""
+        self.end = max(self.end, start + len(template))
+        self.problem("syntax", start, start + len(template), unquoted_template(template))
+        return Scalar(start, start + len(template), template, template)
 
     # Merge keys
 

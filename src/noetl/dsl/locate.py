@@ -101,10 +101,10 @@ def _block(text: str, scalar: Scalar) -> list[int]:
     pending: list[int] = []  # the breaks since the last line with content
     previous_is_blank = True
     for start, end in _lines_below(text, scalar.start):
-        # Folding takes at most one of the pending breaks away.
-        if len(places) + len(pending) > wanted:
-            break
         content = start + indent
+        # Folding takes at most one of the pending breaks away.
+        if len(places) + len(pending) > wanted or text[start : min(content, end)].strip(" "):
+            break
         if content >= end:
             pending.append(end)
             continue

@@ -18,9 +18,10 @@ _TEMPLATE_OPENING: Final = re.compile(r"(?:^|: +|- +|[\[{,])\s*(\{[{%#])")
 _TEMPLATE_CLOSING: Final = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- +)*([\w.-]+):(?=[^\s:/])")
 _SECOND_COLON: Final = re.compile(r"\s*(?:- +)*[^\s:#'\"][^:#]*:\s+(.+)")
+_CONFLICT: Final = re.compile(r"(?:<{7}|={7}|>{7})(?=\s|$)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"\s+#.*")
 _WORD: Final = re.compile(r"[^\s,\[\]{}]+|\S")
-_LINE: Final = re.compile(r"[^\r\n]*")
+_LINE: Final = re.compile(r"[^\r\n]{0,1000}")
 
 
 class _Error(NamedTuple):
@@ -37,15 +38,17 @@ class _Error(NamedTuple):
 
     def line(self, offset: int) -> str:
         found = _LINE.match(self.text, self.line_start(offset))
-        return found[0] if found else ""
+        return found[0] if found else ""  # cut off: some of the searches take time that grows faster than the line
 
     def line_number(self, offset: int) -> int:
         return self.text.count("\n", 0, offset) + 1
 
     def line_above(self, offset: int) -> int:
-        """Give the start of the last line above that says something, or -1."""
+        """Give the start of the last line above that says something, or -1 where none does among a hundred."""
         start = self.line_start(offset)
-        while start > 0:
+        for _ in range(100):
+            if start <= 0:
+                break
             start = self.line_start(start - 1)
             said = self.line(start).strip()
             if said and not said.startswith("#"):
@@ -104,6 +107,16 @@ def shortened(text: str) -> str:
     """Give a text on one line and short enough for a message."""
     one_line = " ".join(text.split())
     return one_line if len(one_line) <= 60 else one_line[:57] + "…"
+
+
+def _conflict(seen: _Error) -> ReadProblem | None:
+    for offset in (seen.context_at, seen.at, max(seen.line_above(seen.at), 0)):
+        start = seen.line_start(offset)
+        if _CONFLICT.match(seen.text, start):
+            return seen.rest_of_line(
+                start, "A merge conflict was left in the file; keep one side and delete the marks."
+            )
+    return None
 
 
 def _template(seen: _Error) -> ReadProblem | None:
@@ -181,6 +194,8 @@ def _missing_space(seen: _Error) -> ReadProblem | None:
 
 def _missing_colon(seen: _Error) -> ReadProblem | None:
     if "expected ':'" in seen.problem:
+        if seen.text.startswith("-", seen.context_at):
+            return seen.syntax(seen.context_at, "A space is missing after '-'.")
         word = shortened(seen.line(seen.context_at).strip())
         message = f"A colon is missing: '{word}' is neither a key with a value nor a part of what stands above."
         return seen.rest_of_line(seen.context_at, message)
@@ -227,7 +242,7 @@ def _after_quote(seen: _Error) -> ReadProblem | None:
 
 def _after_alias(seen: _Error) -> ReadProblem | None:
     line_start = seen.line_start(seen.at)
-    found = re.compile(r".*?[:\-,\[{] *(\*.*)").match(seen.text[line_start : seen.at])
+    found = re.compile(r".*?[:\-,\[{] *(\*.*)").match(seen.text[line_start : min(seen.at, line_start + 1000)])
     if found is None or "expected" not in seen.problem:
         return None
     start = line_start + found.start(1)
@@ -241,7 +256,8 @@ def _open_bracket(seen: _Error) -> ReadProblem | None:
     if closing is None and not at_end:
         return None
     opening = seen.text[seen.context_at : seen.context_at + 1]
-    if opening in ("[", "{") and (at_end or seen.line_number(seen.at) != seen.line_number(seen.context_at)):
+    is_below = seen.char() == ":" and seen.line_start(seen.at) > seen.context_at
+    if opening in ("[", "{") and (at_end or is_below):
         message = f"The '{opening}' that opens here is not closed, or a comma is missing before line {seen.line_number(seen.at)}."
         return seen.syntax(seen.context_at, message, seen.context_at + 1)
     if at_end:
@@ -257,6 +273,12 @@ def _stray_mark(seen: _Error) -> ReadProblem | None:
     if "block node" in seen.context:
         return seen.syntax(seen.at, f"A value cannot begin with '{seen.char()}'; put it in quotes.", seen.at + 1)
     return seen.syntax(seen.at, f"This '{seen.char()}' closes nothing.", seen.at + 1)
+
+
+def _missing_key(seen: _Error) -> ReadProblem | None:
+    if seen.char() != ":" or not seen.problem.endswith(("expected key", "node content")):
+        return None
+    return seen.syntax(seen.at, "A key is missing before this ':'.", seen.at + 1)
 
 
 def _inline_list(seen: _Error) -> ReadProblem | None:
@@ -303,6 +325,7 @@ def _directive(seen: _Error) -> ReadProblem | None:
 
 
 _CAUSES: Final[tuple[Callable[[_Error], ReadProblem | None], ...]] = (
+    _conflict,
     _tab,
     _template,
     _reserved_start,
@@ -312,6 +335,7 @@ _CAUSES: Final[tuple[Callable[[_Error], ReadProblem | None], ...]] = (
     _tag,
     _missing_space,
     _missing_colon,
+    _missing_key,
     _inline_list,
     _block_header,
     _open_bracket,

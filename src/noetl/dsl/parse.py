@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import yaml
 
@@ -26,15 +26,15 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAG_DIRECTIVE: Final = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?[\r\n]|%[^\r\n]*[\r\n])*?%TAG\b")
-_AFTER_DOCUMENT: Final = re.compile(r"(?:\s|#[^\r\n]*|\.\.\.(?=\s|\Z))*")
+_AFTER_DOCUMENT: Final = re.compile(r"(?:\s+|#[^\r\n]*|\.\.\.(?=\s|\Z))*")
 _JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[ \t\r\n]+')
 _SURROGATES: Final = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\.")
 
 
 class Parser(Protocol):
-    """What is needed of a YAML parser: its next event."""
+    """What is needed of a YAML parser: its next event, of one of the library's classes."""
 
-    def get_event(self) -> Event | None: ...
+    def get_event(self) -> Any: ...
 
 
 MakeParser = Callable[[str], Parser]
@@ -87,7 +87,7 @@ class _Events:
 
     def next(self) -> Event:
         try:
-            event = self._get()
+            event: Event | None = self._get()
         except yaml.YAMLError as error:
             self.error = error
             self._get = lambda: None
