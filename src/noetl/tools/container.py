@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import Shell, ToolInput, about, describe
 from noetl.tools.fields import PROCESS_RESULT, Environment
 
@@ -45,7 +45,6 @@ KIND = describe(
     output kept in the result. Values from outside belong in `env`, `arguments` or a list, not in the text of a command. `auth`
     names the credential of the image's registry.
     """,
-    needs=(Need("namespace", ("runtime",)),),
     result=PROCESS_RESULT,
     examples=(
         KindExample(

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -34,11 +34,6 @@ KIND = describe(
     on the task that needs the secret; use this kind where a tool has no place for a credential. `auth` here names what may
     ask the secret manager.
     """,
-    needs=(
-        Need("provider", ("project",), "google"),
-        Need("provider", ("project",), "gcp"),
-        Need("provider", ("url",), "vault"),
-    ),
     result={
         "value": "The secret, for later tasks of this pipeline; masked everywhere else.",
         "version": "The version that was read.",

@@ -12,7 +12,10 @@ class Input(ToolInput, frozen=True, kw_only=True):
     seconds: Annotated[Seconds | None, about("Seconds to wait from now.", 90)] = None
     until: Annotated[
         str | int | float | None,
-        about("The moment to wait for: ISO 8601 text, or seconds since 1970. A moment in the past is over at once."),
+        about(
+            "The moment to wait for: ISO 8601 text, or seconds since 1970. A moment in the past is over at once.",
+            "2030-01-01T08:00:00Z",
+        ),
     ] = None
 
 
