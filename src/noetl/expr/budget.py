@@ -1,0 +1,161 @@
+"""What one evaluation may cost: operations and bytes, counted instead of timed, so that evaluation stays deterministic.
+
+An *operation* is a step of a loop, a filter's look at an item, a node of a template. A *byte* is a character or the
+slot of an item in something new. Costs are drawn before they are paid: a repetition, a padding or a join first says how
+large its result will be. A budget may be shared by several evaluations; each draws from what the others left.
+Tested in tests/unit/expr/test_budget.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from noetl.expr.errors import BudgetExceeded, EvaluationError
+from noetl.expr.undefined import Undefined, first_undefined
+
+OPERATIONS: Final = 1_000_000
+BYTES: Final = 10_000_000
+OPERATIONS_PER_MS: Final = 10_000
+INTEGER_BITS: Final = 65_536
+SLOT: Final = 8  # bytes that one item of a list or map counts, beside what it holds
+DEPTH: Final = 200  # of nested lists and maps in a value: what every JSON library still takes
+_FIX: Final = "make the template do less, or do the work in a `python` task"
+
+
+class Weight(NamedTuple):
+    """What weighing a value found."""
+
+    size: int
+    depth: int
+    tuples: bool  # it holds tuples, which exist only during an evaluation
+
+
+class Budget:
+    """What is left to spend."""
+
+    __slots__ = ("bytes_left", "bytes_limit", "operations_left", "operations_limit")
+
+    def __init__(self, operations: int = OPERATIONS, bytes: int = BYTES) -> None:
+        self.operations_limit = self.operations_left = operations
+        self.bytes_limit = self.bytes_left = bytes
+
+    @classmethod
+    def for_milliseconds(cls, milliseconds: float) -> Budget:
+        """The budget that a time limit stands for, at a fixed rate: the same on every machine."""
+        return cls(max(1, int(milliseconds * OPERATIONS_PER_MS)))
+
+    @property
+    def operations_used(self) -> int:
+        """Operations drawn so far; never more than the limit."""
+        return self.operations_limit - max(self.operations_left, 0)
+
+    @property
+    def bytes_used(self) -> int:
+        """Bytes drawn so far; never more than the limit."""
+        return self.bytes_limit - max(self.bytes_left, 0)
+
+    def spend(self, operations: int) -> None:
+        """Draw operations that are about to be done."""
+        self.operations_left -= operations
+        if self.operations_left < 0:
+            message = f"this needs more than the {self.operations_limit:,} operations that one evaluation may use"
+            raise BudgetExceeded(message, None, _FIX)
+
+    def produce(self, size: int) -> None:
+        """Draw bytes that are about to be made."""
+        self.bytes_left -= size
+        if self.bytes_left < 0:
+            message = f"this makes more than the {self.bytes_limit:,} bytes that one evaluation may make"
+            raise BudgetExceeded(message, None, _FIX)
+
+    def items(self, count: int) -> None:
+        """Draw for a new list of `count` items."""
+        self.spend(count)
+        self.produce(count * SLOT)
+
+    def weigh(self, value: Any) -> Weight:
+        """Draw the whole size of `value` as it would be written out.
+
+        A list that holds the same list twice is as large as two: what looks small in memory can be huge on the wire.
+        """
+        tuples = False
+        level, depth, total = [value], 0, 0
+        while level:
+            depth += 1
+            if depth > DEPTH:
+                raise EvaluationError(f"the value is nested more than {DEPTH} levels deep")
+            size = 0
+            below: list[Any] = []
+            for item in level:
+                if isinstance(item, str):
+                    size += len(item) + 2
+                elif isinstance(item, dict):
+                    size += SLOT * len(item) + 2
+                    below.extend(item.keys())
+                    below.extend(item.values())
+                elif isinstance(item, list | tuple):
+                    size += SLOT * len(item) + 2
+                    tuples = tuples or isinstance(item, tuple)
+                    below.extend(item)
+                else:
+                    size += 4
+                if size > self.bytes_left:
+                    break
+            self.spend(len(level) // SLOT + 1)
+            self.produce(size)
+            level, total = below, total + size
+        return Weight(total, depth, tuples)
+
+
+def check_bits(bits: int) -> None:
+    """Refuse an integer before it is made."""
+    if bits > INTEGER_BITS:
+        raise BudgetExceeded(f"this number would have more than {INTEGER_BITS:,} bits", None, "use smaller numbers")
+
+
+class Context:
+    """One evaluation: the data it reads, the budget it draws from, its local variables."""
+
+    __slots__ = ("budget", "functions", "locals", "scope", "strict", "trace")
+
+    def __init__(
+        self,
+        scope: Any,
+        budget: Budget,
+        functions: Any = None,
+        strict: bool = False,
+        locals: list[Any] | None = None,
+        trace: dict[str, Any] | None = None,
+    ) -> None:
+        self.scope = scope
+        self.budget = budget
+        self.functions = functions
+        self.strict = strict
+        self.locals: list[Any] = [] if locals is None else locals
+        self.trace = trace
+
+    def spend(self, operations: int) -> None:
+        """Draw operations."""
+        self.budget.spend(operations)
+
+    def produce(self, size: int) -> None:
+        """Draw bytes."""
+        self.budget.produce(size)
+
+    def text(self, value: Any) -> str:
+        """`value` as it stands in text. Free for what is text already; its size is drawn for what must be written."""
+        if type(value) is str:
+            return value
+        if isinstance(value, Undefined):
+            if self.strict:
+                value.fail()
+            return ""
+        if isinstance(value, list | tuple | dict):
+            self.budget.weigh(value)
+            missing = first_undefined(value) if self.strict else None
+            if missing is not None:
+                missing.fail()
+        try:
+            return str(value)
+        except ValueError:
+            raise EvaluationError("the number has too many digits to be written out") from None

@@ -1,0 +1,115 @@
+"""Compiles comparisons. Those with constants are light and as fast as Python's own.
+
+Tested in tests/unit/expr/test_compile.py and test_operators.py.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from noetl.expr import tree
+from noetl.expr.closures import Code, Compile, Run, lifted, together
+from noetl.expr.errors import EvaluationError, TemplateError
+from noetl.expr.operators import COMPARISONS, kind_of
+
+_SCALARS: Final = (str, int, float, bool, type(None))
+_NATIVE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_MIRRORED: Final = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def compare_code(node: tree.Compare, compile_: Compile) -> Code:
+    """The closure of a chain of comparisons."""
+    if len(node.rest) == 1:
+        sign, right = node.rest[0]
+        return _single(node.first, sign, right, node.offset, compile_)
+    parts: list[Code] = []
+    left = node.first
+    for sign, right in node.rest:
+        parts.append(_single(left, sign, right, node.offset, compile_))
+        left = right
+    runs, light = together(*parts)
+
+    def chain(x: Any) -> Any:
+        result: Any = True
+        for run in runs:
+            result = run(x)
+            if not result:
+                break
+        return result
+
+    return Code(chain, light)
+
+
+def _single(left: tree.Expr, sign: str, right: tree.Expr, offset: int, compile_: Compile) -> Code:
+    if isinstance(right, tree.Sequence) and sign in {"in", "not in"} and right.items:
+        constants = [item.value for item in right.items if isinstance(item, tree.Const)]
+        if len(constants) == len(right.items):
+            return _among(compile_(left), frozenset(constants), sign == "in")
+    if isinstance(left, tree.Const) and sign in _MIRRORED and not isinstance(right, tree.Const):
+        left, sign, right = right, _MIRRORED[sign], left
+    if isinstance(right, tree.Const) and isinstance(right.value, _SCALARS) and sign in _MIRRORED:
+        return _with_constant(compile_(left), sign, right.value, offset)
+    return _general(compile_(left), sign, compile_(right), offset)
+
+
+def _among(code: Code, options: frozenset[Any], wanted: bool) -> Code:
+    run = code.run
+
+    def within(x: Any) -> bool:
+        value = run(x)
+        try:
+            return value in options
+        except TypeError:  # a list or map equals no constant
+            return False
+
+    def without(x: Any) -> bool:
+        value = run(x)
+        try:
+            return value not in options
+        except TypeError:
+            return True
+
+    return Code(within if wanted else without, code.light)
+
+
+def _with_constant(code: Code, sign: str, constant: Any, offset: int) -> Code:
+    run = code.run
+    if sign == "==":
+        return Code(lambda x: run(x) == constant, code.light)
+    if sign == "!=":
+        return Code(lambda x: run(x) != constant, code.light)
+    return Code(_ordered(run, sign, constant, offset), code.light)
+
+
+def _ordered(run: Run, sign: str, constant: Any, offset: int) -> Run:
+    native = _NATIVE[sign]
+
+    def compare(x: Any) -> Any:
+        value = run(x)
+        try:
+            return native(value, constant)
+        except TypeError:
+            message = f"`{sign}` cannot compare {kind_of(value)} with {kind_of(constant)}"
+            raise EvaluationError(message, offset, "write `| int` or `| string` after one of them") from None
+
+    return compare
+
+
+def _general(left: Code, sign: str, right: Code, offset: int) -> Code:
+    first, second, compare = lifted(left), lifted(right), COMPARISONS[sign]
+
+    def test(context: Any) -> Any:
+        try:
+            return compare(context, first(context), second(context))
+        except TemplateError as error:
+            error.at(offset)
+            raise
+
+    return Code(test, False)

@@ -1,0 +1,1 @@
+"""The filters, one file per topic; `noetl.expr.tables` puts them together."""

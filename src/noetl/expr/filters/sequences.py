@@ -1,0 +1,271 @@
+"""Filters on lists. A map gives its keys, a text its characters. Tested in tests/unit/expr/test_filters.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from noetl.expr.budget import SLOT, Context
+from noetl.expr.errors import EvaluationError
+from noetl.expr.iterate import attribute_getter, folded, identity, items_of, number, sorted_by, unchanged
+from noetl.expr.lookup import Group
+from noetl.expr.operators import add, kind_of
+from noetl.expr.undefined import Undefined
+
+
+def default(_context: Context, value: Any, default_value: Any = "", boolean: bool = False) -> Any:
+    """The value, or `default_value` if it is undefined (with `boolean`: if it is false or empty)."""
+    return default_value if isinstance(value, Undefined) or (boolean and not value) else value
+
+
+def length(_context: Context, value: Any) -> int:
+    """The number of items, keys or characters."""
+    try:
+        return len(value)
+    except TypeError:
+        raise EvaluationError(f"there is no length of {kind_of(value)}") from None
+
+
+def first(context: Context, value: Any) -> Any:
+    """The first item."""
+    if isinstance(value, str | list | tuple):
+        return value[0] if value else Undefined(("(value)", "first"))
+    items = items_of(context, value)
+    return items[0] if items else Undefined(("(value)", "first"))
+
+
+def last(context: Context, value: Any) -> Any:
+    """The last item."""
+    if isinstance(value, str | list | tuple):
+        return value[-1] if value else Undefined(("(value)", "last"))
+    items = items_of(context, value)
+    return items[-1] if items else Undefined(("(value)", "last"))
+
+
+def listed(context: Context, value: Any) -> list[Any]:
+    """The items as a list."""
+    items = items_of(context, value)
+    context.produce(len(items) * SLOT)
+    return list(items)
+
+
+def reverse(context: Context, value: Any) -> Any:
+    """The items, or the text, from the end to the beginning."""
+    if isinstance(value, str):
+        context.produce(len(value))
+        return value[::-1]
+    return listed(context, value)[::-1]
+
+
+def sort(
+    context: Context, value: Any, reverse: bool = False, case_sensitive: bool = False, attribute: Any = None
+) -> list[Any]:
+    """The items in order, by `attribute` (`'a.b'`, or several: `'a,b'`) if given."""
+    items = listed(context, value)
+    parts = attribute.split(",") if isinstance(attribute, str) else [attribute]
+    getters = [attribute_getter(part) for part in parts]
+    context.spend(len(items) * len(getters))
+    fold = unchanged if case_sensitive else folded
+    if len(getters) == 1:
+        keys = [fold(getters[0](item)) for item in items]
+    else:
+        keys = [[fold(get(item)) for get in getters] for item in items]
+    return sorted_by(context, items, keys, bool(reverse))
+
+
+def unique(context: Context, value: Any, case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
+    """The items without repetitions, in their order."""
+    get = attribute_getter(attribute)
+    fold = unchanged if case_sensitive else folded
+    found: dict[Any, Any] = {}
+    for item in items_of(context, value):
+        found.setdefault(identity(context, fold(get(item))), item)
+    context.produce(len(found) * SLOT)
+    return list(found.values())
+
+
+def join(context: Context, value: Any, d: Any = "", attribute: Any = None) -> str:
+    """The items as one text, with `d` between them."""
+    get = attribute_getter(attribute)
+    between = context.text(d)
+    parts: list[str] = []
+    for item in items_of(context, value):
+        part = context.text(get(item))
+        context.produce(len(part) + len(between))
+        parts.append(part)
+    return between.join(parts)
+
+
+def total(context: Context, value: Any, attribute: Any = None, start: Any = 0) -> Any:
+    """The sum of the items, or of their `attribute`."""
+    get = attribute_getter(attribute)
+    result = start
+    for item in items_of(context, value):
+        result = add(context, result, get(item))
+    return result
+
+
+def _extreme(
+    context: Context, value: Any, case_sensitive: bool, attribute: Any, choose: Callable[..., Any], name: str
+) -> Any:
+    items = items_of(context, value)
+    if not items:
+        return Undefined(("(value)", name))
+    get = attribute_getter(attribute)
+    keys = [get(item) if case_sensitive else folded(get(item)) for item in items]
+    for key in keys:
+        if isinstance(key, Undefined):
+            key.fail()
+        if isinstance(key, list | tuple | dict):
+            context.budget.weigh(key)
+    try:
+        return items[choose(range(len(items)), key=keys.__getitem__)]
+    except TypeError:
+        kinds = sorted({kind_of(key) for key in keys})
+        raise EvaluationError(f"these cannot be put in order: {', '.join(kinds)}") from None
+
+
+def smallest(context: Context, value: Any, case_sensitive: bool = False, attribute: Any = None) -> Any:
+    """The smallest item."""
+    return _extreme(context, value, case_sensitive, attribute, min, "min")
+
+
+def largest(context: Context, value: Any, case_sensitive: bool = False, attribute: Any = None) -> Any:
+    """The largest item."""
+    return _extreme(context, value, case_sensitive, attribute, max, "max")
+
+
+def batch(context: Context, value: Any, linecount: int, fill_with: Any = None) -> list[list[Any]]:
+    """The items in lists of `linecount`, the last one filled up with `fill_with` if given."""
+    items = listed(context, value)
+    size = number("linecount", linecount)
+    if size < 1:
+        raise EvaluationError("`linecount` must be positive")
+    batches = [items[start : start + size] for start in range(0, len(items), size)]
+    if batches and fill_with is not None:
+        missing = size - len(batches[-1])
+        context.budget.items(missing)
+        batches[-1].extend([fill_with] * missing)
+    return batches
+
+
+def spread(context: Context, value: Any, slices: int, fill_with: Any = None) -> list[list[Any]]:
+    """The items spread over as many lists of about the same length."""
+    items = listed(context, value)
+    count = number("slices", slices)
+    if count < 1:
+        raise EvaluationError("`slices` must be positive")
+    context.budget.items(count)
+    size, longer = divmod(len(items), count)
+    made: list[list[Any]] = []
+    start = 0
+    for index in range(count):
+        end = start + size + (index < longer)
+        part = items[start:end]
+        if fill_with is not None and index >= longer:
+            part.append(fill_with)
+        made.append(part)
+        start = end
+    return made
+
+
+def groupby(
+    context: Context, value: Any, attribute: Any, default: Any = None, case_sensitive: bool = False
+) -> list[Group]:
+    """The items grouped by `attribute`, as pairs of the common value and the items that have it."""
+    items = listed(context, value)
+    get = attribute_getter(attribute, default)
+    keys = [get(item) if case_sensitive else folded(get(item)) for item in items]
+    ordered = sorted_by(context, list(range(len(items))), keys, False)
+    groups: list[tuple[Any, list[Any]]] = []
+    for index in ordered:
+        if not groups or keys[index] != groups[-1][0]:
+            groups.append((keys[index], []))
+        groups[-1][1].append(items[index])
+    return [Group((get(members[0]), members)) for _, members in groups]
+
+
+def flatten(context: Context, value: Any, levels: int | None = None) -> list[Any]:
+    """The items of lists within the list, `levels` deep or all the way."""
+    depth = 200 if levels is None else number("levels", levels, 200)
+    items = listed(context, value)
+    while depth > 0 and any(isinstance(item, list | tuple) for item in items):
+        flat: list[Any] = []
+        for item in items:
+            if isinstance(item, list | tuple):
+                context.budget.items(len(item))
+                flat.extend(item)
+            else:
+                flat.append(item)
+        items, depth = flat, depth - 1
+        context.spend(len(items))
+    return items
+
+
+def _by_identity(context: Context, value: Any) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for item in items_of(context, value):
+        found.setdefault(identity(context, item), item)
+    context.produce(len(found) * SLOT)
+    return found
+
+
+def union(context: Context, value: Any, other: Any) -> list[Any]:
+    """The items of both lists, each once."""
+    found = _by_identity(context, value)
+    for key, item in _by_identity(context, other).items():
+        found.setdefault(key, item)
+    return list(found.values())
+
+
+def intersect(context: Context, value: Any, other: Any) -> list[Any]:
+    """The items that both lists have, each once."""
+    kept = _by_identity(context, other)
+    return [item for key, item in _by_identity(context, value).items() if key in kept]
+
+
+def difference(context: Context, value: Any, other: Any) -> list[Any]:
+    """The items that the other list does not have, each once."""
+    left_out = _by_identity(context, other)
+    return [item for key, item in _by_identity(context, value).items() if key not in left_out]
+
+
+def zipped(context: Context, value: Any, *others: Any) -> list[tuple[Any, ...]]:
+    """The first items together, the second items together, up to the end of the shortest list."""
+    lists = [items_of(context, other) for other in (value, *others)]
+    context.produce(min(map(len, lists)) * len(lists) * SLOT)
+    return list(zip(*lists, strict=False))
+
+
+def ternary(_context: Context, value: Any, when_true: Any, when_false: Any, when_null: Any = None) -> Any:
+    """One of two values, by whether this one is true; a third one for null if given."""
+    if value is None and when_null is not None:
+        return when_null
+    return when_true if value else when_false
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "batch": batch,
+    "count": length,
+    "d": default,
+    "default": default,
+    "difference": difference,
+    "first": first,
+    "flatten": flatten,
+    "groupby": groupby,
+    "intersect": intersect,
+    "join": join,
+    "last": last,
+    "length": length,
+    "list": listed,
+    "max": largest,
+    "min": smallest,
+    "reverse": reverse,
+    "slice": spread,
+    "sort": sort,
+    "sum": total,
+    "ternary": ternary,
+    "union": union,
+    "unique": unique,
+    "zip": zipped,
+}

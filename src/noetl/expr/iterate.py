@@ -1,0 +1,103 @@
+"""Gives the items of a value, and orders and identifies them, with the cost drawn first.
+
+A list gives its items, a map its keys, a text its characters, an undefined value nothing; anything else is an error.
+Tested in tests/unit/expr/test_filters.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from noetl.expr.budget import SLOT, Context
+from noetl.expr.errors import EvaluationError
+from noetl.expr.lookup import lookup
+from noetl.expr.operators import kind_of
+from noetl.expr.undefined import Undefined
+
+
+def items_of(context: Context, value: Any) -> list[Any] | tuple[Any, ...]:
+    """The items of `value`; the caller must not change the list it gets."""
+    if isinstance(value, list | tuple):
+        context.spend(len(value))
+        return value
+    if isinstance(value, str):
+        context.spend(len(value))
+        context.produce(len(value) * SLOT)
+        return list(value)
+    if isinstance(value, Mapping):
+        context.spend(len(value))
+        return list(value)
+    if isinstance(value, Undefined):
+        if context.strict:
+            value.fail()
+        return ()
+    raise EvaluationError(f"there are no items in {kind_of(value)}")
+
+
+Getter = Callable[[Any], Any]
+
+
+def attribute_getter(attribute: Any, default: Any = None) -> Getter:
+    """What `attribute='a.b'` or `attribute=0` looks up in an item: keys and indexes, nothing else."""
+    if attribute is None:
+        return lambda item: item
+    parts = str(attribute).split(".") if isinstance(attribute, str) else [attribute]
+    keys = [int(part) if isinstance(part, str) and part.isdecimal() and len(part) < 10 else part for part in parts]
+
+    def get(item: Any) -> Any:
+        for key in keys:
+            item = lookup(item, key, ("(item)",))
+            if default is not None and isinstance(item, Undefined):
+                return default
+        return item
+
+    return get
+
+
+def unchanged(value: Any) -> Any:
+    """The value as it is."""
+    return value
+
+
+def folded(value: Any) -> Any:
+    """Text without its case; anything else as it is."""
+    return value.lower() if isinstance(value, str) else value
+
+
+def sorted_by(context: Context, items: list[Any], keys: list[Any], reverse: bool) -> list[Any]:
+    """The items in the order of their keys; equal ones stay as they were."""
+    context.spend(len(keys) * max(1, len(keys).bit_length()))
+    for key in keys:
+        if isinstance(key, Undefined):
+            key.fail()
+        if isinstance(key, list | tuple | dict):
+            context.budget.weigh(key)
+    try:
+        order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
+    except TypeError:
+        kinds = sorted({kind_of(key) for key in keys})
+        raise EvaluationError(f"these cannot be put in order: {', '.join(kinds)}") from None
+    return [items[index] for index in order]
+
+
+def identity(context: Context, value: Any) -> Any:
+    """Something hashable that is equal for equal values."""
+    if isinstance(value, list | tuple):
+        context.budget.weigh(value)
+        return (list, tuple(identity(context, item) for item in value))
+    if isinstance(value, Mapping):
+        context.budget.weigh(value)
+        return (dict, frozenset((key, identity(context, item)) for key, item in value.items()))
+    return value
+
+
+def number(name: str, value: Any, most: int | None = None) -> int:
+    """A whole number given as an argument, or an error that names it."""
+    if isinstance(value, Undefined):
+        value.fail()
+    if not isinstance(value, int):
+        raise EvaluationError(f"`{name}` must be a whole number, not {kind_of(value)}")
+    if most is not None and value > most:
+        raise EvaluationError(f"`{name}` may be {most:,} at most")
+    return value

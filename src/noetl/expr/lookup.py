@@ -1,0 +1,161 @@
+"""Looks keys and indexes up in plain data, and compiles constant paths into one closure each.
+
+There is no way from here to a Python attribute: a map answers to its keys, a list or text to its indexes, a date to the
+handful of names in its own table, everything else to nothing. Tested in tests/unit/expr/test_lookup.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+from noetl.expr.scopes import View
+from noetl.expr.undefined import Path, Undefined
+
+Scope = Mapping[str, Any]
+# What `scope[a][b]` raises on plain data when something is not there. A view raises KeyError.
+_MISSES: Final = (KeyError, TypeError, IndexError)
+UNNAMED: Final[Path] = ("(value)",)
+
+_DATE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "year": lambda value: value.year,
+    "month": lambda value: value.month,
+    "day": lambda value: value.day,
+}
+_DATETIME: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **_DATE,
+    "hour": lambda value: value.hour,
+    "minute": lambda value: value.minute,
+    "second": lambda value: value.second,
+    "microsecond": lambda value: value.microsecond,
+}
+_TIMEDELTA: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "days": lambda value: value.days,
+    "seconds": lambda value: value.seconds,
+    "microseconds": lambda value: value.microseconds,
+}
+_TIMES: Final[Mapping[type, Mapping[str, Callable[[Any], Any]]]] = {
+    datetime: _DATETIME,
+    date: _DATE,
+    timedelta: _TIMEDELTA,
+}
+
+
+class Group(tuple[Any, Any]):
+    """One group of `groupby`: a pair that also answers to `grouper` and `list`. Becomes a list when it leaves."""
+
+    __slots__ = ()
+
+
+_GROUP: Final = {"grouper": 0, "list": 1}
+
+
+def lookup(base: Any, key: Any, path: Path = UNNAMED) -> Any:
+    """`base[key]` over plain data, or an `Undefined` that knows `path`, which is the path of `base`."""
+    if isinstance(base, Mapping):
+        try:
+            return base[key]
+        except (KeyError, TypeError):
+            return Undefined((*path, _element(key)), len(path), base)
+    if isinstance(base, Undefined):
+        return base.below(key)
+    if isinstance(base, list | tuple | str) and isinstance(key, int):
+        try:
+            return base[key]
+        except IndexError:
+            return Undefined((*path, key), len(path), base)
+    if isinstance(base, Group) and key in _GROUP:
+        return base[_GROUP[key]]
+    field = _TIMES.get(type(base), {}).get(key) if isinstance(key, str) else None
+    if field is not None:
+        return field(base)
+    return Undefined((*path, _element(key)), len(path), base)
+
+
+def _element(key: Any) -> str | int:
+    return key if isinstance(key, str | int) else f"({type(key).__name__})"
+
+
+def walk(base: Any, keys: Path, path: Path = UNNAMED) -> Any:
+    """Look up one key after the other."""
+    for index, key in enumerate(keys):
+        base = lookup(base, key, path + keys[:index])
+    return base
+
+
+def read_path(scope: Scope, path: Path) -> Any:
+    """The value at `path`, by the rules of views and step by step: slow, exact, and able to say what is missing."""
+    root, keys = str(path[0]), path[1:]
+    try:
+        value = scope[root]
+    except KeyError:
+        return Undefined(path, 0, scope)
+    done = 0
+    while done < len(keys) and isinstance(value, View):
+        try:
+            value = value[keys[done]]
+        except (KeyError, IndexError):
+            return Undefined(path, done + 1, value.plain)
+        done += 1
+    if isinstance(value, View):
+        return value.plain
+    return walk(value, keys[done:], path[: done + 1])
+
+
+def path_reader(path: Path) -> Callable[[Scope], Any]:
+    """A closure that reads `path` from a scope; the way through plain data that is there costs next to nothing."""
+    root, keys = str(path[0]), path[1:]
+    if not keys:
+        return _root_reader(root)
+    if len(keys) == 1:
+        return _field_reader(root, keys[0])
+    if len(keys) == 2:
+        return _nested_reader(root, keys[0], keys[1])
+
+    def read(scope: Scope) -> Any:
+        try:
+            value = scope[root]
+            for key in keys:
+                value = value[key]
+        except _MISSES:
+            return read_path(scope, path)
+        return value
+
+    return read
+
+
+def _root_reader(root: str) -> Callable[[Scope], Any]:
+    def read(scope: Scope) -> Any:
+        try:
+            value = scope[root]
+        except KeyError:
+            return Undefined((root,), 0, scope)
+        return value.plain if isinstance(value, View) else value
+
+    return read
+
+
+def _field_reader(root: str, key: str | int) -> Callable[[Scope], Any]:
+    path = (root, key)
+
+    def read(scope: Scope) -> Any:
+        try:
+            value = scope[root][key]
+        except _MISSES:
+            return read_path(scope, path)
+        return value.plain if isinstance(value, View) else value
+
+    return read
+
+
+def _nested_reader(root: str, first: str | int, second: str | int) -> Callable[[Scope], Any]:
+    path = (root, first, second)
+
+    def read(scope: Scope) -> Any:
+        try:
+            return scope[root][first][second]
+        except _MISSES:
+            return read_path(scope, path)
+
+    return read

@@ -1,0 +1,42 @@
+"""Finds the known names nearest to a misspelt one, and writes paths the way people do.
+
+Does not know what the names stand for. Tested in tests/unit/expr/test_names.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
+
+# A scope can hold thousands of names; looking at more than these would cost more than a suggestion is worth.
+MOST_NAMES = 2_000
+
+
+def nearest(name: str, known: Iterable[object], count: int = 3) -> tuple[str, ...]:
+    """The names in `known` that `name` was probably meant to be, the nearest first."""
+    names = [candidate for candidate in islice(known, MOST_NAMES) if isinstance(candidate, str) and candidate != name]
+    folded = name.casefold()
+    same = [candidate for candidate in names if candidate.casefold() == folded]
+    close = get_close_matches(name, names, n=count, cutoff=0.6) if len(name) < 100 else []
+    return tuple(dict.fromkeys([*same, *close]))[:count]
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """`("rows", 0, "first name")` as `rows[0]['first name']`."""
+    text = ""
+    for element in path:
+        if isinstance(element, int):
+            text += f"[{element}]"
+        elif element.isidentifier():
+            text += f".{element}" if text else element
+        else:
+            text += f"[{element!r}]" if text else element
+    return text
+
+
+def did_you_mean(candidates: tuple[str, ...]) -> str | None:
+    """A fix in words, or nothing when no name is near."""
+    if not candidates:
+        return None
+    return "did you mean " + " or ".join(f"`{candidate}`" for candidate in candidates) + "?"

@@ -1,0 +1,98 @@
+"""What a template reads: the paths into the scope, where they stand, and whether a missing value is expected there.
+
+`facts` finds the paths that must be there for a condition to hold: below `x.y is defined and …`, a missing `x.y` is no
+surprise. The reads themselves are collected while the tree is lowered. Tested in tests/unit/expr/test_reads.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from jinja2 import nodes
+
+from noetl.expr.undefined import Path
+
+_NONE: Final[frozenset[Path]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One place where a template reads a path."""
+
+    path: Path
+    offset: int
+    offsets: tuple[int, ...]
+    dynamic: bool = False
+    guarded: bool = False
+    called: bool = False
+
+
+def constant_key(node: nodes.Node) -> str | int | None:
+    """The key of a lookup, if it is written as a text or a whole number."""
+    if isinstance(node, nodes.Neg) and isinstance(node.node, nodes.Const) and type(node.node.value) is int:
+        return -node.node.value
+    if isinstance(node, nodes.Const) and type(node.value) in {str, int}:
+        key: str | int = node.value
+        return key
+    return None
+
+
+def constant_path(node: nodes.Node) -> Path | None:
+    """The path that an expression is, if it is nothing but a path."""
+    keys: list[str | int] = []
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        key = node.attr if isinstance(node, nodes.Getattr) else constant_key(node.arg)
+        if key is None:
+            return None
+        keys.append(key)
+        node = node.node
+    if not isinstance(node, nodes.Name):
+        return None
+    return (node.name, *reversed(keys))
+
+
+def operands(node: nodes.BinExpr) -> list[nodes.Expr]:
+    """The parts of `a and b and c`, or of `a or b or c`, in order. A long chain is a deep tree: it is not recursed."""
+    kind, parts = type(node), []
+    left: nodes.Expr = node
+    while isinstance(left, kind):
+        parts.append(left.right)
+        left = left.left
+    parts.append(left)
+    return parts[::-1]
+
+
+def facts(node: nodes.Node, truth: bool) -> frozenset[Path]:
+    """The paths that are certainly there if `node` is true (or, with `truth` false, if it is false)."""
+    if isinstance(node, nodes.Not):
+        return facts(node.node, not truth)
+    if isinstance(node, nodes.And | nodes.Or):
+        if truth is not isinstance(node, nodes.And):
+            return _NONE
+        return frozenset().union(*(facts(part, truth) for part in operands(node)))
+    if isinstance(node, nodes.Test):
+        path = constant_path(node.node)
+        holds = truth if node.name != "undefined" else not truth
+        return frozenset({path}) if path is not None and holds and node.name != "ne" else _NONE
+    if isinstance(node, nodes.Compare):
+        return _compared(node) if truth else _NONE
+    path = constant_path(node) if truth else None
+    return frozenset({path}) if path is not None else _NONE
+
+
+def _compared(node: nodes.Compare) -> frozenset[Path]:
+    found: set[Path] = set()
+    left: nodes.Node = node.expr
+    for operand in node.ops:
+        right = operand.expr
+        if operand.op not in {"ne", "notin"}:
+            path, other = constant_path(left), constant_path(right)
+            if path is not None:
+                found.add(path)
+            if other is not None and operand.op == "in" and isinstance(left, nodes.Const):
+                found.add((*other, left.value))
+            elif other is not None:
+                found.add(other)
+        left = right
+    return frozenset(found)

@@ -1,0 +1,300 @@
+"""The tree that templates are lowered to: small, resolved, and the same for running, reading and deciding.
+
+Compared with Jinja2's tree, names are resolved (a `Path` into the scope or a `Local`), constant lookups are one node,
+chains are flat, and whatever is unknown or forbidden is a `Fails` that carries its problem. Only data, no behaviour.
+Tested through everything that walks it: tests/unit/expr/test_lower.py, test_reads.py, test_partial.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from noetl.expr.problems import Problem
+from noetl.expr.registry import Callee
+from noetl.expr.undefined import Path
+
+
+@dataclass(slots=True)
+class Const:
+    """A value known in advance."""
+
+    value: Any
+
+
+@dataclass(slots=True)
+class Reading:
+    """A constant path into the scope."""
+
+    path: Path
+    offset: int
+
+
+@dataclass(slots=True)
+class Local:
+    """A variable of the template. Slots are tried in order, innermost first; then, if there is one, the fallback."""
+
+    name: str
+    slots: tuple[int, ...]
+    fallback: Reading | None
+    copied: bool  # a namespace leaves only as a copy: nobody else may hold what `set` changes
+
+
+@dataclass(slots=True)
+class Items:
+    """Constant keys looked up in a value, one after the other."""
+
+    base: Expr
+    keys: Path
+    path: Path
+
+
+@dataclass(slots=True)
+class Item:
+    """A computed key looked up in a value."""
+
+    base: Expr
+    key: Expr
+    path: Path
+
+
+@dataclass(slots=True)
+class Range:
+    """A part of a list or text: `rows[1:3]`."""
+
+    base: Expr
+    bounds: tuple[Expr | None, Expr | None, Expr | None]
+    offset: int
+
+
+@dataclass(slots=True)
+class Sequence:
+    """A list or, for the time of the evaluation, a tuple."""
+
+    items: tuple[Expr, ...]
+    is_tuple: bool
+
+
+@dataclass(slots=True)
+class Pairs:
+    """A map."""
+
+    pairs: tuple[tuple[Expr, Expr], ...]
+    offset: int
+
+
+@dataclass(slots=True)
+class Unary:
+    """`-x` or `+x`."""
+
+    sign: str
+    value: Expr
+    offset: int
+
+
+@dataclass(slots=True)
+class Arithmetic:
+    """A chain such as `a + b - c`, from left to right."""
+
+    first: Expr
+    rest: tuple[tuple[str, Expr], ...]
+    offset: int
+
+
+@dataclass(slots=True)
+class Concat:
+    """`a ~ b ~ c`."""
+
+    parts: tuple[Expr, ...]
+    offset: int
+
+
+@dataclass(slots=True)
+class Compare:
+    """A chain such as `1 < x <= 5`."""
+
+    first: Expr
+    rest: tuple[tuple[str, Expr], ...]
+    offset: int
+
+
+@dataclass(slots=True)
+class All:
+    """`a and b and c`."""
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(slots=True)
+class AnyOf:
+    """`a or b or c`."""
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(slots=True)
+class Not:
+    """`not a`."""
+
+    value: Expr
+
+
+@dataclass(slots=True)
+class Choice:
+    """`b if a else c`; without `else`, an undefined value."""
+
+    cases: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr | None
+
+
+@dataclass(slots=True)
+class Arguments:
+    """What a call is given."""
+
+    positional: tuple[Expr, ...] = ()
+    keywords: tuple[tuple[str, Expr], ...] = ()
+    more: Expr | None = None  # *list
+    more_keywords: Expr | None = None  # **map
+
+
+@dataclass(slots=True)
+class Apply:
+    """A filter or a test on a value."""
+
+    callee: Callee
+    value: Expr
+    arguments: Arguments
+    offset: int
+
+
+@dataclass(slots=True)
+class Call:
+    """A function."""
+
+    callee: Callee
+    arguments: Arguments
+    offset: int
+
+
+@dataclass(slots=True)
+class Method:
+    """A method on a value; which one depends on the value's type."""
+
+    name: str
+    value: Expr
+    arguments: Arguments
+    offset: int
+
+
+@dataclass(slots=True)
+class Get:
+    """`path.get('key', fallback)`: the value at the longer path, or the fallback."""
+
+    read: Reading
+    fallback: Expr
+
+
+@dataclass(slots=True)
+class Fails:
+    """Something unknown or forbidden. `parts` are kept because they read."""
+
+    problem: Problem
+    parts: tuple[Expr, ...] = ()
+
+
+Expr = (
+    Const | Reading | Local | Items | Item | Range | Sequence | Pairs | Unary | Arithmetic | Concat | Compare
+    | All | AnyOf | Not | Choice | Apply | Call | Method | Get | Fails
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Text:
+    """Text as it stands."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Output:
+    """`{{ … }}` in text."""
+
+    value: Expr
+    offset: int
+
+
+@dataclass(slots=True)
+class If:
+    """`{% if %}`, `{% elif %}`, `{% else %}`."""
+
+    cases: tuple[tuple[Expr, Body], ...]
+    otherwise: Body
+
+
+@dataclass(slots=True)
+class For:
+    """`{% for %}` with its filter and its `else`."""
+
+    target: Target
+    values: Expr
+    test: Expr | None
+    body: Body
+    otherwise: Body
+    loop: int | None  # slot of `loop`, if the body uses it
+    fresh: tuple[int, ...]  # slots that every iteration starts without
+    offset: int
+
+
+@dataclass(slots=True)
+class Set:
+    """`{% set x = … %}`."""
+
+    target: Target
+    value: Expr
+    offset: int
+
+
+@dataclass(slots=True)
+class SetBlock:
+    """`{% set x %}…{% endset %}`: the text, through the filters if there are any."""
+
+    target: Target
+    body: Body
+    slot: int  # where the text waits for the filters
+    filters: Expr | None
+    offset: int
+
+
+@dataclass(slots=True)
+class SetField:
+    """`{% set ns.x = … %}` on a namespace."""
+
+    slot: int
+    field: str
+    value: Expr
+    offset: int
+
+
+@dataclass(slots=True)
+class Refused:
+    """A statement that is not part of the language."""
+
+    problem: Problem
+
+
+Target = int | tuple["Target", ...]
+Statement = Text | Output | If | For | Set | SetBlock | SetField | Refused
+Body = tuple[Statement, ...]
+
+
+def parts_of(node: Any) -> Iterator[Any]:
+    """Every expression, statement and call below a node (or a body), the node itself first."""
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, tuple):
+            stack.extend(reversed(item))
+        elif is_dataclass(item) and not isinstance(item, type | Callee | Problem):
+            yield item
+            stack.extend(getattr(item, field.name) for field in reversed(fields(item)))

@@ -1,0 +1,115 @@
+"""The value of a name or key that is not there: chainable, false, empty, and able to say what is missing.
+
+`a.b.c` over a scope without `a` is an `Undefined` with the path `a.b.c`, so `a.b.c | default(1)` works. Comparisons
+with it are false, except `!=`. It takes part in no arithmetic: the operators raise `UndefinedError` instead. Whether an
+undefined value is acceptable where it ends up is for the caller to say. Tested in tests/unit/expr/test_undefined.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from noetl.expr.errors import UndefinedError
+from noetl.expr.names import did_you_mean, dotted, nearest
+
+Path = tuple[str | int, ...]
+
+
+class Undefined:
+    """A value that is not there; `path` says which."""
+
+    __slots__ = ("found", "holder", "path")
+
+    def __init__(self, path: Path, found: int = 0, holder: object = None) -> None:
+        self.path = path
+        # How many elements of the path exist, and what was found there: enough to name the nearest known name later.
+        self.found = found
+        self.holder = holder
+
+    def below(self, key: object) -> Undefined:
+        """What looking up `key` in this gives: undefined as well, with a longer path."""
+        element = key if isinstance(key, str | int) else str(type(key).__name__)
+        return Undefined((*self.path, element), self.found, self.holder)
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Known names that the missing one was probably meant to be."""
+        if self.found >= len(self.path) or not isinstance(self.holder, Mapping):
+            return ()
+        return nearest(str(self.path[self.found]), self.holder)
+
+    def describe(self) -> str:
+        """What is missing, and where the path stops, in words."""
+        whole = dotted(self.path)
+        if not self.found or self.found >= len(self.path):
+            return f"`{whole}` is undefined"
+        there, missing = dotted(self.path[: self.found]), self.path[self.found]
+        if self.holder is None:
+            return f"`{whole}` is undefined: `{there}` is null"
+        if isinstance(missing, int):
+            return f"`{whole}` is undefined: `{there}` has no item {missing}"
+        return f"`{whole}` is undefined: `{there}` has no key `{missing}`"
+
+    def fail(self, offset: int | None = None) -> NoReturn:
+        """Raise the error that says so."""
+        raise self.error(offset)
+
+    def error(self, offset: int | None = None) -> UndefinedError:
+        """The error for a place where a value is needed."""
+        candidates = self.candidates
+        fix = did_you_mean(candidates) or "give it a value, or write `| default(…)` after it"
+        return UndefinedError(self.describe(), offset, fix, self.path, candidates)
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __len__(self) -> int:
+        return 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __contains__(self, item: object) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return ""
+
+    def __repr__(self) -> str:
+        return f"Undefined({dotted(self.path)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __le__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return False
+
+    def __ge__(self, other: object) -> bool:
+        return False
+
+
+def first_undefined(value: object) -> Undefined | None:
+    """The first undefined value anywhere in `value`, or None: what a caller asks before it hands a value to a tool."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Undefined):
+            return item
+        if isinstance(item, dict):
+            stack.extend(reversed(item.values()))
+        elif isinstance(item, list | tuple):
+            stack.extend(reversed(item))
+    return None
