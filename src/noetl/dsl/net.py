@@ -92,9 +92,7 @@ def build(playbook: Playbook) -> Net:
         out[edge.source].append(edge)
         into[edge.target].append(edge)
     entry = index.get(playbook.entry) if playbook.entry else None
-    return Net(
-        tuple(steps), index, edges, entry, final, tuple(map(tuple, out)), tuple(map(tuple, into)), _reach(out)
-    )
+    return Net(tuple(steps), index, edges, entry, final, tuple(map(tuple, out)), tuple(map(tuple, into)), _reach(out))
 
 
 def _reach(out: Iterable[Iterable[Edge]]) -> tuple[int, ...]:

@@ -5,9 +5,11 @@ Holds no opinion. Tested with the rules and in tests/unit/dsl/test_subject.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cached_property
 
+from noetl.dsl.analyze import Flow
+from noetl.dsl.code import Code, code
 from noetl.dsl.dialects import LegacyForm
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.net import Net, build
@@ -64,9 +66,19 @@ class Subject:
             and len(set(named)) == len(named)
             and not any(form.routes for form in self.legacy)
             and self.names.steps.isdisjoint(self.obscured)
-            and self.playbook.entry in self.names.steps
-            and all(arc.step in self.names.steps for step in self.playbook.workflow for arc in step.arcs)
+            and all(name in self.names.steps for name in self._targets())
         )
+
+    def _targets(self) -> Iterator[str | None]:
+        """Give every name by which a token comes to a step."""
+        yield self.playbook.entry
+        final = self.playbook.executor.setting("final_step")
+        if final is not None:
+            yield str(final)
+        for step in self.playbook.workflow:
+            yield from (arc.step for arc in step.arcs)
+            if step.compensate is not None:
+                yield step.compensate
 
     @cached_property
     def obscured(self) -> frozenset[str]:
@@ -92,6 +104,14 @@ class Subject:
     @cached_property
     def net(self) -> Net:
         return build(self.playbook)
+
+    @cached_property
+    def flow(self) -> Flow:
+        return Flow(self.playbook, self.net)
+
+    @cached_property
+    def code(self) -> tuple[Code, ...]:
+        return code(self.playbook, self.kinds)
 
     def locate(self, site: Site, offset: int) -> int:
         """Give the place in the source of a place inside a template."""

@@ -1,0 +1,110 @@
+"""NOE412 reports a `ctx` key that two branches of one fork both write before they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.analyze import Write, template_of, writes
+from noetl.dsl.playbook import Arc, Step
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: split
+    next: [north, south]
+  - step: north
+    tool: { kind: http, url: "https://north.example.org/price" }
+    set: { ctx.north_price: "{{ north.data.price }}" }
+    next: compare
+  - step: south
+    tool: { kind: http, url: "https://south.example.org/price" }
+    set: { ctx.south_price: "{{ south.data.price }}" }
+    next: compare
+  - step: compare
+    tool: { kind: noop }
+"""
+BAD = GOOD.replace("ctx.north_price", "ctx.price").replace("ctx.south_price", "ctx.price")
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    if not subject.net_is_whole:
+        return
+    forks = [
+        step for step in subject.net.steps if len(step.arcs) > 1 and step.router and step.router.mode == "inclusive"
+    ]
+    if not forks:
+        return
+    by_step = {step.name: found for step in subject.net.steps if (found := tuple(writes(step)))}
+    told: set[int] = set()
+    for fork in forks:
+        arcs = subject.flow.ways(fork, subject.flow.success(fork)).certain
+        if len(arcs) > 1:
+            for first, second in _clashes(subject, fork, arcs, by_step):
+                if second.assign.at is not None and id(second.assign) not in told:
+                    told.add(id(second.assign))
+                    yield at(second.assign.at, *_texts(fork, first, second))
+
+
+def _clashes(
+    subject: Subject, fork: Step, arcs: tuple[Arc, ...], by_step: dict[str, tuple[Write, ...]]
+) -> Iterator[tuple[Write, Write]]:
+    """Give the first two branches that write one key with values that may differ, for every such key."""
+    first: dict[str, tuple[int, Write]] = {}
+    told: set[str] = set()
+    for number, (arc, region) in enumerate(zip(arcs, _regions(subject, arcs), strict=True)):
+        own = [write for write in by_step.get(fork.name, ()) if write.arc is arc]
+        for write in (*own, *(w for step in subject.net.members(region) for w in by_step.get(step.name, ()))):
+            name = write.assign.key
+            owner, before = first.setdefault(name, (number, write))
+            if owner != number and name not in told and not _is_same(before, write):
+                told.add(name)
+                yield before, write
+
+
+def _regions(subject: Subject, arcs: tuple[Arc, ...]) -> list[int]:
+    """Give for each arc the steps that only this branch can come to, as bit sets."""
+    net = subject.net
+    reached = [1 << n | net.reach[n] if (n := net.index.get(arc.step)) is not None else 0 for arc in arcs]
+    once = twice = 0
+    for bits in reached:
+        twice |= once & bits
+        once |= bits
+    return [bits & ~twice for bits in reached]
+
+
+def _is_same(one: Write, other: Write) -> bool:
+    """Tell whether two writes give the same value whenever they happen."""
+    if one.assign.value.data != other.assign.value.data:
+        return False
+    template = template_of(one.assign.value)
+    return template is None or template.constant or all(read.path[0] == "workload" for read in template.reads)
+
+
+def _texts(fork: Step, first: Write, second: Write) -> tuple[str, str]:
+    key = second.assign.key
+    where = "on two of its arcs" if first.step is second.step else f"in '{first.step.name}' and in '{second.step.name}'"
+    return (
+        f"Two branches that '{fork.name}' starts at the same time both write `ctx.{key}`, {where}; the slower one wins.",
+        f"Write to a key of its own in each branch, and combine them where the branches meet, instead of `ctx.{key}`.",
+    )
+
+
+RULE = Rule(
+    code="NOE412",
+    name="branch-write",
+    group="graph",
+    severity="warning",
+    summary="Branches of one fork write the same `ctx` key before they join.",
+    why=(
+        "Branches of a fork run at the same time, so which write comes last is a matter of luck: the same playbook gives "
+        "different results from run to run."
+    ),
+    fix="Give each branch a key of its own, or do the write in the step where the branches meet.",
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,124 @@
+"""NOE409 reports an arc that can never be taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.analyze import FAILURE, template_of
+from noetl.dsl.outcome import ROUTING_EVENTS, STATUSES
+from noetl.dsl.playbook import Arc, Step
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workload: { express: false }
+workflow:
+  - step: pack
+    tool: { kind: noop }
+    next:
+      arcs:
+        - step: send_express
+          when: "{{ workload.express }}"
+        - step: send
+  - step: send_express
+    tool: { kind: noop }
+  - step: send
+    tool: { kind: noop }
+"""
+BAD = GOOD.replace(
+    '        - step: send_express\n          when: "{{ workload.express }}"\n        - step: send\n',
+    '        - step: send\n        - step: send_express\n          when: "{{ workload.express }}"\n',
+)
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for step in subject.playbook.workflow:
+        for number, arc in enumerate(step.arcs):
+            place = arc.at if arc.step_at is None else arc.step_at
+            if place is None or _is_told_elsewhere(arc):
+                continue
+            reason = _reason(subject, step, number)
+            if reason is not None:
+                yield at(
+                    place, f"The arc from '{step.name}' to '{arc.step}' can never be taken: {reason[0]}.", reason[1]
+                )
+
+
+def _is_told_elsewhere(arc: Arc) -> bool:
+    """A constant condition and a name that no event has are told where they stand."""
+    template = template_of(arc.when)
+    if template is None:
+        return False
+    if template.constant:
+        return True
+    states, events = template.values_compared("outcome.status"), template.values_compared("event.name")
+    return not states <= frozenset(STATUSES) or not events <= ROUTING_EVENTS.keys()
+
+
+def _reason(subject: Subject, step: Step, number: int) -> tuple[str, str] | None:
+    flow, arc = subject.flow, step.arcs[number]
+    endings = [ending for ending in flow.endings(step) if flow.fires(step, arc, ending) is not False]
+    if not endings:
+        return _never_true(step, arc)
+    if step.router is None or step.router.mode != "exclusive":
+        return None
+    before = step.arcs[:number]
+    if not _looks_at_the_ending(arc) and flow.fires(step, arc, FAILURE) is None:
+        endings = [
+            ending for ending in endings if ending.is_success
+        ]  # nobody means "only if it failed" without saying so
+    covering = [next((e for e in before if flow.fires(step, e, ending) is True), None) for ending in endings]
+    earlier = next((cover for cover in covering if cover is not None), None)
+    if earlier is not None and None not in covering:
+        return (
+            f"the arc to '{earlier.step}' above it always matches first",
+            "Put the arc with the narrower condition first, or take all that match with `next.spec.mode: inclusive`.",
+        )
+    same = next((e for e in before if arc.when is not None and e.when == arc.when), None)
+    if same is not None:
+        return (
+            f"the arc to '{same.step}' above it has the same condition and is taken first",
+            "Change one of the conditions, or take all that match with `next.spec.mode: inclusive`.",
+        )
+    return None
+
+
+def _looks_at_the_ending(arc: Arc) -> bool:
+    template = template_of(arc.when)
+    if template is None or arc.label:
+        return True
+    return "fail(" in template.source or any(read.path[0] in ("event", "outcome", "output") for read in template.reads)
+
+
+def _never_true(step: Step, arc: Arc) -> tuple[str, str]:
+    template = template_of(arc.when)
+    if template is not None and step.loop is None and "loop.done" in template.values_compared("event.name"):
+        return (
+            f"'loop.done' happens only at the end of a loop, and '{step.name}' has none",
+            "Compare `event.name` with 'step.done'.",
+        )
+    return (
+        "its condition is false whether the step succeeds or fails",
+        "Correct the condition, or remove the arc.",
+    )
+
+
+RULE = Rule(
+    code="NOE409",
+    name="dead-arc",
+    group="graph",
+    severity="warning",
+    summary="An arc can never be taken, because of its own condition or because an arc above it always wins.",
+    why=(
+        "An exclusive router, which is the default, takes the first arc that matches, from the top. An arc without `when` "
+        "matches every success, so nothing below it is tried on success. The step at the end of such an arc is left out "
+        "of every run."
+    ),
+    fix="Move the arc up, correct its condition, or use `next.spec.mode: inclusive` where all matching arcs are meant.",
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)

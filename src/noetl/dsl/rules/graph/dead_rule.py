@@ -1,0 +1,123 @@
+"""NOE414 reports a policy rule that never gets its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from noetl.dsl.analyze import ERROR_OUTCOME, OK_OUTCOME, is_unreadable, template_of, truth
+from noetl.dsl.nodes import MapNode, Node
+from noetl.dsl.playbook import AdmitRule, TaskRule
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: fetch
+    tool:
+      - get:
+          kind: http
+          url: "https://example.org/data"
+          spec:
+            policy:
+              rules:
+                - when: "{{ outcome.status == 'error' and outcome.http.status == 404 }}"
+                  then: { do: break }
+                - when: "{{ outcome.status == 'error' }}"
+                  then: { do: fail }
+"""
+BAD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: fetch
+    tool:
+      - get:
+          kind: http
+          url: "https://example.org/data"
+          spec:
+            policy:
+              rules:
+                - when: "{{ outcome.status == 'error' }}"
+                  then: { do: fail }
+                - when: "{{ outcome.status == 'error' and outcome.http.status == 404 }}"
+                  then: { do: break }
+"""
+Known = Mapping[str, Any]
+_OUTCOMES: tuple[Known, ...] = (OK_OUTCOME, ERROR_OUTCOME)
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for step in subject.playbook.workflow:
+        if step.admit and len(step.admit) > 1:
+            yield from _dead(step.admit, ({},))
+    tasks = (*subject.playbook.workbook, *(task for step in subject.playbook.workflow for task in step.tasks))
+    for task in tasks:
+        if task.rules and len(task.rules) > 1:
+            yield from _dead(task.rules, _OUTCOMES)
+
+
+def _dead(rules: Sequence[AdmitRule | TaskRule], cases: tuple[Known, ...]) -> Iterator[Found]:
+    if any(rule.when is not None and rule.when.at is None for rule in rules):
+        return  # a rule without `when` and `else` has its own diagnostic
+    for number, rule in enumerate(rules):
+        if rule.is_else:
+            return  # so have rules behind an `else`; and an `else` for nothing does no harm
+        place = _condition(rule.at)
+        template = template_of(rule.when)
+        if place is None or is_unreadable(rule.when) or (template is not None and template.constant):
+            continue
+        possible = [case for case in cases if truth(rule.when, case) is not False]
+        winner = _winner(rules, number, possible)
+        if not possible and template is not None:
+            yield at(
+                place,
+                "This rule never matches: its condition is false for every outcome.",
+                "Correct the condition, or remove the rule.",
+            )
+        elif winner is not None and not _is_harmless(rules[winner], rule):
+            yield at(
+                place,
+                f"This rule never gets its turn: rule {winner + 1} above it matches first.",
+                "Put the rule with the narrower condition first: rules are tried from the top and the first match decides.",
+            )
+
+
+def _winner(rules: Sequence[AdmitRule | TaskRule], number: int, possible: Sequence[Known]) -> int | None:
+    """Give the first rule above that takes all of these cases, or helps to."""
+    same = next((n for n, above in enumerate(rules[:number]) if above.when == rules[number].when), None)
+    takers = [next((n for n, r in enumerate(rules[:number]) if truth(r.when, case) is True), None) for case in possible]
+    found = [taker for taker in takers if taker is not None]
+    return min(found) if found and len(found) == len(takers) else same
+
+
+def _is_harmless(winner: AdmitRule | TaskRule, rule: AdmitRule | TaskRule) -> bool:
+    """A `fail` behind a `retry` says what happens anyway when the attempts are used up."""
+    if isinstance(winner, TaskRule) and isinstance(rule, TaskRule):
+        return winner.then.do == "retry" and rule.then.do == "fail"
+    return False
+
+
+def _condition(rule: Node | None) -> Node | None:
+    return rule.get("when") if isinstance(rule, MapNode) else None
+
+
+RULE = Rule(
+    code="NOE414",
+    name="dead-rule",
+    group="graph",
+    severity="warning",
+    summary="A rule of a task policy or of an admission gate can never decide anything.",
+    why=(
+        "Rules are tried from the top and the first match decides. A broad condition above a narrow one takes all that the "
+        "narrow one was written for."
+    ),
+    fix="Order the rules from narrow to broad, and correct conditions that contradict themselves.",
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)

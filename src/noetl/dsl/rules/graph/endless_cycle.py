@@ -1,0 +1,116 @@
+"""NOE405 reports a cycle of steps that no token can ever leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.analyze import admission
+from noetl.dsl.net import Edge
+from noetl.dsl.playbook import Step
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: ask
+    tool: { kind: http, url: "https://example.org/jobs/7" }
+    next:
+      arcs:
+        - step: report
+          when: "{{ ask.data.state == 'ready' }}"
+        - step: pause
+  - step: pause
+    tool: { kind: sleep, seconds: 30 }
+    next: ask
+  - step: report
+    tool: { kind: noop }
+"""
+BAD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: ask
+    tool: { kind: http, url: "https://example.org/jobs/7" }
+    next:
+      arcs:
+        - step: pause
+  - step: pause
+    tool: { kind: sleep, seconds: 30 }
+    next: ask
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    if not subject.net_is_whole or subject.playbook.executor.setting("timeout_s") is not None:
+        return
+    net = subject.net
+    for group in net.cycles():
+        members = frozenset(net.steps[number].name for number in group) - {_final(subject)}
+        if not members or any(_may_leave(subject, net.steps[number], members) for number in group):
+            continue
+        back = _closing_edge(net.edges, group)
+        if back is not None and back.arc.step_at is not None:
+            yield at(back.arc.step_at, *_texts([net.steps[number].name for number in group]))
+
+
+def _final(subject: Subject) -> str | None:
+    return subject.net.steps[subject.net.final].name if subject.net.final is not None else None
+
+
+def _may_leave(subject: Subject, step: Step, members: frozenset[str]) -> bool:
+    """Tell whether a token at this step may end, wait or go elsewhere by what the playbook says."""
+    if step.name not in members or isinstance(step.join, int) or admission(step.admit, {}).may_deny:
+        return True
+    flow = subject.flow
+    on_success = flow.ways(step, flow.success(step))
+    if on_success.may_be_none:
+        return True
+    exclusive = step.router is None or step.router.mode == "exclusive"
+    if exclusive and any(arc.step not in members for arc in on_success.possible):
+        return True
+    if not exclusive and not any(arc.step in members for arc in on_success.certain):
+        return True
+    failures = (arc for ending in flow.endings(step)[1:] for arc in flow.ways(step, ending).possible)
+    return any(arc.step not in members and arc not in on_success.possible for arc in failures)
+
+
+def _closing_edge(edges: tuple[Edge, ...], group: tuple[int, ...]) -> Edge | None:
+    inside = frozenset(group)
+    return next((e for e in edges if e.source in inside and e.target in inside and e.target <= e.source), None)
+
+
+def _texts(names: list[str]) -> tuple[str, str]:
+    if len(names) == 1:
+        return (
+            f"Step '{names[0]}' leads to itself after every success, so the execution never ends.",
+            "Put an arc with a `when` before this one that leads out, or give this arc a `when` that once is false.",
+        )
+    listed = ", ".join(f"'{name}'" for name in names)
+    return (
+        f"A token that enters the steps {listed} goes round for ever: none of their arcs leads out.",
+        "Put an arc with a `when` before this one that leads out of the cycle, or set `executor.spec.timeout_s`.",
+    )
+
+
+RULE = Rule(
+    code="NOE405",
+    name="endless-cycle",
+    group="graph",
+    severity="error",
+    summary="Steps lead to each other in a circle that no arc leaves.",
+    why=(
+        "Such an execution ends only when something in it fails or somebody cancels it. It holds workers, and its log grows "
+        "without end."
+    ),
+    fix=(
+        "Give one step of the cycle an arc with a condition that leads out, before the arc that goes round. For a cycle "
+        "that is meant to run for ever, set `executor.spec.timeout_s` and start it by a schedule."
+    ),
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)

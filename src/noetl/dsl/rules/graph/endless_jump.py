@@ -1,0 +1,120 @@
+"""NOE415 reports a jump that a pipeline repeats for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.analyze import ERROR_OUTCOME, OK_OUTCOME, is_unreadable, truth
+from noetl.dsl.nodes import MapNode
+from noetl.dsl.playbook import Action, Step, Task
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: read_pages
+    tool:
+      - page:
+          kind: http
+          url: "https://example.org/pages/{{ ctx.page | default(1) }}"
+          set: { ctx.page: "{{ output.data.next }}" }
+      - turn:
+          kind: noop
+          spec:
+            policy:
+              rules:
+                - when: "{{ ctx.page }}"
+                  then: { do: jump, to: page }
+                - else:
+                    then: { do: break }
+"""
+BAD = GOOD.replace(
+    """\
+                - when: "{{ ctx.page }}"
+                  then: { do: jump, to: page }
+                - else:
+                    then: { do: break }
+""",
+    """\
+                - else:
+                    then: { do: jump, to: page }
+""",
+)
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for step in subject.playbook.workflow:
+        if any(action.do == "jump" for task in step.tasks for rule in task.rules or () for action in (rule.then,)):
+            yield from _endless(step)
+
+
+def _endless(step: Step) -> Iterator[Found]:
+    end = len(step.tasks)
+    labels = {task.label: number for number, task in enumerate(step.tasks)}
+    follows = [_follows(task, number, labels, end) for number, task in enumerate(step.tasks)]
+    leaving = {end}
+    while grown := {n for n, followers in enumerate(follows) if n not in leaving and leaving & followers}:
+        leaving |= grown
+    for number, task in enumerate(step.tasks):
+        for rule in task.rules or ():
+            target = _target(rule.then, number, labels, end)
+            if number in leaving or rule.then.do != "jump" or target > number:
+                continue
+            node = rule.then.at.get("to") if isinstance(rule.then.at, MapNode) else None
+            if node is not None:
+                goal = step.tasks[target].label
+                yield at(
+                    node,
+                    f"Task '{task.label}' jumps back to '{goal}' after every success, and no rule on the way leads out.",
+                    "Jump only while there is more to do (`when: …`), and end with `- else: { then: { do: break } }`.",
+                )
+                return
+
+
+def _follows(task: Task, number: int, labels: dict[str, int], end: int) -> set[int]:
+    """Give the tasks that may come next by what the playbook says; a plain failure is no planned way out."""
+    if task.rules is None:
+        return {number + 1}
+    found: set[int] = set()
+    for outcome in (OK_OUTCOME, ERROR_OUTCOME):
+        for rule in task.rules:
+            answer = True if rule.is_else else truth(rule.when, outcome)
+            if is_unreadable(rule.when):
+                return {end}
+            if answer is not False and (outcome is OK_OUTCOME or rule.then.do not in ("fail", "retry")):
+                found.add(_target(rule.then, number, labels, end))
+            if answer is True:
+                break
+        else:
+            found.add(number + 1)
+    return found
+
+
+def _target(action: Action, number: int, labels: dict[str, int], end: int) -> int:
+    if action.do in ("continue", "skip"):
+        return number + 1
+    if action.do != "jump":
+        return end
+    if action.to == "previous":
+        return max(number - 1, 0)
+    return labels.get(action.to or "", end)
+
+
+RULE = Rule(
+    code="NOE415",
+    name="endless-jump",
+    group="graph",
+    severity="error",
+    summary="A pipeline jumps back after every success, with no rule that leads out.",
+    why=(
+        "The pipeline runs until a task fails or it has made `limits.max_transitions` task starts, a million unless said "
+        "otherwise, and then the step fails."
+    ),
+    fix="Give the jump a condition that once is false, and leave the circle with `break` or by falling through.",
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,94 @@
+"""NOE404 reports a join that waits for more branches than a fork can send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.playbook import Step
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: ask_all
+    next: [north, south]
+  - step: north
+    tool: { kind: http, url: "https://north.example.org/quote" }
+    next: decide
+  - step: south
+    tool: { kind: http, url: "https://south.example.org/quote" }
+    next: decide
+  - step: decide
+    spec: { join: 2 }
+    tool: { kind: noop }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    net = subject.net
+    for number, step in enumerate(net.steps):
+        wanted = step.join
+        if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 2 or not subject.net_is_whole:
+            continue
+        most = _most_tokens(subject, number)
+        place = step.spec["join"].at
+        if most is not None and most < wanted and place is not None:
+            yield at(place, *_texts(step, wanted, most))
+
+
+def _most_tokens(subject: Subject, target: int) -> int | None:
+    """Count the tokens of one fork that can meet at a step at most; None where routers in a cycle keep sending more."""
+    net = subject.net
+    most = 1
+    for number, step in enumerate(net.steps):
+        if not net.reaches(number, target) or step.router is None or step.router.mode != "inclusive":
+            continue
+        if net.reaches(number, number):
+            return None
+        most += max(0, max(_branches(subject, step, target, ending) for ending in (0, 1, 2)) - 1)
+    return most
+
+
+def _branches(subject: Subject, step: Step, target: int, which: int) -> int:
+    """Count the arcs that one ending may take together and that lead to the target, or to a step we do not know."""
+    endings = subject.flow.endings(step)
+    if which >= len(endings):
+        return 0
+    net = subject.net
+    found = 0
+    for arc in subject.flow.ways(step, endings[which]).possible:
+        follower = net.index.get(arc.step)
+        found += follower is None or follower == target or net.reaches(follower, target)
+    return found
+
+
+def _texts(step: Step, wanted: int, most: int) -> tuple[str, str]:
+    if most == 1:
+        return (
+            f"Step '{step.name}' waits for {wanted} branches, but no fork leads to it: only one token can come at a time.",
+            "Let the router before it take several arcs at once (`next.spec.mode: inclusive`), or remove `join`.",
+        )
+    return (
+        f"Step '{step.name}' waits for {wanted} branches, and at most {most} can arrive.",
+        f"Write `join: {most}` or less, or `join: all` to wait for every branch that can still arrive.",
+    )
+
+
+RULE = Rule(
+    code="NOE404",
+    name="join-too-large",
+    group="graph",
+    severity="error",
+    summary="A step joins more branches than can ever arrive together.",
+    why=(
+        "`join: n` runs the step when n branches of one fork have arrived. Only a router that takes two or more arcs at once "
+        "makes a fork; branches of an exclusive router are alternatives. Where fewer than n can come, the step always fails."
+    ),
+    fix="Lower the number, use `join: all`, or make the router before it inclusive.",
+    bad=GOOD.replace("join: 2", "join: 3"),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,114 @@
+"""NOE410 reports a `ctx` key that the items of a parallel loop write with different values and no reducer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.analyze import Write, template_of, writes
+from noetl.dsl.playbook import Loop, Step, Value
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workload: { cities: [Rome, Oslo] }
+workflow:
+  - step: measure
+    loop:
+      in: "{{ workload.cities }}"
+      iterator: city
+      spec:
+        mode: parallel
+        reduce: { ctx.hottest: max }
+    tool:
+      - ask:
+          kind: http
+          url: "https://example.org/weather/{{ iter.city }}"
+          set: { ctx.hottest: "{{ output.data.temperature }}" }
+"""
+BAD = GOOD.replace("        reduce: { ctx.hottest: max }\n", "")
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for step in subject.playbook.workflow:
+        if step.loop is not None and step.loop.mode == "parallel":
+            yield from _conflicts(step, step.loop)
+
+
+def _conflicts(step: Step, loop: Loop) -> Iterator[Found]:
+    by_key: dict[str, list[Write]] = {}
+    for write in writes(step):
+        if write.in_task and not is_reduced(loop, write.assign.key):
+            by_key.setdefault(write.assign.key, []).append(write)
+    for key, found in by_key.items():
+        reason = _reason(step, key, [write.assign.value for write in found])
+        place = found[0].assign.at
+        if reason is None or place is None:
+            continue
+        yield at(
+            place,
+            f"The items of this parallel loop all write `ctx.{key}`, and {reason}.",
+            f"Say how the writes become one value, e.g. `loop.spec.reduce: {{ ctx.{key}: last }}` (or sum, min, max, "
+            "append, merge, count), or keep the value in `iter` and read the step's `results`.",
+        )
+
+
+def is_reduced(loop: Loop, key: str) -> bool:
+    """Tell whether a reducer is declared for a key of `ctx`, or for the map that holds it."""
+    reduce = loop.spec.get("reduce")
+    declared = reduce.data if reduce and isinstance(reduce.data, dict) else {}
+    names = {str(name).removeprefix("ctx.").removeprefix("vars.") for name in declared}
+    return key in names or key.split(".", 1)[0] in names
+
+
+def _reason(step: Step, key: str, values: list[Value]) -> str | None:
+    """Say why the values of two items may differ; None where they cannot, or nobody knows."""
+    if any(_reads_itself(value, key) for value in values):
+        return "each works on the value from before the loop, so all but one change is lost"
+    for value in values:
+        reads = _item_reads(step, value)
+        if reads:
+            return f"the value differs from item to item (it reads `{reads}`), which is an error at run time"
+    if len({repr(value.data) for value in values}) > 1:
+        return "not all with the same value, which is an error at run time"
+    return None
+
+
+def _reads_itself(value: Value, key: str) -> bool:
+    template = template_of(value)
+    path = ("ctx", *key.split("."))
+    return template is not None and any(read.path[: len(path)] == path for read in template.reads)
+
+
+def _item_reads(step: Step, value: Value) -> str | None:
+    template = template_of(value)
+    if template is None:
+        return None
+    if not template.reads and not template.constant:
+        return "now() or gen_uuid()"
+    own = {"iter", "outcome", "output", "_prev", "loop_index", "_index", *(task.label for task in step.tasks)}
+    if step.loop:
+        own.add(step.loop.iterator)
+    for read in template.reads:
+        if read.path[0] in own and read.path[:2] not in (("iter", "total"), ("iter", "_total"), ("outcome", "status")):
+            return ".".join(str(part) for part in read.path)
+    return None
+
+
+RULE = Rule(
+    code="NOE410",
+    name="parallel-write",
+    group="graph",
+    severity="warning",
+    summary="Items of a parallel loop write one `ctx` key with different values, and no reducer says what comes of it.",
+    why=(
+        "Items of a parallel loop run at the same time and do not see each other's writes. Two different values for one key "
+        "are an error at run time; a counter that every item adds 1 to ends at 1."
+    ),
+    fix="Declare a reducer: `loop.spec.reduce: {ctx.total: sum}`. Or write to `iter` and read the loop's `results` afterwards.",
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)

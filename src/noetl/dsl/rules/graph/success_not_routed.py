@@ -1,0 +1,84 @@
+"""NOE406 reports a router that has no arc for success where something should follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.analyze import template_of
+from noetl.dsl.playbook import Step
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.graph.places import key
+from noetl.dsl.rules.graph.stranded import only_on_failure, stranded
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: fetch
+    tool: { kind: http, url: "https://example.org/data" }
+    next:
+      arcs:
+        - step: alarm
+          when: "{{ event.name == 'step.failed' }}"
+        - step: store
+  - step: alarm
+    tool: { kind: noop }
+  - step: store
+    tool: { kind: noop }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    if not subject.net_is_whole:
+        return
+    left_out: dict[int, list[str]] = {}
+    for head, cause in stranded(subject).items():
+        if cause is not None:
+            left_out.setdefault(cause, []).append(subject.net.steps[head].name)
+    for number, step in enumerate(subject.net.steps):
+        strict = subject.flow.setting(step, "no_next_is_error") is True
+        if not strict and number not in left_out:
+            continue
+        place = key(step.at, "next")
+        if place is not None and only_on_failure(subject, step) and not _is_told_elsewhere(subject, step):
+            yield at(place, *_texts(step, left_out.get(number, []), strict), "error" if strict else None)
+
+
+def _is_told_elsewhere(subject: Subject, step: Step) -> bool:
+    """Arcs that can be taken never at all have their own diagnostics."""
+    flow = subject.flow
+    endings = flow.endings(step)[1:]
+    if not any(flow.ways(step, ending).possible for ending in endings):
+        return True
+    templates = (template_of(arc.when) for arc in step.arcs)
+    return any(template is not None and template.constant for template in templates)
+
+
+def _texts(step: Step, left_out: list[str], strict: bool) -> tuple[str, str]:
+    message = f"After a success of step '{step.name}' none of its arcs can be taken"
+    follower = left_out[0] if left_out else "<step>"
+    if strict:
+        message += ", and `no_next_is_error` makes that a failure."
+    else:
+        names = ", ".join(f"'{name}'" for name in left_out)
+        message += f": the branch ends there, and {names} never runs."
+    return message, f"Add an arc without `when`, which is taken on success: `- step: {follower}`."
+
+
+RULE = Rule(
+    code="NOE406",
+    name="success-not-routed",
+    group="graph",
+    severity="warning",
+    summary="Every arc of a router is for failures, although something should follow a success.",
+    why=(
+        "When no arc matches a success, the branch ends without a word, and the steps behind it are left out. With "
+        "`no_next_is_error: true` every success becomes a failure."
+    ),
+    fix="Add an arc for success: one without `when`, or one whose `when` is true for `event.name == 'step.done'`.",
+    bad=GOOD.replace("        - step: store\n", ""),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,80 @@
+"""NOE408 reports a task policy that lets some errors pass as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.analyze import ERROR_OUTCOME, is_unreadable, truth
+from noetl.dsl.playbook import Task
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.graph.places import key
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: fetch
+    tool:
+      - get:
+          kind: http
+          url: "https://example.org/data"
+          spec:
+            policy:
+              rules:
+                - when: "{{ outcome.status == 'error' and outcome.http.status == 503 }}"
+                  then: { do: retry, attempts: 5, delay: 2 }
+                - when: "{{ outcome.status == 'error' }}"
+                  then: { do: fail }
+"""
+BAD = GOOD.replace(
+    "                - when: \"{{ outcome.status == 'error' }}\"\n                  then: { do: fail }\n", ""
+)
+_HARMLESS = frozenset({"noop", "sleep"})
+_RETRYABLE = "outcome.error.retryable"
+_CASES = ({**ERROR_OUTCOME, _RETRYABLE: True}, {**ERROR_OUTCOME, _RETRYABLE: False})
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    tasks = (*subject.playbook.workbook, *(task for step in subject.playbook.workflow for task in step.tasks))
+    for task in tasks:
+        if not task.rules or task.on_unmatched == "fail" or task.kind in _HARMLESS or _covers_errors(task):
+            continue
+        place = key(task.at, "spec", "policy", "rules")
+        if place is not None:
+            yield at(
+                place,
+                f"An error of task '{task.label}' that none of these rules matches is passed over: the pipeline goes on "
+                "as if the task had succeeded.",
+                "Add a last rule for the other errors: `- when: \"{{ outcome.status == 'error' }}\"` with "
+                "`then: { do: fail }`, or set `on_unmatched: fail` beside `rules`.",
+            )
+
+
+def _covers_errors(task: Task) -> bool:
+    """Tell whether every error meets a rule; a condition that does not parse is told elsewhere and given the benefit."""
+    rules = task.rules or ()
+    if any(rule.is_else or is_unreadable(rule.when) for rule in rules):
+        return True
+    return all(any(truth(rule.when, case) is True for rule in rules) for case in _CASES)
+
+
+RULE = Rule(
+    code="NOE408",
+    name="swallowed-error",
+    group="graph",
+    severity="warning",
+    summary="A task policy has no rule for some errors, and no `else`.",
+    why=(
+        "A policy, once it is there, decides everything. An outcome that no rule matches *continues*, an error too: the next "
+        "task runs with the result of an earlier one, and the run is reported as a success."
+    ),
+    fix=(
+        "End the rules with one for the remaining errors (`when: \"{{ outcome.status == 'error' }}\"`, `then: {do: fail}`), "
+        "with an `else`, or set `on_unmatched: fail`. Where passing over is meant, say so: `- else: {then: {do: continue}}`."
+    ),
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)
