@@ -61,9 +61,12 @@ def _signal(_: Any) -> Any:
 
 def _known_value(path: Path, known: Mapping[str, Any]) -> Any:
     for end in range(len(path), 0, -1):
-        value = known.get(dotted(path[:end]), UNKNOWN)
-        if value is UNKNOWN:
+        name = dotted(path[:end])
+        if name not in known:
             continue
+        value = known[name]
+        if value is UNKNOWN:
+            return UNKNOWN  # said to be open, whatever is known of the path above it
         if end == 1:
             return read_path({str(path[0]): value}, path)
         return walk(value, path[end:], path[:end])
