@@ -1,0 +1,62 @@
+"""Draws a picture in the language of Graphviz. Tested in tests/unit/dsl/test_draw_dot.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.draw.captions import caption, shortened
+from noetl.dsl.draw.picture import Link, Picture, Vertex
+
+_HEAD = (
+    '  graph [rankdir=TB, fontname="Helvetica", nodesep=0.4, ranksep=0.6]',
+    '  node [shape=box, style="rounded,filled", fillcolor="#f8fafc", color="#64748b", fontname="Helvetica"]',
+    '  edge [color="#64748b", fontname="Helvetica", fontsize=10]',
+)
+
+
+def draw_dot(picture: Picture) -> str:
+    """Draw a picture as a `digraph`."""
+    lines = [f"digraph {_quoted(picture.name or 'playbook')} {{", *_HEAD]
+    for number, vertex in enumerate(picture.vertices):
+        label = "\n".join([shortened(vertex.name), *caption(vertex)])
+        attributes = ", ".join([f"label={_quoted(label)}", *_vertex_looks(picture, number, vertex)])
+        lines.append(f"  n{number} [{attributes}]")
+    for number, link in enumerate(picture.links):
+        attributes = ", ".join(_link_looks(picture, number, link))
+        lines.append(f"  n{link.source} -> n{link.target}{f' [{attributes}]' if attributes else ''}")
+    return "\n".join([*lines, "}", ""])
+
+
+def _vertex_looks(picture: Picture, number: int, vertex: Vertex) -> Iterator[str]:
+    if vertex.desc:
+        yield f"tooltip={_quoted(vertex.desc)}"
+    if vertex.loop:
+        yield "peripheries=2"
+    if vertex.gate is not None:
+        yield "shape=octagon"
+    if number == picture.entry:
+        yield "penwidth=2.5"
+    if number == picture.final:
+        yield 'color="#7c3aed"'
+    if not vertex.known:
+        yield 'style="rounded,dashed", color="#c2410c", fontcolor="#c2410c"'
+    elif not vertex.reachable:
+        yield 'style="rounded,dotted"'
+
+
+def _link_looks(picture: Picture, number: int, link: Link) -> Iterator[str]:
+    if link.said:
+        yield f"label={_quoted(shortened(link.said))}"
+    if link.when and link.said != link.when:
+        yield f"tooltip={_quoted(link.when)}"
+    if link.outcome == "failure":
+        yield 'color="#c2410c", fontcolor="#c2410c"'
+    if link.kind == "compensate":
+        yield "style=dotted, constraint=false"
+    elif number in picture.ordered.back:
+        yield "style=dashed"
+
+
+def _quoted(text: str) -> str:
+    """Write a text as a quoted string of Graphviz; a line break becomes its `\\n`."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", "\\n") + '"'

@@ -1,0 +1,151 @@
+"""The plan of an SVG picture: where every box, line and word stands. Tested in tests/unit/dsl/test_draw_layout.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from noetl.dsl.draw.boxes import SAID_SIZE, Box, box_of, wide
+from noetl.dsl.draw.captions import wrapped
+from noetl.dsl.draw.layers import Layers, lay_out
+from noetl.dsl.draw.picture import Picture
+from noetl.dsl.draw.place import Extent, isotonic, place
+
+MARGIN = 28.0
+LINE_HEIGHT = 14.0  # of one line of a label
+BADGE = 18.0  # the room of the number before a label
+_GAP = 26.0
+_LINE = 7.0  # half the room of a line that passes a row
+_LOOP = 34.0  # the room of a line that leads back to its own box
+_NEAREST, _FARTHEST = 20.0, 64.0
+_APART = 26.0  # between lines that meet one box
+_SPREAD = 0.62  # the part of a box's width over which its links leave it
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Coordinates of everything; the first cells are the boxes."""
+
+    picture: Picture
+    layers: Layers
+    boxes: tuple[Box, ...]
+    labels: tuple[tuple[str, ...], ...]  # the lines of what is written beside each link
+    x: tuple[float, ...]  # of each cell's axis
+    tops: tuple[float, ...]  # of each row
+    heights: tuple[float, ...]
+    width: float
+    height: float
+
+    def top(self, box: int) -> float:
+        row = self.layers.row[box]
+        return self.tops[row] + (self.heights[row] - self.boxes[box].height) / 2
+
+    def bottom(self, box: int) -> float:
+        return self.top(box) + self.boxes[box].height
+
+    @cached_property
+    def ports(self) -> dict[tuple[int, int], float]:
+        """Where on the edge of a box the line from or to a cell meets it: side by side, in the order of the cells."""
+        beside: dict[tuple[int, bool], set[int]] = {}
+        for upper, lower in self.layers.links:
+            if upper < len(self.boxes):
+                beside.setdefault((upper, True), set()).add(lower)
+            if lower < len(self.boxes):
+                beside.setdefault((lower, False), set()).add(upper)
+        found: dict[tuple[int, int], float] = {}
+        for (box, _), cells in beside.items():
+            ordered = sorted(cells, key=lambda cell: (self.x[cell], cell))
+            places = _side_by_side([self.x[cell] - self.x[box] for cell in ordered], self.boxes[box].width * _SPREAD)
+            found.update({(box, cell): self.x[box] + at for cell, at in zip(ordered, places, strict=True)})
+        return found
+
+
+def _side_by_side(wishes: Sequence[float], room: float) -> list[float]:
+    """Give places on an edge around 0, in order and apart, each below its wish where the edge is wide enough."""
+    if len(wishes) == 1:
+        return [wishes[0] if abs(wishes[0]) <= room / 2 else 0.0]
+    apart = min(_APART, room / (len(wishes) - 1))
+    bounded = [min(max(wish, -room / 2), room / 2) for wish in wishes]
+    found = isotonic([(wish - number * apart, 1.0) for number, wish in enumerate(bounded)])
+    last = room / 2 - (len(wishes) - 1) * apart
+    return [min(max(value, -room / 2), last) + number * apart for number, value in enumerate(found)]
+
+
+def numbered(picture: Picture, number: int) -> int | None:
+    """Give the place of an arc where the order of arcs matters; None where it does not."""
+    link = picture.links[number]
+    arcs = picture.out[link.source]
+    if link.kind != "arc" or len(arcs) < 2 or picture.vertices[link.source].mode == "inclusive":
+        return None
+    outcomes = sorted(picture.links[arc].outcome for arc in arcs)
+    return None if outcomes == ["failure", "success"] else arcs.index(number) + 1
+
+
+def words(picture: Picture, number: int) -> tuple[str, ...]:
+    """Give the lines of what is written beside a link."""
+    text = picture.links[number].said
+    return wrapped(text) if text else ("on success",) if numbered(picture, number) else ()
+
+
+def room(picture: Picture, number: int, label: Sequence[str]) -> float:
+    """Give the width of what is written beside a link."""
+    return max((wide(line, SAID_SIZE) for line in label), default=0.0) + (BADGE if numbered(picture, number) else 0.0)
+
+
+def make_plan(picture: Picture, above: float = 0.0) -> Plan:
+    """Plan a picture, leaving room above for a heading."""
+    boxes = tuple(box_of(vertex, number == picture.final) for number, vertex in enumerate(picture.vertices))
+    labels = tuple(words(picture, number) for number in range(len(picture.links)))
+    pairs = [(link.source, link.target) for link in picture.links]
+    # What follows on success is the spine of the picture; failures, undoing and ways back give way to it.
+    weights = [
+        0.05 if link.outcome == "failure" or number in picture.ordered.back else 1.0
+        for number, link in enumerate(picture.links)
+    ]
+    bundle = [(link.kind, link.outcome == "failure") for link in picture.links]
+    layers = lay_out(picture.ordered, pairs, bundle, weights)
+    extents = _extents(picture, layers, boxes, labels)
+    x = [MARGIN + value for value in place(layers, extents, _GAP)]
+    tops, heights = _rows(layers, boxes, labels, x, above)
+    width = max((x[cell] + extents[cell].right for cell in range(len(x))), default=0.0) + MARGIN
+    height = (tops[-1] + heights[-1] if tops else above) + MARGIN
+    return Plan(picture, layers, boxes, labels, tuple(x), tuple(tops), tuple(heights), width, height)
+
+
+def _extents(picture: Picture, layers: Layers, boxes: Sequence[Box], labels: Sequence[Sequence[str]]) -> list[Extent]:
+    extents = [Extent(_LINE, _LINE)] * len(layers.row)
+    for number, box in enumerate(boxes):
+        extents[number] = Extent(box.width / 2, box.width / 2)
+    for number, label in enumerate(labels):
+        width = room(picture, number, label)
+        link = picture.links[number]
+        if number in layers.chains:
+            half = max(_LINE, width / 2)
+            extents[layers.chains[number].label] = Extent(half, half)
+        else:
+            half = boxes[link.source].width / 2
+            extents[link.source] = Extent(half, max(extents[link.source].right, half + _LOOP + width))
+    return extents
+
+
+def _rows(
+    layers: Layers, boxes: Sequence[Box], labels: Sequence[Sequence[str]], x: Sequence[float], above: float
+) -> tuple[list[float], list[float]]:
+    heights = [0.0] * len(layers.rows)
+    for number, box in enumerate(boxes):
+        heights[layers.row[number]] = max(heights[layers.row[number]], box.height)
+    for number, chain in layers.chains.items():
+        if labels[number]:
+            row = layers.row[chain.label]
+            heights[row] = max(heights[row], LINE_HEIGHT * len(labels[number]) + 4)
+    reach = [0.0] * len(layers.rows)
+    for upper, lower in layers.links:
+        row = layers.row[upper]
+        reach[row] = max(reach[row], abs(x[upper] - x[lower]))
+    tops: list[float] = []
+    at = MARGIN + above
+    for row, height in enumerate(heights):
+        tops.append(at)
+        at += height + min(_FARTHEST, _NEAREST + reach[row] * 0.07)
+    return tops, heights

@@ -1,0 +1,151 @@
+"""Draws a picture as text for a terminal: every step with what it does and where it leads, in the order of the flow.
+
+Written to be read at three steps and at forty: one line for a step, one for each arc, marks explained at the end where they
+are used. Conditions are cut where they do not fit the width. Tested in tests/unit/dsl/test_draw_text.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from unicodedata import category, east_asian_width
+
+from noetl.dsl.draw.captions import counted
+from noetl.dsl.draw.picture import Link, Picture, Vertex
+
+_ENTRY, _FINAL, _END, _UNKNOWN, _UNREACHABLE, _UNDO = "▶", "■", "●", "?", "✗", "↶"
+_LEGEND = {
+    _ENTRY: "entry",
+    _END: "end of a branch",
+    _FINAL: "runs once at the end",
+    _UNDO: "undoes another step",
+    _UNREACHABLE: "no token can come here",
+    _UNKNOWN: "not in the workflow",
+    "↺": "leads back",
+}
+_WIDEST_NAME = 32
+
+
+def draw_text(picture: Picture, width: int | None = None) -> str:
+    """Draw a picture as text, `width` columns wide; None: as wide as it needs."""
+    lines = [*_head(picture), *_steps(picture)]
+    used = [mark for mark in _LEGEND if any(mark in (line[:1], line.lstrip("├└─ ")[:1]) for line in lines)]
+    if used:
+        lines += ["", "   ".join(f"{mark} {_LEGEND[mark]}" for mark in used)]
+    return "".join(f"{_cut(line, width)}\n" for line in lines)
+
+
+def _head(picture: Picture) -> Iterator[str]:
+    yield _safe(" · ".join(filter(None, dict.fromkeys((picture.name, picture.path))))) or "playbook"
+    arcs = sum(link.kind == "arc" for link in picture.links)
+    known = sum(vertex.known for vertex in picture.vertices)
+    counts = [counted(known, "step"), counted(arcs, "arc")]
+    counts += [counted(len(picture.cycles), "cycle")] if picture.cycles else []
+    yield ", ".join(counts)
+
+
+def _steps(picture: Picture) -> Iterator[str]:
+    names = [min(cells(vertex.name), _WIDEST_NAME) for vertex in picture.vertices]
+    column = max(names, default=0)
+    for number in picture.ordered.reading:
+        yield ""
+        yield from _step(picture, number, column)
+
+
+def _step(picture: Picture, number: int, column: int) -> Iterator[str]:
+    vertex = picture.vertices[number]
+    does = " → ".join(vertex.kinds) if vertex.tasks else "routing only" if vertex.known else ""
+    notes = ", ".join(filter(None, [does, *_notes(picture, number, vertex)]))
+    yield f"{_mark(picture, number, vertex)} {_padded(_safe(vertex.name), column + 4)}  {_safe(notes)}".rstrip()
+    if vertex.loop:
+        yield f"  │ for each {_safe(vertex.loop.iterator)} in {_safe(vertex.loop.over)}"
+    if vertex.gate is not None:
+        yield f"  │ admitted when {_safe(' or '.join(text or 'nothing else matches' for text in vertex.gate)) or 'never'}"
+    yield from _arcs(picture, number, vertex, column)
+
+
+def _mark(picture: Picture, number: int, vertex: Vertex) -> str:
+    if not vertex.known:
+        return _UNKNOWN
+    if number == picture.entry:
+        return _ENTRY
+    if number == picture.final:
+        return _FINAL
+    if not vertex.reachable:
+        return _UNREACHABLE
+    if vertex.undoes:
+        return _UNDO
+    return _END if not picture.out[number] else " "
+
+
+def _notes(picture: Picture, number: int, vertex: Vertex) -> Iterator[str]:
+    if vertex.loop:
+        at_once = f", {vertex.loop.max_in_flight} at once" if vertex.loop.max_in_flight else ""
+        yield f"{vertex.loop.mode} loop{at_once}"
+    if vertex.gate is not None:
+        yield "gate"
+    if vertex.join:
+        yield f"join {vertex.join}"
+    if vertex.undoes:
+        yield f"undoes {', '.join(vertex.undoes)}"
+    compensations = [link for link in picture.links if link.kind == "compensate" and link.source == number]
+    if compensations:
+        yield f"undone by {picture.vertices[compensations[0].target].name}"
+
+
+def _arcs(picture: Picture, number: int, vertex: Vertex, column: int) -> Iterator[str]:
+    arcs = picture.out[number]
+    at_once = vertex.mode == "inclusive" and not any(picture.links[index].when for index in arcs)
+    if len(arcs) > 1:
+        how = "all that match" if vertex.mode == "inclusive" else "the first that matches"
+        yield f"  │ {'all of them at once' if at_once else how}"
+    for place, index in enumerate(arcs):
+        link = picture.links[index]
+        arrow = "↺" if index in picture.ordered.back else "→"
+        target = _safe(picture.vertices[link.target].name)
+        said = _said(link, alone=at_once or len(arcs) == 1)
+        branch = "└─" if place == len(arcs) - 1 else "├─"
+        yield f"  {branch}{arrow} {_padded(target, column)}  {said}".rstrip()
+
+
+def _said(link: Link, alone: bool) -> str:
+    parts = [f"[{_safe(link.label)}]"] if link.label else []
+    if link.when:
+        parts.append(f"when {_safe(link.when)}")
+    elif not alone:
+        parts.append("on success")
+    return " ".join(parts)
+
+
+def _padded(text: str, column: int) -> str:
+    return text + " " * max(0, column - cells(text))
+
+
+def cells(text: str) -> int:
+    """Give how many columns of a terminal a text takes."""
+    return sum(_cells(char) for char in text)
+
+
+def _cells(char: str) -> int:
+    if category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if east_asian_width(char) in ("W", "F") else 1
+
+
+def _safe(text: str) -> str:
+    """Replace what would speak to the terminal or break the line."""
+    return "".join("�" if category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char for char in text)
+
+
+def _cut(line: str, width: int | None) -> str:
+    if width is None or cells(line) <= width:
+        return line
+    return "".join(_fitting(line, max(width - 1, 1))) + "…"
+
+
+def _fitting(line: str, width: int) -> Iterable[str]:
+    used = 0
+    for char in line:
+        used += _cells(char)
+        if used > width:
+            return
+        yield char
