@@ -6,32 +6,38 @@ names, templates or the net. Tested in tests/unit/dsl/test_shape.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
-from noetl.dsl.dialects import FORMS, LegacyForm
+from noetl.dsl.dialects import LegacyForm, recognise
 from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
+from noetl.dsl.grammar.places import Place, place
 from noetl.dsl.kinds import Kind, Kinds, Need
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
-from noetl.dsl.types import (
-    Choice,
-    Field,
-    Flag,
-    Level,
-    LevelOf,
-    ListOf,
-    MapOf,
-    Number,
-    OneOf,
-    Text,
-    Type,
-)
+from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 
 ShapeKind = Literal[
-    "unknown-key", "missing", "wrong-type", "bad-value", "twice", "legacy", "empty-list", "not-templated"
+    "unknown-key",
+    "misplaced",
+    "control",
+    "set-in-spec",
+    "missing",
+    "wrong-type",
+    "bad-value",
+    "twice",
+    "legacy",
+    "empty-list",
+    "not-templated",
 ]
 _TASK_LEVELS = ("task", "workbook_task")
+_SETS = frozenset({"set", "set_ctx", "set_iter"})
+_SPECS = frozenset({"executor_spec", "step_spec", "loop_spec", "task_spec", "next_spec", "arc_spec"})
+_ACTION_FIELDS = frozenset(LEVELS["task_then"].names()) - _SETS
+# Where an action may stand by mistake as a part of a task policy: there it is only misplaced.
+_POLICY_LEVELS = frozenset({"task_policy", "task_rule", "task_else"})
+_PROSE = frozenset({"desc", "description"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +53,48 @@ class ShapeFinding:
     tool: Kind | None = None  # set where the level is a tool's own input
     form: LegacyForm | None = None
     owner: Node | None = None  # the map that holds the key
+    place: Place | None = None  # where a misplaced key belongs
+    others: tuple[str, ...] = ()  # keys of the same map that belong to the same place
 
 
 def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
     """Give every place of the document that does not fit the grammar."""
     if root is None:
         return ()
-    return tuple(_Walk(kinds).value(root, LevelOf("playbook"), None, LEVELS["playbook"], ""))
+    return _settled(list(_Walk(kinds).value(root, LevelOf("playbook"), None, LEVELS["playbook"], "")))
+
+
+def stand_ins(found: Iterable[ShapeFinding]) -> frozenset[tuple[int, str]]:
+    """Give the fields that an older or a misplaced key stands in for, each as (id of the map, name of the field)."""
+    return frozenset(
+        (id(one.owner), name)
+        for one in found
+        if (name := one.form.replaces if one.form else one.place.stands_for if one.place else "")
+    )
+
+
+def _settled(found: list[ShapeFinding]) -> tuple[ShapeFinding, ...]:
+    """Leave out what only follows from another finding, so that one mistake is told once."""
+    instead = stand_ins(found)
+    absorbing = {id(one.owner) for one in found if one.form and one.form.absorbs}
+    actions = {id(one.owner) for one in found if one.kind == "control" and one.name == "do"}
+    settled: list[ShapeFinding] = []
+    moves: dict[tuple[int, Place], int] = {}
+    for one in found:
+        owner = id(one.owner)
+        if one.kind == "missing" and (id(one.node), one.name) in instead:
+            continue
+        if one.kind in ("unknown-key", "misplaced") and owner in absorbing:
+            continue
+        if one.name in _ACTION_FIELDS and one.name != "do" and owner in actions:
+            continue
+        if one.place is not None:
+            first = moves.setdefault((owner, one.place), len(settled))
+            if first < len(settled):
+                settled[first] = replace(settled[first], others=(*settled[first].others, one.name))
+                continue
+        settled.append(one)
+    return tuple(settled)
 
 
 def is_template(node: Node) -> bool:
@@ -80,9 +121,18 @@ def fits(node: Node, kind: Type) -> bool:
     return True
 
 
+class _TaskLevels(NamedTuple):
+    """What a task of one kind may hold."""
+
+    task: Level
+    spec: Level
+    own: frozenset[str]  # the names of the kind's own inputs
+
+
 @dataclass(frozen=True, slots=True)
 class _Walk:
     kinds: Kinds
+    known: dict[str, _TaskLevels] = dataclasses.field(default_factory=dict)
 
     def value(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> Iterator[ShapeFinding]:
         """Check one value against its type."""
@@ -92,7 +142,7 @@ class _Walk:
             if chosen is not None:
                 yield from self.value(node, chosen, field, level, name)
                 return
-        if is_template(node) and not isinstance(kind, Text) and type(kind) is not Type:
+        if is_template(node) and not _may_hold_marks(kind, field, level):
             if field is None or not field.rendered:
                 yield ShapeFinding("not-templated", node, level, name, field, kind)
             return
@@ -104,10 +154,9 @@ class _Walk:
                 yield from self.map(node, own or LEVELS[below])
             case ListOf(item, least):
                 yield from self.list(node, item, least, field, level, name)
-            case MapOf(inner):
-                if isinstance(node, MapNode):
-                    for entry in node:
-                        yield from self.value(entry.value, inner, field, level, entry.key.text)
+            case MapOf(inner) if type(inner) is not Type and isinstance(node, MapNode):
+                for entry in node:
+                    yield from self.value(entry.value, inner, field, level, entry.key.text)
             case Choice() | Number():
                 yield from _bounds(node, kind, field, level, name)
 
@@ -137,42 +186,126 @@ class _Walk:
     ) -> Iterator[ShapeFinding]:
         name = entry.key.text
         field = level.field(name)
-        form = FORMS.get((legacy, name))
-        if form and (field is None or (form.shape and tool is None)) and _is_form(form, entry.value):
-            yield ShapeFinding("legacy", entry.key, level, name, form=form, owner=node)
-        elif field is None:
-            if not level.open:
-                yield ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node)
-        else:
-            if name != field.name and (field.name in node or _earlier_alias(node, field, name)):
-                yield ShapeFinding("twice", entry.key, level, name, field, owner=node)
-            if not _is_null(entry.value):
-                for found in self.value(entry.value, field.type, field, level, name):
-                    yield found
-            elif field.required:
+        if field is None:
+            form = recognise(legacy, entry, node)
+            if form is None:
+                yield from self.unknown(entry, node, level, tool)
+            else:
+                yield ShapeFinding("legacy", entry.key, level, name, form=form, owner=node)
+                yield from self.inside(form, entry.value)
+            return
+        if name != field.name and (field.name in node or _earlier_alias(node, field, name)):
+            yield ShapeFinding("twice", entry.key, level, name, field, owner=node)
+        if _is_null(entry.value):
+            if field.required:
                 yield ShapeFinding("wrong-type", entry.value, level, name, field, field.type)
+        elif tool is None and field.required and _is_blank(entry.value):
+            yield ShapeFinding("missing", entry.value, level, name, field, field.type)
+        else:
+            yield from self.value(entry.value, field.type, field, level, name)
+
+    def inside(self, form: LegacyForm, node: Node) -> Iterator[ShapeFinding]:
+        """Look for older forms inside an older form; all else in there is said by the form itself."""
+        if form.below and isinstance(node, ListNode):
+            for item in node:
+                yield from (found for found in self.map(item, LEVELS[form.below]) if found.kind == "legacy")
+
+    def unknown(self, entry: Entry, node: MapNode, level: Level, tool: Kind | None) -> Iterator[ShapeFinding]:
+        """Say of a key that its level does not have whether it belongs elsewhere."""
+        name, base = entry.key.text, level.name.partition(":")[0]
+        if name in _SETS and base in _SPECS:
+            yield ShapeFinding("set-in-spec", entry.key, level, name, owner=node)
+        elif level.open:
+            return
+        elif _is_control(base, name, entry.value):
+            yield ShapeFinding("control", entry.key, level, name, owner=node)
+        elif home := self.home(entry, node, base):
+            yield ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home)
+        else:
+            yield ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node)
+
+    def home(self, entry: Entry, node: MapNode, level: str) -> Place | None:
+        if level == "step" and self.is_tool_field(entry.key.text, node):
+            return Place("step", "tool")
+        return place(LEVELS, level, entry.key.text, entry.value) if level in LEVELS else None
+
+    def is_tool_field(self, name: str, step: MapNode) -> bool:
+        """Tell whether a key of a step is an input of its tool that stands one level too high."""
+        tool = step.get("tool")
+        inner = tool.get("kind") if isinstance(tool, MapNode) else None
+        named = inner or step.get("kind")
+        if not isinstance(named, Scalar) or named.text not in self.kinds:
+            return False
+        return (name == "kind" and inner is None) or name in self.levels(self.kinds[named.text]).own
+
+    def levels(self, kind: Kind) -> _TaskLevels:
+        found = self.known.get(kind.name)
+        if found is None:
+            found = _TaskLevels(task_level(kind), task_spec_level(kind), frozenset(kind.input.names()))
+            self.known[kind.name] = found
+        return found
 
     def task(self, node: MapNode, level: Level) -> Iterator[ShapeFinding]:
         inner = node.get("tool")
         if level.name == "workbook_task" and isinstance(inner, MapNode):
+            yield from self.around_a_task(node, level)
             yield from self.task(inner, LEVELS["task"])
             return
         named = node.get("kind")
         kind = self.kinds.get(named.text) if isinstance(named, Scalar) else None
-        full = task_level(kind) if kind else level
-        own = frozenset(kind.input.names()) if kind else frozenset()
+        levels = self.levels(kind) if kind else _TaskLevels(level, LEVELS["task_spec"], frozenset())
         for entry in node:
             if entry.key.text == "spec" and isinstance(entry.value, MapNode):
-                below = task_spec_level(kind) if kind else LEVELS["task_spec"]
                 for inner_entry in entry.value:
-                    yield from self.entry(inner_entry, entry.value, below, "task", kind)
+                    yield from self.entry(inner_entry, entry.value, levels.spec, "task", kind)
             else:
-                tool = kind if entry.key.text in own or full.field(entry.key.text) is None else None
-                yield from self.entry(entry, node, full, "task", tool)
+                is_own = entry.key.text in levels.own or levels.task.field(entry.key.text) is None
+                yield from self.entry(entry, node, levels.task, "task", kind if is_own else None)
         if kind is None:
             yield from _missing(node, level)
         else:
-            yield from _missing_in_task(node, full, kind)
+            yield from _missing_in_task(node, levels.task, kind)
+
+    def around_a_task(self, node: MapNode, level: Level) -> Iterator[ShapeFinding]:
+        """Check the keys beside the `tool` of a workbook's task, which may only name and describe it."""
+        for entry in node:
+            name = entry.key.text
+            if name in ("name", "tool") or name in _PROSE:
+                continue
+            form = recognise("task", entry, node)
+            if form:
+                yield ShapeFinding("legacy", entry.key, level, name, form=form, owner=node)
+            elif level.field(name):
+                yield ShapeFinding(
+                    "misplaced", entry.key, level, name, owner=node, place=Place("workbook_task", "tool")
+                )
+            else:
+                yield ShapeFinding("unknown-key", entry.key, level, name, owner=node)
+
+
+def _may_hold_marks(kind: Type, field: Field | None, level: Level) -> bool:
+    """Tell whether template marks are as good as any text here: in free values, code and prose, and where it is rendered."""
+    if not isinstance(kind, Text):
+        return type(kind) is Type
+    if field is None or kind.code or level.name.startswith("tools."):
+        return True
+    return bool(field.rendered) or field.name in _PROSE
+
+
+def _is_control(level: str, name: str, value: Node) -> bool:
+    """Tell whether a key acts on a task's outcome at a place where there is none."""
+    if level in _POLICY_LEVELS:
+        return False
+    if name == "rules":
+        return level not in ("task", "task_spec") and isinstance(value, ListNode) and any(map(_acts, value))
+    return name == "do" or (name in _ACTION_FIELDS and level in ("admit_then", "admit_rule", "admit_else"))
+
+
+def _acts(rule: Node) -> bool:
+    if not isinstance(rule, MapNode):
+        return False
+    then = rule.get("then") or rule.get("else")
+    return isinstance(then, MapNode) and ("do" in then or _acts(then))
 
 
 def _earlier_alias(node: MapNode, field: Field, name: str) -> bool:
@@ -184,11 +317,8 @@ def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None
 
 
-def _is_form(form: LegacyForm, node: Node) -> bool:
-    shapes: dict[str, type[Node]] = {"map": MapNode, "list": ListNode, "scalar": Scalar}
-    if form.shape and not isinstance(node, shapes[form.shape]):
-        return False
-    return not form.values or (isinstance(node, Scalar) and node.text in form.values)
+def _is_blank(node: Node) -> bool:
+    return isinstance(node, Scalar) and not node.text.strip()
 
 
 def _missing(node: MapNode, level: Level) -> Iterator[ShapeFinding]:

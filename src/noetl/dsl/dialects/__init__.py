@@ -6,10 +6,9 @@ Lowering a whole older playbook belongs here too, beside the table of its dialec
 
 from __future__ import annotations
 
-from noetl.dsl.dialects.form import LegacyForm
 from noetl.dsl.dialects.first import FIRST_FORMS
+from noetl.dsl.dialects.form import LegacyForm
+from noetl.dsl.dialects.recognise import FORMS, recognise
 from noetl.dsl.dialects.second import SECOND_FORMS
 
-FORMS: dict[tuple[str, str], LegacyForm] = {(form.level, form.key): form for form in (*FIRST_FORMS, *SECOND_FORMS)}
-
-__all__ = ["FORMS", "LegacyForm"]
+__all__ = ["FIRST_FORMS", "FORMS", "SECOND_FORMS", "LegacyForm", "recognise"]

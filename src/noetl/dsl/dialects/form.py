@@ -15,6 +15,10 @@ class LegacyForm:
     key: str
     meant: str  # what it did
     canonical: str  # what to write instead
+    replaces: str = ""  # the field that is not missing where this form stands in for it
     routes: bool = False  # it moved tokens, so the net of this playbook is not the whole story
+    absorbs: bool = False  # unknown keys beside it are a part of the same form
+    below: str = ""  # older forms may stand inside: a list of maps of this level
     values: tuple[str, ...] = ()  # only with one of these values; empty: with any
     shape: Literal["", "map", "list", "scalar"] = ""  # only where the value has this shape
+    unless: tuple[str, ...] = ()  # not where one of these keys stands beside it

@@ -10,8 +10,7 @@ from noetl.dsl.grammar.task import TASK_LEVELS, task_level, task_spec_level
 from noetl.dsl.types import Level
 
 LEVELS: dict[str, Level] = {
-    level.name: level
-    for level in (*DOCUMENT_LEVELS, *STEP_LEVELS, *TASK_LEVELS, *ROUTE_LEVELS, *LAYERED_LEVELS)
+    level.name: level for level in (*DOCUMENT_LEVELS, *STEP_LEVELS, *TASK_LEVELS, *ROUTE_LEVELS, *LAYERED_LEVELS)
 }
 
 __all__ = ["LEVELS", "task_level", "task_spec_level"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from noetl.dsl.grammar.forms import workbook_form
 from noetl.dsl.grammar.layered import ANY_MAP, LAYERED
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 
@@ -15,10 +16,12 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field("apiVersion", Choice(API_VERSIONS), "Which version of the language this is.", required=True),
             Field("kind", Choice(("Playbook",)), "Always `Playbook`.", required=True),
             Field("metadata", LevelOf("metadata"), "Who the playbook is.", required=True),
-            Field("keychain", OneOf((ListOf(OneOf((LevelOf("keychain"), Text()))), MapOf(Type()))), "Credentials it uses."),
+            Field(
+                "keychain", OneOf((ListOf(OneOf((LevelOf("keychain"), Text()))), MapOf(Type()))), "Credentials it uses."
+            ),
             Field("executor", LevelOf("executor"), "How it wants to be run."),
             Field("workload", ANY_MAP, "Its inputs with their defaults; a run's payload wins.", rendered="start"),
-            Field("workbook", OneOf((ListOf(LevelOf("workbook_task")), MapOf(LevelOf("task")))), "Named tasks to call."),
+            Field("workbook", workbook_form(), "Named tasks to call."),
             Field("workflow", ListOf(LevelOf("step"), least=1), "The steps; the first is the entry.", required=True),
             Field("policy", LevelOf("rollback_policy"), "What happens to finished work when the run fails."),
         ),
@@ -85,7 +88,12 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
                 "What a failure that no arc takes does.",
                 default="halt",
             ),
-            Field("on_parked", Choice(("wait", "finish", "fail")), "What follows when only parked tokens are left.", default="wait"),
+            Field(
+                "on_parked",
+                Choice(("wait", "finish", "fail")),
+                "What follows when only parked tokens are left.",
+                default="wait",
+            ),
             Field("timeout_s", Number(least=0), "How long the whole execution may take, in seconds."),
             Field("max_parallel", Number(integer=True, least=1), "Step-runs in flight at once."),
             Field("workload_schema", MapOf(Type()), "A JSON Schema that the payload must satisfy."),
@@ -101,6 +109,10 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
     Level(
         "rollback_policy",
         "What happens to finished work when the run fails.",
-        (Field("rollback", Choice(("on_fail", "never")), "Run the `compensate` steps of finished work, newest first."),),
+        (
+            Field(
+                "rollback", Choice(("on_fail", "never")), "Run the `compensate` steps of finished work, newest first."
+            ),
+        ),
     ),
 )

@@ -6,6 +6,7 @@ from noetl.dsl.nodes import ListNode, MapNode, Node
 from noetl.dsl.types import Flag, LevelOf, ListOf, MapOf, OneOf, Text, Type
 
 _TASK = LevelOf("task")
+_NAMED = LevelOf("workbook_task")
 _LABELLED: Type = MapOf(_TASK)
 
 
@@ -25,9 +26,22 @@ def task_item() -> Type:
     return OneOf((_TASK, _LABELLED), _pick_task)
 
 
+def _pick_tool(node: Node) -> Type | None:
+    return _LABELLED if is_labelled(node) else None
+
+
 def tool_form() -> Type:
     """A pipeline: a single task or a list of tasks."""
-    return OneOf((_TASK, ListOf(task_item(), least=1)))
+    return OneOf((_TASK, _LABELLED, ListOf(task_item(), least=1)), _pick_tool)
+
+
+def _pick_workbook_item(node: Node) -> Type | None:
+    return MapOf(_NAMED) if isinstance(node, MapNode) and "tool" not in node and is_labelled(node) else None
+
+
+def workbook_form() -> Type:
+    """Named tasks: a map from name to task, or a list of tasks that carry their names."""
+    return OneOf((ListOf(OneOf((_NAMED, MapOf(_NAMED)), _pick_workbook_item)), MapOf(_NAMED)))
 
 
 def _pick_next(node: Node) -> Type | None:

@@ -38,8 +38,12 @@ LAYERED_LEVELS: tuple[Level, ...] = (
             Field("inline_max_bytes", _BYTES, "Larger results are stored and passed by reference.", default="65536"),
             Field("preview_max_bytes", _BYTES, "How much of a stored result travels beside its reference."),
             Field("store", OneOf((LevelOf("result_store"), Text())), "Where a large result goes."),
-            Field("select", ListOf(LevelOf("result_select")), "Parts of the result to keep inline beside the reference."),
-            Field("strategy", Choice(("append", "replace", "merge", "concat")), "How the parts of a stream become one."),
+            Field(
+                "select", ListOf(LevelOf("result_select")), "Parts of the result to keep inline beside the reference."
+            ),
+            Field(
+                "strategy", Choice(("append", "replace", "merge", "concat")), "How the parts of a stream become one."
+            ),
             Field("merge_path", Text(), "Which list inside each part is joined."),
         ),
         example="result: { inline_max_bytes: 4096, store: { kind: file } }",

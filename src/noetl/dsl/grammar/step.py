@@ -20,7 +20,9 @@ STEP_LEVELS: tuple[Level, ...] = (
             Field("desc", Text(), "What it is for.", aliases=("description",)),
             Field("spec", LevelOf("step_spec"), "Settings and policies of the step."),
             Field("loop", LevelOf("loop"), "Repeat the pipeline for every item of a list or row of a cursor."),
-            Field("input", ANY_MAP, "Inputs of the step, over what the arc bound.", aliases=("args",), rendered="worker"),
+            Field(
+                "input", ANY_MAP, "Inputs of the step, over what the arc bound.", aliases=("args",), rendered="worker"
+            ),
             Field("tool", tool_form(), "The pipeline: one task, or a list of them."),
             Field("set", ANY_MAP, "Writes that happen when the step has ended.", rendered="server"),
             Field("set_ctx", ANY_MAP, "Writes to `ctx`, names without the scope.", rendered="server"),
@@ -34,7 +36,11 @@ STEP_LEVELS: tuple[Level, ...] = (
         "Settings and policies of a step.",
         (
             Field("policy", LevelOf("step_policy"), "Admission, life cycle and failure."),
-            Field("join", OneOf((Choice(("all", "any", "each")), Number(integer=True, least=1))), "Which siblings to wait for."),
+            Field(
+                "join",
+                OneOf((Choice(("all", "any", "each")), Number(integer=True, least=1))),
+                "Which siblings to wait for.",
+            ),
             Field("timeout_s", Number(least=0), "How long a step-run may take, in seconds.", rendered="server"),
             Field(
                 "on_step_fail",
@@ -58,8 +64,15 @@ STEP_LEVELS: tuple[Level, ...] = (
     Level(
         "admit_policy",
         "The admission gate of a step.",
-        (Field("rules", ListOf(LevelOf("admit_rule"), least=1), "Tried from the top; the first match decides.", required=True),),
-        example="admit:\n  rules:\n    - when: \"{{ ctx.ready }}\"\n      then: { allow: true }",
+        (
+            Field(
+                "rules",
+                ListOf(LevelOf("admit_rule"), least=1),
+                "Tried from the top; the first match decides.",
+                required=True,
+            ),
+        ),
+        example='admit:\n  rules:\n    - when: "{{ ctx.ready }}"\n      then: { allow: true }',
     ),
     Level(
         "admit_rule",
@@ -67,7 +80,11 @@ STEP_LEVELS: tuple[Level, ...] = (
         (
             Field("when", CONDITION, "The condition.", rendered="server"),
             Field("then", LevelOf("admit_then"), "Whether the token is let in."),
-            Field("else", else_form("admit_then", "admit_else"), "The rule for everything that nothing above matched; it stands last."),
+            Field(
+                "else",
+                else_form("admit_then", "admit_else"),
+                "The rule for everything that nothing above matched; it stands last.",
+            ),
         ),
     ),
     Level(
@@ -113,7 +130,7 @@ STEP_LEVELS: tuple[Level, ...] = (
             Field("item_timeout_ms", _MILLISECONDS, "How long one item may take.", rendered="server"),
             Field("total_timeout_ms", _MILLISECONDS, "How long the whole loop may take.", rendered="server"),
         ),
-        example="loop: { in: \"{{ workload.cities }}\", iterator: city, spec: { mode: parallel } }",
+        example='loop: { in: "{{ workload.cities }}", iterator: city, spec: { mode: parallel } }',
     ),
     Level(
         "cursor",
@@ -121,7 +138,9 @@ STEP_LEVELS: tuple[Level, ...] = (
         (
             Field("kind", Text(), "The tool kind that claims.", required=True, example="postgres"),
             Field("auth", Text(), "The credential it uses.", rendered="worker"),
-            Field("claim", Text(code="sql"), "The statement that claims the next row.", required=True, rendered="worker"),
+            Field(
+                "claim", Text(code="sql"), "The statement that claims the next row.", required=True, rendered="worker"
+            ),
             Field("key", Text(), "The column that tells rows apart.", required=True),
         ),
     ),
@@ -129,8 +148,12 @@ STEP_LEVELS: tuple[Level, ...] = (
         "loop_spec",
         "How the items of a loop are run.",
         (
-            Field("mode", Choice(("sequential", "parallel")), "One after another, or many at once.", default="sequential"),
-            Field("max_in_flight", Number(integer=True, least=1), "Items at once, over all workers.", rendered="server"),
+            Field(
+                "mode", Choice(("sequential", "parallel")), "One after another, or many at once.", default="sequential"
+            ),
+            Field(
+                "max_in_flight", Number(integer=True, least=1), "Items at once, over all workers.", rendered="server"
+            ),
             Field("policy", LevelOf("loop_policy"), "Where items run and what a failure does."),
             Field("reduce", MapOf(Choice(_REDUCERS)), "How writes of several items to one `ctx` key become one value."),
             *LAYERED,

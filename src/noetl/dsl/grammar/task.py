@@ -21,7 +21,9 @@ COMMON: tuple[Field, ...] = (
     Field("set_ctx", ANY_MAP, "Writes to `ctx`, names without the scope.", rendered="worker"),
     Field("set_iter", ANY_MAP, "Writes to `iter`, names without the scope.", rendered="worker"),
     Field("output", LevelOf("output"), "What of the result is kept, and where."),
-    Field("auth", OneOf((Text(), ANY_MAP)), "The credential to use, by name.", aliases=("credential",), rendered="worker"),
+    Field(
+        "auth", OneOf((Text(), ANY_MAP)), "The credential to use, by name.", aliases=("credential",), rendered="worker"
+    ),
     Field("timeout_ms", _SECONDS, "How long one attempt may take, in milliseconds.", rendered="worker"),
     Field("timeout", _SECONDS, "How long one attempt may take, in seconds.", rendered="worker"),
     Field("timeout_seconds", _SECONDS, "How long one attempt may take, in seconds.", rendered="worker"),
@@ -61,7 +63,12 @@ TASK_LEVELS: tuple[Level, ...] = (
         "task_policy",
         "What each outcome of a task leads to.",
         (
-            Field("rules", ListOf(LevelOf("task_rule"), least=1), "Tried from the top; the first match decides.", required=True),
+            Field(
+                "rules",
+                ListOf(LevelOf("task_rule"), least=1),
+                "Tried from the top; the first match decides.",
+                required=True,
+            ),
             Field(
                 "on_unmatched",
                 Choice(("continue", "fail")),
@@ -77,7 +84,11 @@ TASK_LEVELS: tuple[Level, ...] = (
         (
             Field("when", CONDITION, "The condition; it sees `outcome`.", rendered="worker"),
             Field("then", LevelOf("task_then"), "What to do."),
-            Field("else", else_form("task_then", "task_else"), "The rule for everything that nothing above matched; it stands last."),
+            Field(
+                "else",
+                else_form("task_then", "task_else"),
+                "The rule for everything that nothing above matched; it stands last.",
+            ),
         ),
     ),
     Level(
@@ -90,7 +101,12 @@ TASK_LEVELS: tuple[Level, ...] = (
         "What a matching rule does.",
         (
             Field("do", Choice(ACTIONS), "The control action.", required=True),
-            Field("attempts", Number(integer=True, least=1), "With `retry`: runs in all, the first included.", rendered="worker"),
+            Field(
+                "attempts",
+                Number(integer=True, least=1),
+                "With `retry`: runs in all, the first included.",
+                rendered="worker",
+            ),
             Field("delay", _SECONDS, "With `retry`: seconds before the first one.", rendered="worker"),
             Field(
                 "backoff",
@@ -111,7 +127,12 @@ TASK_LEVELS: tuple[Level, ...] = (
         "output",
         "What of a result is kept, and where.",
         (
-            Field("output_select", ListOf(OneOf((LevelOf("result_select"), Text()))), "Parts to keep inline.", aliases=("select",)),
+            Field(
+                "output_select",
+                ListOf(OneOf((LevelOf("result_select"), Text()))),
+                "Parts to keep inline.",
+                aliases=("select",),
+            ),
             Field("store", OneOf((LevelOf("result_store"), Text())), "Where a large result goes."),
             Field("inline_max_bytes", Number(integer=True, least=0), "Larger results are stored."),
             Field("preview_max_bytes", Number(integer=True, least=0), "How much travels beside the reference."),
@@ -120,6 +141,7 @@ TASK_LEVELS: tuple[Level, ...] = (
 )
 
 _TASK_SPEC = next(level for level in TASK_LEVELS if level.name == "task_spec")
+_PROMOTED = ("input", "output", "auth", "timeout_ms", "timeout_seconds")
 
 
 def task_level(kind: Kind) -> Level:
@@ -130,9 +152,10 @@ def task_level(kind: Kind) -> Level:
 
 
 def task_spec_level(kind: Kind) -> Level:
-    """Give the level of a task's `spec`, where the kind's own inputs may stand too."""
+    """Give the level of a task's `spec`, where the inputs of the tool may stand too."""
+    shared = tuple(known for known in COMMON if known.name in _PROMOTED and kind.input.field(known.name) is None)
     taken = set(_TASK_SPEC.names())
-    own = tuple(known for known in kind.input.fields if known.name not in taken)
+    own = tuple(known for known in (*shared, *kind.input.fields) if known.name not in taken)
     optional = tuple(
         Field(known.name, known.type, known.summary, aliases=known.aliases, rendered=known.rendered) for known in own
     )

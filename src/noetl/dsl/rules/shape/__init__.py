@@ -1,8 +1,5 @@
 """Rules about the shape of a playbook: codes NOE1xx."""
 
-from __future__ import annotations
+from noetl.dsl.rules.shape.table import RULES
 
-from noetl.dsl.rule import Rule
-from noetl.dsl.rules.shape import unknown_key
-
-RULES: tuple[Rule, ...] = (unknown_key.RULE,)
+__all__ = ["RULES"]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.diagnostic import nearest
+from noetl.dsl.grammar.titles import title
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.subject import Subject
 
-BAD = """\
+GOOD = """\
 apiVersion: noetl.io/v10
 kind: Playbook
-metadata: { name: hello, path: examples/hello }
+metadata: { name: greet, path: examples/greet }
 workflow:
   - step: greet
-    toool: { kind: noop }
-    tool: { kind: noop }
+    desc: Say good morning.
+    tool: { kind: noop, message: Good morning }
 """
 
 
@@ -23,8 +24,12 @@ def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
         if finding.kind == "unknown-key" and finding.tool is None:
             names = finding.level.names()
-            message = f"Unknown key '{finding.name}' in {finding.level.name}.{did_you_mean(finding.name, names)}"
-            yield at(finding.node, message, f"Use one of: {', '.join(names)}.")
+            meant = nearest(finding.name, names)
+            message = f"'{finding.name}' is not a key of {title(finding.level)}."
+            if meant:
+                yield at(finding.node, f"{message} Did you mean '{meant}'?", f"Write `{meant}`, or remove the key.")
+            else:
+                yield at(finding.node, message, f"Use one of: {', '.join(names)}.")
 
 
 RULE = Rule(
@@ -33,9 +38,10 @@ RULE = Rule(
     group="shape",
     severity="error",
     summary="A key is not part of the language at this place.",
-    why="A misspelled key is ignored by most engines, and the run does something else than its author meant.",
-    fix="Correct the spelling, or remove the key.",
-    bad=BAD,
-    good=BAD.replace("    toool: { kind: noop }\n", ""),
+    why="A misspelled key that is passed over in silence makes the run do something else than its author meant.",
+    fix="Correct the spelling, or remove the key. `noetl explain FIELD` tells what a place may hold; "
+    "with `--tolerant` unknown keys are warnings.",
+    bad=GOOD.replace("desc:", "dscription:"),
+    good=GOOD,
     check=check,
 )

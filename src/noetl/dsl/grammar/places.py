@@ -1,0 +1,134 @@
+"""Where a key belongs that stands at a level which does not have it.
+
+The answer comes from the grammar itself: the nearest level below, or else the nearest one around, that has the key.
+Keys that many levels have say nothing about what was meant and get no answer. Tested in tests/unit/dsl/test_shape.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from noetl.dsl.grammar.titles import TITLES
+from noetl.dsl.nodes import Node, Scalar
+from noetl.dsl.types import Choice, Field, Level, LevelOf, ListOf, MapOf, OneOf, Type
+
+_VAGUE = frozenset(
+    {"kind", "name", "path", "key", "as", "scope", "desc", "description", "labels", "version", "spec", "prefix", "bucket",
+     "total", "read", "connect", "tools", "features", "tags", "author", "plugin", "sink", "dispatch", "policy", "result",
+     "store", "select", "auth", "credential", "max_attempts", "input", "args"}
+)  # fmt: skip
+# What a level lies in, where the grammar alone leaves a choice: a task also stands in the workbook.
+_AROUND = {
+    "task": "step",
+    "task_spec": "task",
+    "output": "task",
+    "task_then": "task_rule",
+    "arc": "next",
+    "admit_then": "admit_rule",
+}
+# Vague as they are, here they can mean one thing only.
+_CLEAR = {
+    "playbook": ("name", "path", "version", "description", "labels", "tags", "author"),
+    "step": ("policy", "auth", "credential"),
+    "task": ("policy",),
+    "loop": ("policy",),
+    "executor": ("policy",),
+}
+_HOLDERS = {"step": "the step", "task": "the task", "arc": "the arc", "task_rule": "the rule", "admit_rule": "the rule"}
+_DEPTH = 5
+
+
+class Place(NamedTuple):
+    """A home of a key: the level to go to, the path of keys from there, and whether that level lies further out."""
+
+    level: str
+    path: str
+    outside: bool = False
+
+    @property
+    def stands_for(self) -> str:
+        """The field of the level that the key stands in for: `arcs` of `arcs[]`; empty where it lies further out."""
+        return "" if self.outside else self.path.partition(".")[0].removesuffix("[]")
+
+    def __str__(self) -> str:
+        if not self.outside:
+            return f"under `{self.path}`"
+        if self.level == "playbook":
+            return f"under `{self.path}` at the root" if self.path else "at the root of the playbook"
+        holder = _HOLDERS.get(self.level)
+        if self.path:
+            return f"under `{self.path}` of {holder or TITLES[self.level]}"
+        return f"on {holder}" if holder else f"in {TITLES[self.level].removeprefix('a ')}"
+
+
+def place(levels: Mapping[str, Level], level: str, key: str, value: Node) -> Place | None:
+    """Give the place where a key with this value belongs, seen from a level that does not have it."""
+    if key not in _VAGUE or key in _CLEAR.get(level, ()):
+        below = _below(levels, level, key, value)
+        if below is not None:
+            return Place(level, below)
+    if key in _VAGUE:
+        return None
+    outer = _outer(levels, level)
+    while outer is not None:
+        if _takes(levels[outer].field(key), value):
+            return Place(outer, "", outside=True)
+        below = _below(levels, outer, key, value)
+        if below is not None:
+            return Place(outer, below, outside=True)
+        outer = _outer(levels, outer)
+    return None
+
+
+def _takes(field: Field | None, value: Node) -> bool:
+    """Tell whether a field is there and, where it takes a few words only, whether this is one of them."""
+    if field is None:
+        return False
+    return not isinstance(field.type, Choice) or (isinstance(value, Scalar) and value.value in field.type.words)
+
+
+def _outer(levels: Mapping[str, Level], level: str) -> str | None:
+    """Give the one level that this one lies in; None at the root and where there are several."""
+    if level in _AROUND:
+        return _AROUND[level]
+    holders = {name for name, known in levels.items() for below, _ in _children(known) if below == level}
+    return holders.pop() if len(holders) == 1 else None
+
+
+def _below(levels: Mapping[str, Level], level: str, key: str, value: Node) -> str | None:
+    """Give the path to the nearest level below that has the key."""
+    pending: deque[tuple[str, tuple[str, ...]]] = deque([(level, ())])
+    seen = {level}
+    while pending:
+        name, path = pending.popleft()
+        if path and _takes(levels[name].field(key), value):
+            return ".".join(path)
+        if len(path) < _DEPTH:
+            for below, step in _children(levels[name]):
+                if below in levels and below not in seen:
+                    seen.add(below)
+                    pending.append((below, (*path, step)))
+    return None
+
+
+def _children(level: Level) -> Iterator[tuple[str, str]]:
+    for field in level.fields:
+        if field.name == "workbook":  # what its tasks have, the tasks of steps have too
+            continue
+        for below, suffix in _levels_of(field.type, ""):
+            yield below, field.name + suffix
+
+
+def _levels_of(kind: Type, suffix: str) -> Iterator[tuple[str, str]]:
+    match kind:
+        case LevelOf(name):
+            yield name, suffix
+        case ListOf(item):
+            yield from _levels_of(item, suffix + "[]")
+        case MapOf(inner):
+            yield from _levels_of(inner, suffix)
+        case OneOf(options):
+            for option in options:
+                yield from _levels_of(option, suffix)

@@ -1,0 +1,62 @@
+"""What a level is called in a sentence: `task_then` is "`then` of a task rule"."""
+
+from __future__ import annotations
+
+from noetl.dsl.types import Level
+
+TITLES: dict[str, str] = {
+    "playbook": "a playbook",
+    "metadata": "`metadata`",
+    "keychain": "a keychain entry",
+    "executor": "`executor`",
+    "requires": "`executor.requires`",
+    "executor_spec": "`executor.spec`",
+    "executor_policy": "`executor.spec.policy`",
+    "rollback_policy": "the playbook's `policy`",
+    "step": "a step",
+    "step_spec": "a step's `spec`",
+    "step_policy": "a step's `spec.policy`",
+    "admit_policy": "a gate (`spec.policy.admit`)",
+    "admit_rule": "a rule of a gate",
+    "admit_else": "the `else` of a gate",
+    "admit_then": "the `then` of a gate's rule",
+    "lifecycle_policy": "`spec.policy.lifecycle`",
+    "failure_policy": "`policy.failure`",
+    "loop": "a `loop`",
+    "cursor": "`loop.cursor`",
+    "loop_spec": "`loop.spec`",
+    "loop_policy": "`loop.spec.policy`",
+    "next": "`next`",
+    "next_spec": "`next.spec`",
+    "arc": "an arc of `next`",
+    "arc_spec": "the `spec` of an arc",
+    "task": "a task",
+    "workbook_task": "a task of the workbook",
+    "task_spec": "a task's `spec`",
+    "task_timeout": "a task's `spec.timeout`",
+    "task_policy": "a task's `spec.policy`",
+    "task_rule": "a rule of a task policy",
+    "task_else": "the `else` of a task policy",
+    "task_then": "the `then` of a task rule",
+    "output": "a task's `output`",
+    "result": "`spec.result`",
+    "result_store": "a result's `store`",
+    "result_select": "an entry of a result's `select`",
+    "retries": "`spec.retries`",
+    "retry_limits": "an entry of `spec.retries`",
+    "timeouts": "`spec.timeouts`",
+    "limits": "`spec.limits`",
+}
+_SPOKEN_WITH_A_VOWEL = ("a", "e", "i", "o", "http", "mcp")
+
+
+def title(level: Level) -> str:
+    """Give the words for a level, also for those that belong to a tool kind."""
+    part, _, kind = level.name.partition(":")
+    if kind:
+        article = "an" if kind.startswith(_SPOKEN_WITH_A_VOWEL) else "a"
+        return f"{article} {kind} task" if part == "task" else f"the `spec` of {article} {kind} task"
+    if level.name.startswith("tools."):
+        _, kind, *path = level.name.split(".")
+        return f"`{'.'.join(path)}` of the kind {kind}"
+    return TITLES.get(level.name, f"`{level.name}`")

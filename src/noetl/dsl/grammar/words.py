@@ -1,0 +1,59 @@
+"""Puts types and values into words, for messages: what a field takes, and what stands there instead."""
+
+from __future__ import annotations
+
+from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.types import Choice, Flag, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+
+_LONGEST = 40
+
+
+def takes(kind: Type) -> str:
+    """Say what a field of this type takes: "a whole number of 1 or more"."""
+    match kind:
+        case Text():
+            return "text"
+        case Flag():
+            return "true or false"
+        case Number():
+            return _number(kind)
+        case Choice(words, prefixes):
+            known = [*words, *(f"{prefix}<…>" for prefix in prefixes)]
+            return f"one of {', '.join(known)}" if len(known) > 1 else known[0]
+        case ListOf():
+            return "a list"
+        case LevelOf() | MapOf():
+            return "a map"
+        case OneOf(options):
+            return ", or ".join(dict.fromkeys(takes(option) for option in options))
+    return "any value"
+
+
+def _number(kind: Number) -> str:
+    noun = "a whole number" if kind.integer else "a number"
+    if kind.least is not None and kind.most is not None:
+        return f"{noun} from {kind.least:g} to {kind.most:g}"
+    if kind.least is not None:
+        return f"{noun} of {kind.least:g} or more"
+    return f"{noun} of at most {kind.most:g}" if kind.most is not None else noun
+
+
+def stands(node: Node) -> str:
+    """Say what a node is: "a list", "the text 'three'", "the number 3"."""
+    if isinstance(node, MapNode):
+        return "a map"
+    if isinstance(node, ListNode):
+        return "a list"
+    if not isinstance(node, Scalar) or node.value is None:
+        return "nothing"
+    if isinstance(node.value, bool):
+        return "true" if node.value else "false"
+    if isinstance(node.value, int | float):
+        return f"the number {shown(node)}"
+    return f"the text '{shown(node)}'"
+
+
+def shown(node: Scalar) -> str:
+    """Give the text of a value on one line and short enough for a message."""
+    text = " ".join(node.text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

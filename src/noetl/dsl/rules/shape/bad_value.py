@@ -1,0 +1,67 @@
+"""NOE105 reports a word that is not one of a few, and a number outside its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.diagnostic import nearest
+from noetl.dsl.grammar.words import shown, takes
+from noetl.dsl.nodes import Scalar
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.shape import ShapeFinding
+from noetl.dsl.subject import Subject
+from noetl.dsl.types import Choice, Type
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: sweep, path: examples/sweep }
+workload: { cities: [Oslo, Bergen] }
+workflow:
+  - step: sweep
+    loop:
+      in: "{{ workload.cities }}"
+      iterator: city
+      spec: { mode: parallel }
+    tool: { kind: noop, message: "{{ city }}" }
+"""
+_IDENTITY = ("apiVersion", "kind")
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for finding in subject.shape:
+        if finding.kind != "bad-value" or not isinstance(finding.node, Scalar):
+            continue
+        if finding.level.name == "playbook" and finding.name in _IDENTITY:
+            continue
+        wanted = takes(_wanted(finding))
+        meant = _nearest(finding)
+        hint = f" Did you mean '{meant}'?" if meant else ""
+        message = f"'{finding.name}' takes {wanted}, not '{shown(finding.node)}'.{hint}"
+        yield at(finding.node, message, f"Write `{finding.name}: {meant}`." if meant else f"Write {wanted}.")
+
+
+def _wanted(finding: ShapeFinding) -> Type:
+    """Give the whole type of the field, unless the value is only a part of it."""
+    known, expected = finding.field, finding.expected or Type()
+    return known.type if known and finding.name in (known.name, *known.aliases) else expected
+
+
+def _nearest(finding: ShapeFinding) -> str | None:
+    if not isinstance(finding.expected, Choice) or not isinstance(finding.node, Scalar):
+        return None
+    return nearest(finding.node.text, finding.expected.words)
+
+
+RULE = Rule(
+    code="NOE105",
+    name="bad-value",
+    group="shape",
+    severity="error",
+    summary="A value is not one of the words that its key takes, or lies outside its bounds.",
+    why="There is no meaning for it, and guessing one would hide the mistake.",
+    fix="Write one of the values that the message names.",
+    bad=GOOD.replace("mode: parallel", "mode: paralel"),
+    good=GOOD,
+    check=check,
+)

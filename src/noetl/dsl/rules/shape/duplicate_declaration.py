@@ -1,0 +1,72 @@
+"""NOE123 reports a credential, a task of the workbook or an arc's label that is declared twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from noetl.dsl.nodes import MapNode, Node
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: greet, path: examples/greet }
+workbook:
+  - name: greet
+    kind: noop
+    message: Good morning
+  - name: part
+    kind: noop
+    message: Good night
+workflow:
+  - step: greet_all
+    tool:
+      - morning: { kind: workbook, task: greet }
+      - night: { kind: workbook, task: part }
+"""
+BAD = GOOD.replace("- name: part", "- name: greet").replace("task: part", "task: greet")
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    playbook = subject.playbook
+    named = ((task.label, task.label_at) for task in playbook.workbook if task.label_at)
+    yield from _twice(subject, "The workbook has a task", named)
+    credentials = ((entry.name, _name_of(entry.at)) for entry in playbook.keychain)
+    yield from _twice(subject, "The keychain has a credential", credentials)
+    for step in playbook.workflow:
+        labels = ((arc.label, _label_of(arc.at)) for arc in step.arcs if arc.label)
+        yield from _twice(subject, f"Step '{step.name}' has an arc", labels)
+
+
+def _twice(subject: Subject, what: str, named: Iterable[tuple[str, Node | None]]) -> Iterator[Found]:
+    first: dict[str, Node | None] = {}
+    for name, node in named:
+        if name not in first:
+            first[name] = node
+        elif node is not None:
+            other = first[name]
+            line = f" on line {subject.source.position(other.start).line}" if other else ""
+            yield at(node, f"{what} called '{name}' already{line}.", "Give one of the two another name, or remove it.")
+
+
+def _name_of(node: Node | None) -> Node | None:
+    return node.get("name") or node if isinstance(node, MapNode) else node
+
+
+def _label_of(node: Node | None) -> Node | None:
+    return node.get("label") if isinstance(node, MapNode) else None
+
+
+RULE = Rule(
+    code="NOE123",
+    name="duplicate-declaration",
+    group="shape",
+    severity="error",
+    summary="Two credentials, two tasks of the workbook, or two arcs of a step have the same name.",
+    why="`auth`, `kind: workbook` and `route_edge:<label>` refer to them by name and would find the first one only.",
+    fix="Rename one of the two, or remove it.",
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,71 @@
+"""NOE113 reports one setting that is written under two names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.nodes import Entry, MapNode, Node
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.shape.parts import tasks
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: ping, path: examples/ping }
+workflow:
+  - step: ping
+    tool:
+      kind: http
+      url: https://example.org/ping
+      timeout_ms: 5000
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for finding in subject.shape:
+        if finding.kind == "twice" and finding.tool is None and finding.field:
+            message = f"'{finding.name}' is another name for '{finding.field.name}', which stands in the same map."
+            yield at(finding.node, message, f"Keep one of them; `{finding.field.name}` is the usual name.")
+    for _, task in tasks(subject):
+        if isinstance(task.at, MapNode):
+            yield from _time_outs(task.at)
+            yield from _in_both(task.at, task.at.get("spec"), ("idempotent", "priority"))
+    for step in subject.playbook.workflow:
+        if step.loop and isinstance(step.loop.at, MapNode):
+            yield from _in_both(step.loop.at, step.loop.at.get("spec"), ("mode", "max_in_flight"))
+
+
+def _time_outs(task: MapNode) -> Iterator[Found]:
+    written: list[Entry] = [e for name in ("timeout_ms", "timeout", "timeout_seconds") if (e := task.entry(name))]
+    spec = task.get("spec")
+    under = spec.entry("timeout") if isinstance(spec, MapNode) else None
+    if under:
+        written.append(under)
+    for entry in written[1:]:
+        first = written[0].key.text
+        message = f"'{entry.key.text}' and '{first}' both say how long an attempt may take; '{first}' would win."
+        yield at(entry.key, message, "Keep one of them.")
+
+
+def _in_both(node: MapNode, spec: Node | None, names: tuple[str, ...]) -> Iterator[Found]:
+    for name in names:
+        entry = node.entry(name)
+        if entry and isinstance(spec, MapNode) and name in spec:
+            message = f"'{name}' stands here and again under `spec`; it is short for the latter."
+            yield at(entry.key, message, f"Keep `spec.{name}`, or the short form, but not both.")
+
+
+RULE = Rule(
+    code="NOE113",
+    name="key-twice",
+    group="shape",
+    severity="error",
+    summary="One setting is written twice, under two of its names.",
+    why="Only one of the two counts, and which one is not visible in the playbook.",
+    fix="Keep one of them. Some keys have a second name: `input` and `args`, `auth` and `credential`, `profile` and `kind` "
+    "of the executor; `timeout_ms` and `timeout` differ in their unit only.",
+    bad=GOOD.replace("timeout_ms: 5000", "timeout_ms: 5000\n      timeout: 30"),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,75 @@
+"""NOE118 reports an `else` that is not the last rule, stands twice, or has a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.nodes import MapNode
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.shape.parts import rule_lists
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: ping, path: examples/ping }
+workflow:
+  - step: ping
+    tool:
+      kind: http
+      url: https://example.org/ping
+      spec:
+        policy:
+          rules:
+            - when: "{{ outcome.status == 'error' }}"
+              then: { do: fail }
+            - else: { then: { do: continue } }
+"""
+BAD = GOOD.replace(
+    """\
+            - when: "{{ outcome.status == 'error' }}"
+              then: { do: fail }
+            - else: { then: { do: continue } }
+""",
+    """\
+            - else: { then: { do: continue } }
+            - when: "{{ outcome.status == 'error' }}"
+              then: { do: fail }
+""",
+)
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for items, _ in rule_lists(subject):
+        yield from _judge(items)
+
+
+def _judge(rules: tuple[MapNode, ...]) -> Iterator[Found]:
+    seen = False
+    for index, rule in enumerate(rules):
+        entry = rule.entry("else")
+        if entry is None:
+            continue
+        if seen:
+            yield at(entry.key, "This is the second `else` of these rules; it is never reached.", "Keep one `else`.")
+        elif "when" in rule:
+            message = "This rule has both a `when` and an `else`."
+            yield at(entry.key, message, "Make the `else` a rule of its own: the last item of the list.")
+        elif any("else" not in later for later in rules[index + 1 :]):
+            message = "The `else` is not the last rule: what stands below it is never tried."
+            yield at(entry.key, message, "Move the `else` to the end of the list.")
+        seen = True
+
+
+RULE = Rule(
+    code="NOE118",
+    name="misplaced-else",
+    group="shape",
+    severity="error",
+    summary="An `else` is not the last rule of its list, stands twice, or has a `when` of its own.",
+    why="`else` matches whatever comes to it, so no rule below it can ever match.",
+    fix="Keep one `else`, as the last item of the list, without a `when`.",
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,70 @@
+"""NOE102 reports a key that the language has, but at another level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.grammar.titles import title
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.shape import ShapeFinding
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: notify, path: examples/notify }
+workflow:
+  - step: split
+    next:
+      spec: { mode: inclusive }
+      arcs:
+        - step: mail
+        - step: chat
+  - step: mail
+    tool: { kind: noop, message: Sent by mail }
+  - step: chat
+    tool: { kind: noop, message: Sent by chat }
+"""
+_WHEN_ON_A_TASK = (
+    "To choose whether the step runs, put the condition on the arc that leads to it or under the step's "
+    "`spec.policy.admit.rules`; to act on what the task came to, under `spec.policy.rules`."
+)
+_ROUTE_IN_A_POLICY = "Let the task fail, break or set a value, and choose the way on under the step's `next.arcs`."
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for finding in subject.shape:
+        if finding.kind == "misplaced":
+            names = [finding.name, *finding.others]
+            said = " and ".join(f"'{name}'" for name in names)
+            belong = "belong" if len(names) > 1 else "belongs"
+            message = f"{said} {belong} {finding.place}, not {_here(finding)}."
+            yield at(finding.node, message, _fix(finding, len(names) > 1))
+
+
+def _here(finding: ShapeFinding) -> str:
+    words = title(finding.level)
+    return f"directly on {words}" if words.startswith(("a ", "an ")) else f"in {words}"
+
+
+def _fix(finding: ShapeFinding, several: bool) -> str:
+    level = finding.level.name.partition(":")[0]
+    if level == "task" and finding.name == "when":
+        return _WHEN_ON_A_TASK
+    if level == "task_then" and finding.name in ("next", "step", "arcs"):
+        return _ROUTE_IN_A_POLICY
+    return f"Move {'them' if several else 'it'} {finding.place}."
+
+
+RULE = Rule(
+    code="NOE102",
+    name="misplaced-key",
+    group="shape",
+    severity="error",
+    summary="A key stands at a level that does not have it; the language has it elsewhere.",
+    why="The setting would have no effect where it stands: a step is then not gated, a fork not taken, a retry not made.",
+    fix="Move the key to the place that the message names.",
+    bad=GOOD.replace("    next:\n      spec: { mode: inclusive }\n", "    mode: inclusive\n    next:\n"),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,53 @@
+"""NOE108 reports an `apiVersion` or `kind` that is not that of a playbook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.diagnostic import nearest
+from noetl.dsl.grammar.document import API_VERSIONS
+from noetl.dsl.grammar.words import shown
+from noetl.dsl.nodes import Scalar
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: greet, path: examples/greet }
+workflow:
+  - step: greet
+    tool: { kind: noop }
+"""
+_KNOWN = {"apiVersion": API_VERSIONS, "kind": ("Playbook",)}
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for finding in subject.shape:
+        known = _KNOWN.get(finding.name) if finding.level.name == "playbook" else None
+        if known is None or finding.kind not in ("missing", "bad-value"):
+            continue
+        line = f"{finding.name}: {known[-1]}"
+        if isinstance(finding.node, Scalar) and finding.kind == "bad-value":
+            meant = nearest(finding.node.text, known) or known[-1]
+            message = f"'{shown(finding.node)}' is not a known {finding.name}; it is one of {', '.join(known)}."
+            yield at(finding.node, message, f"Write `{finding.name}: {meant}`.")
+        else:
+            message = f"A playbook says what it is with `{line}`; the line is missing."
+            yield at(finding.node, message, f"Add `{line}` at the top of the file.")
+
+
+RULE = Rule(
+    code="NOE108",
+    name="not-a-playbook",
+    group="shape",
+    severity="error",
+    summary="`apiVersion` or `kind` is missing or names something else.",
+    why="The two lines say which language the file is written in. Without them it could be the configuration of another "
+    "program, and a later version of the language could not tell how to read it.",
+    fix="Begin the file with `apiVersion: noetl.io/v10` and `kind: Playbook`. "
+    "`noetl.io/v1` and `noetl.io/v2` are known as well.",
+    bad=GOOD.replace("noetl.io/v10", "noetl/v10"),
+    good=GOOD,
+    check=check,
+)
