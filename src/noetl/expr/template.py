@@ -32,6 +32,7 @@ from noetl.expr.parser import has_template, parse
 from noetl.expr.partial import UNKNOWN, text_of, truth_of
 from noetl.expr.problems import Problem
 from noetl.expr.reads import Read
+from noetl.expr.splices import spliced
 from noetl.expr.statements import text_code
 from noetl.expr.undefined import Undefined
 
@@ -148,6 +149,11 @@ class Template:
     def values_compared(self, path: str) -> frozenset[Any]:
         """The constants that the value at a dotted path is compared with, by `==`, `!=`, `in` or their tests."""
         return values_compared(self._body, path)
+
+    def spliced(self, harmless: frozenset[str]) -> tuple[Read, ...]:
+        """The reads whose text may stand in the result as it came, through none of these filters."""
+        found = {reading.offset for reading in spliced(self._body, harmless)}
+        return tuple(read for read in self.reads if read.offset in found)
 
     def _compiled(self, compiler: Compiler) -> tuple[Callable[[Context], Any], Code | None]:
         if isinstance(self._body, tuple):

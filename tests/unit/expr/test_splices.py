@@ -1,0 +1,64 @@
+"""Which reads of a template reach its result as they came."""
+
+from __future__ import annotations
+
+import pytest
+
+from noetl.expr import compile_template, dotted
+
+HARMLESS = frozenset({"int", "quote"})
+
+
+def reached(source: str) -> list[str]:
+    return [dotted(read.path) for read in compile_template(source).spliced(HARMLESS)]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("ls", []),
+        ("{{ a.b }}", ["a.b"]),
+        ("ls {{ a.b }} {{ c }}", ["a.b", "c"]),
+        ("{{ a | quote }}", []),
+        ("{{ a | default('x') | quote }}", []),
+        ("{{ a | quote | upper }}", []),
+        ("{{ a | upper }}", ["a"]),
+        ("{{ 'x' | replace('x', a) }}", ["a"]),
+        ("{{ a | int + 1 }}", []),
+        ("{{ a + b | int }}", ["a"]),
+        ("{{ a - b }}", ["a"]),
+        ("{{ 'p' ~ a }}", ["a"]),
+        ("{{ '--full' if a else '' }}", []),
+        ("{{ b if a else c }}", ["b", "c"]),
+        ("{{ a == 'x' }}", []),
+        ("{{ a is defined }}", []),
+        ("{{ not a }}", []),
+        ("{{ a or b }}", ["a", "b"]),
+        ("{{ a[b] }}", ["a"]),
+        ("{{ a[1:b] }}", ["a"]),
+        ("{{ [a, 1] }}", ["a"]),
+        ("{{ {'k': a} }}", ["a"]),
+        ("{{ a.split(',')[0] }}", ["a"]),
+        ("{{ a.get('k', b) }}", ["a.k", "b"]),
+        ("{{ range(a) }}", []),
+        ("{{ now() }}", []),
+        ("{% if a %}--verbose{% endif %}", []),
+        ("{% if a %}{{ b }}{% else %}{{ c }}{% endif %}", ["b", "c"]),
+        ("{% for x in a %}{{ x }} {% endfor %}", ["a"]),
+        ("{% for x in a | quote %}{{ x }} {% endfor %}", []),
+        ("{% set x = a %}{{ x }}", ["a"]),
+        ("{% set x %}{{ a }}{% endset %}{{ x }}", ["a"]),
+        ("{{ -a }}", []),
+    ],
+)
+def test_reads_that_reach_the_result(source: str, expected: list[str]) -> None:
+    assert reached(source) == expected
+
+
+def test_a_read_keeps_its_place() -> None:
+    (read,) = compile_template("ls {{ quoted | quote }} {{ folder }}").spliced(HARMLESS)
+    assert read.offset == len("ls {{ quoted | quote }} {{ ")
+
+
+def test_what_fails_reaches_nothing() -> None:
+    assert reached("{{ a | no_such_filter }}") == []
