@@ -11,21 +11,35 @@ from collections.abc import Iterable, Iterator
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.shape import ShapeFinding
 
-_HIDING = frozenset({"unknown-key", "legacy", "twice", "wrong-type"})
+_AT_THE_VALUE = frozenset({"wrong-type", "not-templated"})
+_HIDING = _AT_THE_VALUE | {"unknown-key", "misplaced", "control", "set-in-spec", "legacy", "twice"}
+_ROUTING = frozenset({"next", "next_spec", "arc"})
 _LONGEST_NAME = 100
 
 
 def obscured(findings: Iterable[ShapeFinding]) -> frozenset[str]:
     """Give every key and every short value at or below the places that do not fit the grammar."""
     return frozenset(
-        word for finding in findings if finding.kind in _HIDING for word in _words(_hidden_part(finding))
+        word
+        for finding in findings
+        if finding.kind in _HIDING
+        for part in _hidden_parts(finding)
+        for word in _words(part)
     )
 
 
-def _hidden_part(finding: ShapeFinding) -> Node | None:
+def hides_routing(finding: ShapeFinding) -> bool:
+    """Tell whether a misshapen place may hold a part of the routing: an arc, its condition, the mode of a router."""
+    if finding.level.name in _ROUTING or finding.name in _ROUTING:
+        return True
+    return finding.place is not None and not _ROUTING.isdisjoint((finding.place.level, *finding.place.path.split(".")))
+
+
+def _hidden_parts(finding: ShapeFinding) -> Iterator[Node | None]:
     if isinstance(finding.owner, MapNode):
-        return finding.owner.get(finding.name)
-    return finding.node if finding.kind == "wrong-type" else None
+        yield from map(finding.owner.get, (finding.name, *finding.others))
+    elif finding.kind in _AT_THE_VALUE:
+        yield finding.node
 
 
 def _words(node: Node | None) -> Iterator[str]:

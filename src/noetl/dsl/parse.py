@@ -47,6 +47,7 @@ class Document:
     source: Source
     root: Node | None
     problems: tuple[ReadProblem, ...]
+    whole: bool = True  # False where the reading broke off, so that the rest of the text is unknown
 
 
 def parse(text: str | bytes, file: str = "<playbook>") -> Document:
@@ -56,7 +57,7 @@ def parse(text: str | bytes, file: str = "<playbook>") -> Document:
     if problem is None:
         problem = _refuse(decoded)
     if problem is not None:
-        return Document(source, None, (problem,))
+        return Document(source, None, (problem,), whole=False)
     return read(source, default_parser())
 
 
@@ -131,7 +132,8 @@ def _compose(source: Source, events: _Events) -> Document:
     elif not problems and (root is None or _is_nothing(root)):
         root = None
         problems.append(ReadProblem("empty", 0, 0, "The file holds no playbook: it is empty or has comments only."))
-    return Document(source, root, tuple(sorted(problems, key=lambda found: found.start)))
+    whole = events.error is None and root is not None
+    return Document(source, root, tuple(sorted(problems, key=lambda found: found.start)), whole)
 
 
 def _is_nothing(node: Node) -> bool:

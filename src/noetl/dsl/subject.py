@@ -15,7 +15,7 @@ from noetl.dsl.kinds import Kinds
 from noetl.dsl.net import Net, build
 from noetl.dsl.nodes import ListNode, MapNode, Node, Source
 from noetl.dsl.normalize import normalize
-from noetl.dsl.obscured import obscured
+from noetl.dsl.obscured import hides_routing, obscured
 from noetl.dsl.parse import Document, locate
 from noetl.dsl.playbook import Playbook, Task
 from noetl.dsl.references import Reference, references
@@ -65,6 +65,7 @@ class Subject:
             complete
             and len(set(named)) == len(named)
             and not any(form.routes for form in self.legacy)
+            and not any(map(hides_routing, self.shape))
             and self.names.steps.isdisjoint(self.obscured)
             and all(name in self.names.steps for name in self._targets())
         )

@@ -37,7 +37,8 @@ def examine(subject: Subject, *, tolerant: bool = False) -> tuple[Diagnostic, ..
 
 def _diagnostics(subject: Subject, tolerant: bool) -> Iterator[Diagnostic]:
     for rule in RULES:
-        if subject.root is None and rule.group != "reading":
+        # Of a text that breaks off, what is missing in the part before the break may stand behind it.
+        if rule.group != "reading" and (subject.root is None or not subject.document.whole):
             continue
         for found in rule.check(subject):
             yield _diagnostic(subject, rule, found, tolerant)

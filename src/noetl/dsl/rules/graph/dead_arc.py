@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analyze import FAILURE, template_of
+from noetl.dsl.obscured import hides_routing
 from noetl.dsl.outcome import ROUTING_EVENTS, STATUSES
 from noetl.dsl.playbook import Arc, Step
 from noetl.dsl.rule import Found, Rule, at
@@ -35,6 +36,8 @@ BAD = GOOD.replace(
 
 
 def check(subject: Subject) -> Iterator[Found]:
+    if any(map(hides_routing, subject.shape)):
+        return
     for step in subject.playbook.workflow:
         for number, arc in enumerate(step.arcs):
             place = arc.at if arc.step_at is None else arc.step_at
