@@ -56,6 +56,7 @@ ROUTING_EVENTS: Final[dict[str, str]] = {
 GATE_EVENTS: Final[dict[str, str]] = {**ROUTING_EVENTS, "signal.received": "A signal came for this execution."}
 STORED_FIELDS: Final = frozenset({"_ref", "_store"})
 LOOP_RESULT: Final = frozenset({"results", "stats"})
+STATS: Final = ("total", "succeeded", "failed", "skipped")
 
 
 def kind_of(task: Task, kinds: Kinds, workbook: dict[str, Task]) -> Kind | None:
@@ -78,7 +79,7 @@ def result_fields(kind: Kind | None) -> frozenset[str] | None:
 
 
 def has_field(fields: frozenset[str], name: str) -> bool:
-    """Tell whether a name is among fields, some of which count: `command_<i>` is `command_0`, `command_1`, …"""
+    """Tell whether a name is among fields; `command_<i>` stands for `command_0`, `command_1` and so on."""
     return name in fields or f"{name.rstrip('0123456789')}<i>" in fields
 
 

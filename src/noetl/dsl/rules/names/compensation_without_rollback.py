@@ -1,0 +1,34 @@
+"""NOE207 reports compensations in a playbook that never rolls back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.names.unknown_compensation import GOOD
+from noetl.dsl.subject import Subject
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    if subject.playbook.rollback is not None or "on_fail" in subject.obscured:
+        return
+    for step in subject.playbook.workflow:
+        if step.compensate is not None and step.compensate_at is not None:
+            message = f"Step '{step.name}' has a compensation, but this playbook does not say when to roll back."
+            fix = "Add `policy: { rollback: on_fail }` at the root, or `rollback: never` if that is meant."
+            yield at(step.compensate_at, message, fix)
+            return
+
+
+RULE = Rule(
+    code="NOE207",
+    name="compensation-without-rollback",
+    group="names",
+    severity="warning",
+    summary="Steps have compensations, and nothing makes them run.",
+    why="Compensations run only under `policy: { rollback: on_fail }`. Without it a failed run leaves its work half done.",
+    fix="Add `policy: { rollback: on_fail }` at the root of the playbook. `rollback: never` says that it is on purpose.",
+    bad=GOOD.replace("policy: { rollback: on_fail }\n", ""),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,64 @@
+"""NOE212 reports a key of `ctx` that hides the result of a step which templates read by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.scopes import step_writes
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: order, path: examples/order }
+workload: { api: "http://127.0.0.1:8080" }
+workflow:
+  - step: order
+    tool: { kind: http, method: POST, url: "{{ workload.api }}/orders" }
+    set: { ctx.order_id: "{{ order.data.id }}" }
+    next: ship
+  - step: ship
+    tool: { kind: http, method: POST, url: "{{ workload.api }}/ship/{{ order.data.address }}" }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    clashes = subject.names.ctx & subject.names.steps
+    if not clashes:
+        return
+    readers: dict[str, str] = {}
+    for reference in subject.references:
+        site = reference.site
+        # The step itself reads its own result there, before the write counts for others.
+        if (
+            reference.name in clashes
+            and reference.means[:1] == ("ctx",)
+            and site.step
+            and site.step.name != reference.name
+        ):
+            readers.setdefault(reference.name, site.step.name)
+    for step in subject.playbook.workflow:
+        for write in step_writes(step):
+            name = write.key.split(".", 1)[0]
+            reader = readers.get(name)
+            if reader and write.scope == "ctx" and write.at is not None:
+                message = (
+                    f"After this write `{{{{ {name} }}}}` in step '{reader}' reads `ctx.{name}`, "
+                    f"not the result of step '{name}'."
+                )
+                yield at(write.at, message, f"Use another key, such as `ctx.{name}_value`, and read it as `ctx.…`.")
+
+
+RULE = Rule(
+    code="NOE212",
+    name="hidden-result",
+    group="names",
+    severity="warning",
+    summary="A write to `ctx` hides the result of a step that is read by its name.",
+    why="A bare name is looked for in `ctx` before it is looked for among the results of steps, so the result is out of reach.",
+    fix="Give the key of `ctx` another name than the step has.",
+    bad=GOOD.replace("ctx.order_id:", "ctx.order:"),
+    good=GOOD,
+    check=check,
+)

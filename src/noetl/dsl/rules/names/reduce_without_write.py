@@ -1,0 +1,60 @@
+"""NOE217 reports a reducer for a key that no task of the loop writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.nodes import MapNode
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.scopes import task_writes
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: sums, path: examples/sums }
+workload: { parts: [1, 2, 3] }
+workflow:
+  - step: add
+    loop:
+      in: "{{ workload.parts }}"
+      iterator: part
+      spec: { mode: parallel, reduce: { ctx.added: count } }
+    tool:
+      kind: python
+      args: { part: "{{ iter.part }}" }
+      code: result = part * 2
+      set: { ctx.added: true }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for step in subject.playbook.workflow:
+        reduce = step.loop.spec.get("reduce") if step.loop else None
+        if reduce is None or not isinstance(reduce.at, MapNode):
+            continue
+        written = {write.key for task in step.tasks for write in task_writes(task) if write.scope == "ctx"}
+        for entry in reduce.at:
+            key = entry.key.text.removeprefix("ctx.").removeprefix("vars.")
+            if key in written or key in subject.obscured:
+                continue
+            message = (
+                f"The reducer of `{entry.key.text}` gathers what the items write there, and no task of the loop does."
+            )
+            message += did_you_mean(key, written).replace(" Did you mean '", " Did you mean 'ctx.")
+            yield at(entry.key, message, f"Write it in a task: `set: {{ ctx.{key}: … }}`, or remove the reducer.")
+
+
+RULE = Rule(
+    code="NOE217",
+    name="reduce-without-write",
+    group="names",
+    severity="warning",
+    summary="A loop reduces a key of `ctx` that none of its tasks writes.",
+    why="The reducer has nothing to gather, so the key stays empty, while the key that is written has no reducer.",
+    fix="Use the same key in `reduce` and in the `set` of a task of the loop.",
+    bad=GOOD.replace("reduce: { ctx.added: count }", "reduce: { ctx.adde: count }"),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,63 @@
+"""NOE213 reports an `auth` name that the playbook's keychain does not declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.playbook import Value
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: copy, path: examples/copy }
+keychain:
+  - { name: pg_main, kind: postgres }
+workflow:
+  - step: read
+    tool: { kind: postgres, auth: pg_main, query: SELECT 1 AS one }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    declared = {entry.name for entry in subject.playbook.keychain}
+    if not declared:
+        return
+    declared.update(
+        str(entry.fields["credential"].data) for entry in subject.playbook.keychain if "credential" in entry.fields
+    )
+    for auth in _used(subject):
+        name = auth.data
+        if isinstance(name, str) and "{" not in name and name not in declared and auth.at is not None:
+            message = f"The credential '{name}' is not declared under `keychain`.{did_you_mean(name, declared)}"
+            yield at(auth.at, message, f"Correct the name, or declare it: `- {{ name: {name}, kind: … }}`.")
+
+
+def _used(subject: Subject) -> Iterator[Value]:
+    playbook = subject.playbook
+    for step in playbook.workflow:
+        if step.loop and step.loop.cursor and "auth" in step.loop.cursor:
+            yield step.loop.cursor["auth"]
+    for task in (*playbook.workbook, *(task for step in playbook.workflow for task in step.tasks)):
+        if task.auth is not None:
+            yield task.auth
+
+
+RULE = Rule(
+    code="NOE213",
+    name="undeclared-credential",
+    group="names",
+    severity="hint",
+    summary="A task uses a credential that the keychain of this playbook does not declare.",
+    why=(
+        "A stored credential can be used without declaring it. But where a playbook declares its credentials, one that is "
+        "missing there is often a slip, and readers expect the list to be complete. Playbooks without a `keychain` are "
+        "never told."
+    ),
+    fix="Correct the name, or add the credential to `keychain`.",
+    bad=GOOD.replace("auth: pg_main", "auth: pg_mian"),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,68 @@
+"""NOE202 reports a jump to a task that is not in the same pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.nodes import MapNode
+from noetl.dsl.playbook import Task
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: pages, path: examples/pages }
+workload: { api: "http://127.0.0.1:8080" }
+workflow:
+  - step: collect
+    tool:
+      - fetch_page:
+          kind: http
+          url: "{{ workload.api }}/orders"
+          params: { page: "{{ step.page | default(1) }}" }
+      - paginate:
+          kind: noop
+          spec:
+            policy:
+              rules:
+                - when: "{{ fetch_page.data.more }}"
+                  then: { do: jump, to: fetch_page, set: { step.page: "{{ fetch_page.data.next }}" } }
+                - else:
+                    then: { do: break }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for task in subject.playbook.workbook:
+        yield from _jumps(task, {task.label}, "in the workbook, where a task stands alone")
+    for step in subject.playbook.workflow:
+        labels = {task.label for task in step.tasks}
+        for task in step.tasks:
+            yield from _jumps(task, labels | subject.obscured, f"in the pipeline of step '{step.name}'")
+
+
+def _jumps(task: Task, labels: Set[str], where: str) -> Iterator[Found]:
+    for rule in task.rules or ():
+        target = rule.then.to
+        if rule.then.do == "jump" and target is not None and target != "previous" and target not in labels:
+            message = f"Task '{task.label}' jumps to '{target}', and there is no such task {where}."
+            fix = "Name a task of the same pipeline, or `previous`; other steps are reached by arcs."
+            node = rule.then.at.get("to") if isinstance(rule.then.at, MapNode) else None
+            if node is not None:
+                yield at(node, message + did_you_mean(target, labels), fix)
+
+
+RULE = Rule(
+    code="NOE202",
+    name="unknown-jump-target",
+    group="names",
+    severity="error",
+    summary="A jump names a task that is not in the same pipeline.",
+    why="A jump moves within one pipeline, on the worker that runs it. A label that is not there fails the step-run.",
+    fix="Use the label of a task of this step. To go to another step, end the pipeline and let an arc lead there.",
+    bad=GOOD.replace("to: fetch_page,", "to: fetch_pages,"),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,68 @@
+"""NOE325 reports a condition that is plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.nodes import Scalar
+from noetl.dsl.playbook import Value
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+from noetl.expr import has_template
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: choose, path: examples/choose }
+workload: { limit: 10 }
+workflow:
+  - step: choose
+    next:
+      arcs:
+        - step: many
+          when: "{{ workload.limit > 5 }}"
+        - step: few
+  - step: many
+    tool: { kind: noop }
+  - step: few
+    tool: { kind: noop }
+"""
+_TRUTHS = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off"})
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for value in _conditions(subject):
+        node = value.at
+        if not isinstance(node, Scalar) or not isinstance(node.value, str) or has_template(node.value):
+            continue
+        text = node.value.strip()
+        if text.lower() in _TRUTHS:
+            continue
+        if not text:
+            yield at(node, "This condition is empty, so it is always false.", "Write a condition, or leave `when` out.")
+            continue
+        message = "This condition is plain text: nothing evaluates it, and text is neither true nor false."
+        yield at(node, message, f'Put it in braces: `when: "{{{{ {text.splitlines()[0]} }}}}"`.')
+
+
+def _conditions(subject: Subject) -> Iterator[Value]:
+    playbook = subject.playbook
+    for task in (*playbook.workbook, *(task for step in playbook.workflow for task in step.tasks)):
+        yield from (rule.when for rule in task.rules or () if rule.when)
+    for step in playbook.workflow:
+        yield from (rule.when for rule in step.admit or () if rule.when)
+        yield from (arc.when for arc in step.arcs if arc.when)
+
+
+RULE = Rule(
+    code="NOE325",
+    name="condition-without-braces",
+    group="templates",
+    severity="error",
+    summary="A `when` has no template marks.",
+    why="Only what stands in `{{ … }}` is evaluated. Plain text decides nothing, so the rule or arc never matches.",
+    fix='Put the condition in braces and quotes: `when: "{{ workload.limit > 5 }}"`. `when: true` needs none.',
+    bad=GOOD.replace('"{{ workload.limit > 5 }}"', "workload.limit > 5"),
+    good=GOOD,
+    check=check,
+)

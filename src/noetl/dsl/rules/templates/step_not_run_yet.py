@@ -1,0 +1,94 @@
+"""NOE313 reports a read of a step's result before that step can have ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from noetl.dsl.order import ended_before
+from noetl.dsl.references import Reference
+from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rules.templates.reporting import at_element
+from noetl.dsl.scopes import AFTER_STEP
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: totals, path: examples/totals }
+workload: { api: "http://127.0.0.1:8080" }
+workflow:
+  - step: fetch
+    tool: { kind: http, url: "{{ workload.api }}/orders" }
+    next: total
+  - step: total
+    tool: { kind: python, args: { orders: "{{ fetch.data }}" }, code: result = len(orders) }
+    next: report
+  - step: report
+    tool: { kind: noop, message: "{{ total }} orders" }
+"""
+_ASKED = re.compile(r"(?<![\w.])(?:done|ok|fail)\(\s*['\"]([^'\"]*)['\"]")
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    if not subject.net_is_whole:
+        return
+    net = subject.net
+    before = ended_before(net, _gates(subject))
+    live = net.live()
+    for reference in subject.references:
+        site = reference.site
+        if reference.means != ("step",) or reference.read.guarded or site.step is None or site.role == "admit":
+            continue
+        here, there = net.index[site.step.name], net.index[reference.name]
+        if here == there and site.role in AFTER_STEP:
+            continue
+        # A step that no token comes to is told as such, and what it reads does not matter.
+        if before[here] >> there & 1 or not (live >> here & 1 and live >> there & 1):
+            continue
+        yield _found(subject, reference, here, there)
+
+
+def _gates(subject: Subject) -> dict[str, set[str]]:
+    """Give, for each step with a gate, the steps and keys of `ctx` that the gate looks at."""
+    words: dict[str, set[str]] = {}
+    for reference in subject.references:
+        step = reference.site.step
+        if reference.site.role == "admit" and step is not None:
+            own = words.setdefault(step.name, set())
+            own.add(str(reference.key) if reference.name in ("ctx", "vars") else reference.name)
+    for site in subject.sites:
+        if site.role == "admit" and site.step is not None and site.template is not None:
+            words.setdefault(site.step.name, set()).update(_ASKED.findall(site.template.source))
+    return words
+
+
+def _found(subject: Subject, reference: Reference, here: int, there: int) -> Found:
+    own, other = subject.net.steps[here].name, reference.name
+    if here == there:
+        message = f"The result of step '{own}' is there only when the step has ended, and this is read inside it."
+        fix = "Read an earlier task of the pipeline by its label, or the task before as `_prev`."
+    elif subject.net.reaches(here, there):
+        message = f"Step '{other}' runs after '{own}', so it has no result yet."
+        fix = f"Read it in a step behind '{other}', or guard the read: `{{{{ {other}.x | default(…) }}}}`."
+    else:
+        message = f"No path leads from step '{other}' to '{own}', so it need not have ended when this is read."
+        fix = f"Let an arc lead from '{other}' here, wait in a gate for `done('{other}')`, or guard the read."
+    return at_element(subject, reference, 0, message, fix)
+
+
+RULE = Rule(
+    code="NOE313",
+    name="step-not-run-yet",
+    group="templates",
+    severity="error",
+    summary="A template reads the result of a step that cannot have run yet.",
+    why="The result of a step has the step's name once it has ended. Before that, and on other branches, it is undefined.",
+    fix=(
+        "Read the result behind the step that makes it: let a path of arcs lead from there to here, or let the admission gate "
+        "wait for it. Where it may be missing on purpose, guard the read with `default` or `is defined`."
+    ),
+    bad=GOOD.replace("{{ fetch.data }}", "{{ report.data }}"),
+    good=GOOD,
+    check=check,
+)

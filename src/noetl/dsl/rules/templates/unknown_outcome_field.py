@@ -1,0 +1,168 @@
+"""NOE316 reports a field of `outcome` or `output` that this task or step never has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from noetl.dsl.diagnostic import Severity, did_you_mean
+from noetl.dsl.outcome import ENVELOPE, ERROR_FIELDS, HELPERS, META_FIELDS, has_field, kind_of, step_fields, task_fields
+from noetl.dsl.playbook import Task
+from noetl.dsl.references import Reference
+from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rules.templates.reporting import at_element
+from noetl.dsl.sites import Site
+from noetl.dsl.subject import Subject
+from noetl.dsl.typos import slip_of
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: fetch, path: examples/fetch }
+workload: { api: "http://127.0.0.1:8080" }
+workflow:
+  - step: fetch
+    tool:
+      - get:
+          kind: http
+          url: "{{ workload.api }}/rows"
+          spec:
+            policy:
+              rules:
+                - when: "{{ outcome.status == 'error' and outcome.http.status == 429 }}"
+                  then: { do: retry, attempts: 5, delay: 2 }
+                - when: "{{ outcome.status == 'error' }}"
+                  then: { do: fail }
+                - else:
+                    then: { do: continue }
+"""
+# Keys of answers in the wild that are one slip away from a field of the envelope.
+_COMMON_KEYS = frozenset({"stats", "states", "statuses", "date", "errors", "results"})
+
+
+class _Shape(NamedTuple):
+    """What the outcome at a site may have: its result's fields (None: any) and the helpers of its kinds."""
+
+    who: str
+    fields: frozenset[str] | None
+    helpers: dict[str, frozenset[str]]
+    closed_helpers: bool  # every kind is known, so a helper that is not there never is
+
+
+class _Wrong(NamedTuple):
+    """One element of a path that does not exist."""
+
+    depth: int
+    message: str
+    fix: str
+    severity: Severity | None = None
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    shapes: dict[int, _Shape] = {}
+    for reference in subject.references:
+        if reference.name not in ("outcome", "output") or reference.means != ("scope",):
+            continue
+        if reference.key is None or reference.read.guarded:
+            continue
+        site = reference.site
+        owner = id(site.task or site.step)
+        if owner not in shapes:
+            shapes[owner] = _shape(site, subject)
+        wrong = _wrong(reference, shapes[owner])
+        if wrong:
+            yield at_element(subject, reference, *wrong)
+
+
+def _shape(site: Site, subject: Subject) -> _Shape:
+    tasks: tuple[Task, ...] = (site.task,) if site.task else site.step.tasks if site.step else ()
+    if site.task is not None:
+        fields = task_fields(site.task, subject.kinds, subject.workbook)
+        who = f"a task of kind '{site.task.kind}'"
+    else:
+        fields = step_fields(site.step, subject.kinds, subject.workbook) if site.step else None
+        who = f"step '{site.step.name}'" if site.step else "this"
+    kinds = [kind_of(task, subject.kinds, subject.workbook) for task in tasks]
+    helpers = {kind.helper[0]: frozenset(kind.helper[1]) for kind in kinds if kind and kind.helper}
+    return _Shape(who, fields, helpers, all(kinds))
+
+
+def _wrong(reference: Reference, shape: _Shape) -> _Wrong | None:
+    path = reference.read.path
+    first, second = str(path[1]), path[2] if len(path) > 2 else None
+    # In the `set` of a task `output` is the result itself, which may have any of these names as its own keys.
+    is_envelope = not (reference.name == "output" and reference.site.role == "task_set")
+    if is_envelope and isinstance(second, str):
+        if first == "error" and second not in ERROR_FIELDS:
+            return _no_field(2, f"{reference.name}.error", second, ERROR_FIELDS)
+        if first == "meta":
+            meant = slip_of(second, META_FIELDS)
+            return _no_field(2, f"{reference.name}.meta", second, META_FIELDS) if meant else None
+        if first in shape.helpers and second not in shape.helpers[first]:
+            return _no_field(2, f"{reference.name}.{first}", second, shape.helpers[first])
+    if first in ("result", "data") and shape.fields is not None:
+        return _in_result(reference, shape, shape.fields)
+    if first in ENVELOPE or first in shape.helpers:
+        return None
+    if first in HELPERS and shape.closed_helpers and _is_helper_read(first, second):
+        has = ", ".join(f"`{reference.name}.{name}`" for name in shape.helpers) or "no part of its own"
+        message = f"`{reference.name}.{first}` belongs to another kind: {shape.who} has {has}."
+        return _Wrong(
+            1, message, "Ask for what every outcome has, such as `outcome.error.kind` or `outcome.error.code`."
+        )
+    return _elsewhere(reference.name, first, shape)
+
+
+def _is_helper_read(helper: str, field: str | int | None) -> bool:
+    return field is None or field in HELPERS[helper]
+
+
+def _in_result(reference: Reference, shape: _Shape, fields: frozenset[str]) -> _Wrong | None:
+    path = reference.read.path
+    depth = 2
+    while depth < len(path) and path[depth] == "data":
+        depth += 1
+    if depth >= len(path) or not isinstance(path[depth], str) or has_field(fields, str(path[depth])):
+        return None
+    owner = f"the result of {shape.who}"
+    return _no_field(depth, owner, str(path[depth]), fields)
+
+
+def _elsewhere(root: str, name: str, shape: _Shape) -> _Wrong | None:
+    """Judge a key that is no field of the envelope: it is looked for in the result."""
+    known = (*ENVELOPE, *shape.helpers)
+    if shape.fields is None:
+        meant = slip_of(name, known)
+        if meant is None or name in _COMMON_KEYS:
+            return None
+        message = f"`{root}` has no field '{name}' of its own. Did you mean '{meant}'?"
+        return _Wrong(
+            1, message, f"Write `{root}.{meant}`; a key of the result is clearer as `{root}.result.{name}`.", "warning"
+        )
+    if has_field(shape.fields, name):
+        return None
+    return _no_field(1, f"the outcome of {shape.who}", name, (*known, *sorted(shape.fields)))
+
+
+def _no_field(depth: int, owner: str, name: str, known: Iterable[str]) -> _Wrong:
+    names = list(known)
+    shown = f"`{owner}`" if "." in owner and " " not in owner else owner
+    message = f"{shown[0].upper()}{shown[1:]} never has a field '{name}'.{did_you_mean(name, names)}"
+    return _Wrong(depth, message, f"It has: {', '.join(one for one in names if not one.startswith('_'))}.")
+
+
+RULE = Rule(
+    code="NOE316",
+    name="unknown-outcome-field",
+    group="templates",
+    severity="error",
+    summary="A template reads a field of `outcome` that this kind of task never has.",
+    why=(
+        "Every outcome has `status`, `result`, `error` and `meta`, and some kinds add a part of their own: `http`, `pg`, "
+        "`py`. Other fields are undefined, so a condition on them is false for ever."
+    ),
+    fix="Use a field that the outcome has. What went wrong, whatever the kind, is in `outcome.error`.",
+    bad=GOOD.replace("outcome.http.status == 429", "outcome.pg.code == '40001'"),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,115 @@
+"""NOE317 reports a field that the result of a step or a task never has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.outcome import LOOP_RESULT, STATS, has_field, step_fields, task_fields
+from noetl.dsl.playbook import Step, Task
+from noetl.dsl.references import Reference
+from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rules.templates.reporting import at_element
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: count, path: examples/count }
+workflow:
+  - step: read
+    tool: { kind: postgres, auth: pg_main, query: SELECT id FROM orders }
+    next: show
+  - step: show
+    tool: { kind: noop, message: "{{ read.row_count }} orders" }
+"""
+
+
+class _Results:
+    """The fields of results, each worked out once."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._steps = {step.name: step for step in subject.playbook.workflow}
+        self._known: dict[str, frozenset[str] | None] = {}
+
+    def of_step(self, name: str) -> frozenset[str] | None:
+        if name not in self._known:
+            step = self._steps[name]
+            self._known[name] = step_fields(step, self._subject.kinds, self._subject.workbook)
+        return self._known[name]
+
+    def of_task(self, step: Step, label: str) -> frozenset[str] | None:
+        task = next(task for task in step.tasks if task.label == label)
+        return task_fields(task, self._subject.kinds, self._subject.workbook)
+
+    def before(self, step: Step, task: Task) -> frozenset[str] | None:
+        """Give what `_prev` may have: a skipped task leaves it as it was, so any other task may be the one before."""
+        found: set[str] = set()
+        for other in step.tasks:
+            if other is not task:
+                fields = task_fields(other, self._subject.kinds, self._subject.workbook)
+                if fields is None:
+                    return None
+                found |= fields
+        return frozenset(found) or None
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    results = _Results(subject)
+    for reference in subject.references:
+        if len(reference.read.path) < 2 or reference.read.guarded:
+            continue
+        fields, owner = _fields(reference, results)
+        if fields is not None:
+            yield from _unknown(subject, reference, fields, owner)
+
+
+def _fields(reference: Reference, results: _Results) -> tuple[frozenset[str] | None, str]:
+    site, name = reference.site, reference.name
+    if reference.means == ("step",):
+        return results.of_step(name), f"step '{name}'"
+    if reference.means == ("label",) and site.step is not None:
+        return results.of_task(site.step, name), f"task '{name}'"
+    if name == "_prev" and reference.means == ("scope",) and site.step is not None and site.task is not None:
+        return results.before(site.step, site.task), "the task before"
+    return None, ""
+
+
+def _unknown(subject: Subject, reference: Reference, fields: frozenset[str], owner: str) -> Iterator[Found]:
+    path = reference.read.path
+    depth = 1
+    while depth < len(path) and path[depth] == "data":
+        depth += 1
+    key = path[depth] if depth < len(path) else None
+    below = path[depth + 1] if depth + 1 < len(path) else None
+    if not isinstance(key, str):
+        return
+    if not has_field(fields, key):
+        is_loop = fields >= LOOP_RESULT
+        shown = sorted(field for field in fields if not field.startswith("_"))
+        message = f"The result of {owner} never has a field '{key}'.{did_you_mean(key, shown)}"
+        fix = f"It has: {', '.join(shown)}."
+        if is_loop:
+            fix = "A loop gives `results`, one entry for each item, and `stats`."
+        yield at_element(subject, reference, depth, message, fix)
+    elif key == "stats" and fields >= LOOP_RESULT and isinstance(below, str) and below not in STATS:
+        message = f"The stats of a loop have no '{below}'.{did_you_mean(below, STATS)}"
+        yield at_element(subject, reference, depth + 1, message, f"They have: {', '.join(STATS)}.")
+
+
+RULE = Rule(
+    code="NOE317",
+    name="unknown-result-field",
+    group="templates",
+    severity="warning",
+    summary="A template reads a field that the result of a step or task never has.",
+    why=(
+        "Kinds such as `postgres` and `shell`, and loops, give results of a known form. Another field is undefined, which "
+        "fails the task that is given it. Results of free form, such as those of `python` and `http`, are not judged."
+    ),
+    fix="Use a field of the result; `noetl explain <kind>` lists those of a kind.",
+    bad=GOOD.replace("read.row_count", "read.rowcount"),
+    good=GOOD,
+    check=check,
+)

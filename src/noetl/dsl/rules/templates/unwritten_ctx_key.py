@@ -1,0 +1,59 @@
+"""NOE321 reports a read of a `ctx` key that nothing writes, where it is surely a slip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rules.templates.reporting import at_element
+from noetl.dsl.scopes import CTX_FIELDS
+from noetl.dsl.subject import Subject
+from noetl.dsl.typos import slip_of
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: state, path: examples/state }
+workflow:
+  - step: count
+    tool: { kind: noop, result: 3 }
+    set: { ctx.total: "{{ count }}" }
+    next: show
+  - step: show
+    tool: { kind: noop, message: "{{ ctx.total }}" }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    written = subject.names.ctx
+    for reference in subject.references:
+        key = reference.key
+        if reference.name not in ("ctx", "vars") or reference.means != ("scope",) or key is None:
+            continue
+        if reference.read.guarded or key in written or key in CTX_FIELDS or key in subject.obscured:
+            continue
+        meant = slip_of(key, written)
+        if meant:
+            message = f"Nothing writes `ctx.{key}`. Did you mean '{meant}'?"
+            fix = f"Correct the name, or write it with `set: {{ ctx.{key}: … }}`."
+            yield at_element(subject, reference, 1, message, fix)
+        elif key in subject.names.workload:
+            message = f"Nothing writes `ctx.{key}`, and the workload has a '{key}'."
+            yield at_element(subject, reference, 1, message, f"Read it as `workload.{key}`.")
+
+
+RULE = Rule(
+    code="NOE321",
+    name="unwritten-ctx-key",
+    group="templates",
+    severity="warning",
+    summary="A template reads a key of `ctx` that nothing writes, and a key of nearly that name exists.",
+    why=(
+        "State comes from `set`, and from outside by signals and patches. A key that no step writes may be meant to come from "
+        "outside; one that is a slip away from a key that is written is most likely a slip."
+    ),
+    fix="Correct the name. A key that may be missing is read with `default`.",
+    bad=GOOD.replace("{{ ctx.total }}", "{{ ctx.totla }}"),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,48 @@
+"""NOE323 reports a key of `step` that the step never writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rules.templates.reporting import at_element
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: scratch, path: examples/scratch }
+workflow:
+  - step: count
+    tool:
+      - first: { kind: noop, result: 1, set: { step.seen: "{{ output.data }}" } }
+      - second: { kind: noop, result: "{{ step.seen + 1 }}" }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for reference in subject.references:
+        step, key = reference.site.step, reference.key
+        if reference.name != "step" or reference.means != ("scope",) or step is None or key is None:
+            continue
+        written = subject.names.scratch[step.name]
+        if key in written or key in subject.obscured or reference.read.guarded:
+            continue
+        message = f"Step '{step.name}' never writes `step.{key}`.{did_you_mean(key, written)}"
+        fix = f"Write it in a task of this step: `set: {{ step.{key}: … }}`. The result of a step has the step's own name."
+        yield at_element(subject, reference, 1, message, fix)
+
+
+RULE = Rule(
+    code="NOE323",
+    name="unwritten-scratch-key",
+    group="templates",
+    severity="error",
+    summary="A template reads a key of `step` that the step does not write.",
+    why="`step` holds scratch values of one step-run. Nobody else writes them, so this one is undefined.",
+    fix="Write the value with `set` in a task of the same step, or read the scope that really has it.",
+    bad=GOOD.replace("{{ step.seen + 1 }}", "{{ step.sene + 1 }}"),
+    good=GOOD,
+    check=check,
+)
