@@ -1,0 +1,71 @@
+"""NOE503 reports a task without a field that its kind cannot do without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.kinds import Kind
+from noetl.dsl.nodes import MapNode, Node
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.shape import ShapeFinding
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: fetch
+    tool:
+      kind: http
+      url: "https://example.org/data"
+      method: GET
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for finding in subject.shape:
+        if finding.kind == "missing" and finding.tool is not None:
+            yield at(_place(finding.node), _message(finding, finding.tool), _fix(finding, finding.tool))
+
+
+def _place(task: Node) -> Node:
+    """The kind is what asks for the field, so that is where to look."""
+    kind = task.get("kind") if isinstance(task, MapNode) else None
+    return kind or task
+
+
+def _message(finding: ShapeFinding, kind: Kind) -> str:
+    if finding.field is None:
+        names = " or ".join(f"'{name}'" for name in finding.name.split(" or "))
+        return f"A task of kind '{kind.name}' needs {names}; none of them is here."
+    message = f"A task of kind '{kind.name}' needs '{finding.name}', which is not here."
+    need = next((need for need in kind.needs if finding.name in need.fields), None)
+    if need is not None:
+        with_what = f"'{need.field}'" if need.value is None else f"`{need.field}: {need.value}`"
+        message = f"A task of kind '{kind.name}' with {with_what} needs '{finding.name}' too, which is not here."
+    return message
+
+
+def _fix(finding: ShapeFinding, kind: Kind) -> str:
+    known = finding.field
+    if known is None:
+        first = kind.input.field(finding.name.split(" or ")[0])
+        example = f", e.g. `{first.name}: {first.example}`" if first and first.example else ""
+        return f"Add exactly one of them{example}."
+    example = f" For example: `{known.name}: {known.example}`." if known.example else ""
+    return f"Add `{known.name}`. {known.summary}{example}"
+
+
+RULE = Rule(
+    code="NOE503",
+    name="missing-input",
+    group="tools",
+    severity="error",
+    summary="A task lacks a field that its kind needs.",
+    why="The tool would refuse the call, after everything before it has run.",
+    fix="Add the field. `noetl explain KIND` tells what each field is for and shows examples.",
+    bad=GOOD.replace('      url: "https://example.org/data"\n', ""),
+    good=GOOD,
+    check=check,
+)

@@ -1,0 +1,57 @@
+"""Reads Python snippets of a playbook: their tree, or why and where there is none.
+
+The Python that runs the check is the one whose grammar counts. A top-level `return` or `await` is allowed. Tested in
+tests/unit/dsl/rules/test_tools.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from textwrap import dedent
+
+# Python warns of unknown escapes such as `\\d`; a check has nobody to warn, so they are made plain text before.
+_ESCAPE = re.compile(r"\\(?![\n'\"\\abfnrtv0-7xNuU])|\\\\", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a snippet is not Python, and the offset of the place in its text."""
+
+    message: str
+    offset: int
+
+
+@lru_cache(maxsize=512)
+def read(text: str) -> ast.Module | Refusal | None:
+    """Give the tree of a snippet, or why there is none; None where Python itself gives up on the size of it."""
+    plain = dedent(text)
+    lines = text.split("\n")
+    margin = _margin(lines, plain.split("\n"))
+    try:
+        return ast.parse(_ESCAPE.sub(lambda match: match[0] if len(match[0]) > 1 else "_", plain))
+    except SyntaxError as error:
+        return Refusal(error.msg, _offset(lines, error.lineno or 1, (error.offset or 1) - 1 + margin))
+    except (ValueError, RecursionError, MemoryError):
+        return None
+
+
+def place(text: str, node: ast.expr) -> int:
+    """Give the offset of a node of the tree in the text of its snippet."""
+    lines = text.split("\n")
+    plain = dedent(text).split("\n")
+    line = plain[node.lineno - 1].encode()[: node.col_offset].decode()
+    return _offset(lines, node.lineno, len(line) + _margin(lines, plain))
+
+
+def _margin(lines: list[str], dedented: list[str]) -> int:
+    pairs = zip(lines, dedented, strict=False)
+    return next((len(line) - len(plain) for line, plain in pairs if plain.strip()), 0)
+
+
+def _offset(lines: list[str], number: int, column: int) -> int:
+    number = min(max(number, 1), len(lines))
+    before = sum(len(line) + 1 for line in lines[: number - 1])
+    return before + min(max(column, 0), len(lines[number - 1]))

@@ -1,0 +1,81 @@
+"""NOE509 reports a template inside Python code, where nobody renders it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from noetl.dsl.locate import locate
+from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rules.tools.snippets import place, read
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workload: { who: world }
+workflow:
+  - step: greet
+    tool:
+      kind: python
+      args: { who: "{{ workload.who }}" }
+      code: |
+        result = "Hello, " + who
+"""
+_TEMPLATE = re.compile(
+    r"\{\{\s*(?:workload|ctx|vars|iter|args|input|keychain|execution_id|job|_prev)(?:[.\[][^{}]*)?\s*(?:\|[^{}]*)?\}\}"
+)
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for code in subject.code:
+        text = code.node.text
+        if code.language != "python" or "{{" not in text:
+            continue
+        tree = read(text)
+        if not isinstance(tree, ast.Module):
+            continue
+        for offset in sorted({*_doubled_sets(tree, text), *_strings(tree, text)}):
+            start = locate(subject.source, code.node, offset)
+            yield Found(
+                start,
+                start + len("{{"),
+                "Python code is no template: these braces stay as they are.",
+                'Bind the value under `input` (`input: { name: "{{ … }}" }`) and use it in the code as a variable, `name`.',
+            )
+
+
+def _doubled_sets(tree: ast.Module, text: str) -> Iterator[int]:
+    """`{{ name }}` as an expression: to Python, a set that holds a set, which cannot be."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Set) and len(node.elts) == 1 and isinstance(node.elts[0], ast.Set):
+            yield place(text, node)
+
+
+def _strings(tree: ast.Module, text: str) -> Iterator[int]:
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            found = _TEMPLATE.search(node.value)
+            offset = text.find("{{", place(text, node)) if found else -1
+            if offset >= 0:
+                yield offset
+
+
+RULE = Rule(
+    code="NOE509",
+    name="template-in-code",
+    group="tools",
+    severity="warning",
+    summary="Python code contains `{{ … }}`, which is not rendered there.",
+    why=(
+        "Code is never put together from text, so a value cannot change what it does. To Python, `{{ x }}` is a set inside a "
+        'set, which fails, and `"{{ x }}"` is just a text with braces.'
+    ),
+    fix="Bind the value under `input` (or `args`) and use it in the code as a variable of that name.",
+    bad=GOOD.replace('"Hello, " + who', '"Hello, {{ workload.who }}"'),
+    good=GOOD,
+    check=check,
+)

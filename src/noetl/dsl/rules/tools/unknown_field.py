@@ -1,0 +1,51 @@
+"""NOE502 reports a field that the task's kind does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.diagnostic import nearest
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: fetch
+    tool:
+      kind: http
+      url: "https://example.org/data"
+      headers: { Accept: application/json }
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for finding in subject.shape:
+        if finding.kind != "unknown-key" or finding.tool is None:
+            continue
+        kind, name = finding.tool, finding.name
+        meant = nearest(name, finding.level.names())
+        message = f"Kind '{kind.name}' has no field '{name}'."
+        if meant:
+            yield at(finding.node, f"{message} Did you mean '{meant}'?", f"Write `{meant}`, or remove the field.")
+        else:
+            own = ", ".join(known.name for known in kind.input.fields)
+            yield at(
+                finding.node, message, f"Its own fields are: {own}. Values for templates and code belong in `input`."
+            )
+
+
+RULE = Rule(
+    code="NOE502",
+    name="unknown-field",
+    group="tools",
+    severity="error",
+    summary="A task has a field that its kind does not know.",
+    why="The tool would be called without the value that the author had in mind.",
+    fix="Correct the spelling, move the value to `input`, or remove it. `noetl explain KIND` lists the fields of a kind.",
+    bad=GOOD.replace("headers:", "heders:"),
+    good=GOOD,
+    check=check,
+)

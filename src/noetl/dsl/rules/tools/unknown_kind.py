@@ -1,0 +1,65 @@
+"""NOE501 reports a task or a cursor of a kind that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.nodes import MapNode, Node, Scalar
+from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.shape import is_template
+from noetl.dsl.subject import Subject
+
+GOOD = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: hello, path: examples/hello }
+workflow:
+  - step: greet
+    tool:
+      kind: python
+      code: result = "hello"
+"""
+
+
+def check(subject: Subject) -> Iterator[Found]:
+    for node in _kinds(subject):
+        name = node.text
+        if name in subject.kinds:
+            continue
+        if is_template(node):
+            yield at(
+                node, "The kind of a task is a template; it must be known before the run.", "Write the kind's name."
+            )
+            continue
+        message = f"There is no tool kind '{name}'.{did_you_mean(name, subject.kinds)}"
+        yield at(
+            node, message, f"Use one of: {', '.join(sorted(subject.kinds))}; or install the package that brings it."
+        )
+
+
+def _kinds(subject: Subject) -> Iterator[Scalar]:
+    playbook = subject.playbook
+    places: list[Node | None] = [task.at for task in playbook.workbook]
+    for step in playbook.workflow:
+        if step.loop and step.loop.cursor and isinstance(step.loop.at, MapNode):
+            places.append(step.loop.at.get("cursor"))
+        places.extend(task.at for task in step.tasks)
+    for place in places:
+        kind = place.get("kind") if isinstance(place, MapNode) else None
+        if isinstance(kind, Scalar) and kind.value is not None and kind.text:
+            yield kind
+
+
+RULE = Rule(
+    code="NOE501",
+    name="unknown-kind",
+    group="tools",
+    severity="error",
+    summary="A task names a tool kind that does not exist.",
+    why="No worker could run the task. A kind that comes with a package is known only where that package is installed.",
+    fix="Correct the name, or install the package that brings the kind. `noetl explain` lists the kinds.",
+    bad=GOOD.replace("kind: python", "kind: pyton"),
+    good=GOOD,
+    check=check,
+)
