@@ -15,5 +15,5 @@ def language_kinds() -> Kinds:
 
 
 def kind_problems() -> tuple[str, ...]:
-    """Tell which kinds of installed packages cannot be used, and why: one sentence each."""
+    """Tell, after the kinds were looked at, which ones of installed packages cannot be used, and why: one sentence each."""
     return kinds().problems

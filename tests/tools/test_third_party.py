@@ -92,11 +92,21 @@ def test_a_package_whose_kind_cannot_be_used_is_told_of(
 ) -> None:
     install(site, package, module, entry)
     kinds = ToolKinds(MODULES, GROUP)
+    assert [*kinds] == list(MODULES)
     (problem,) = kinds.problems
     assert problem.startswith(f"The tool kind '{entry.partition(' ')[0]}' of package '{package}' (")
     assert reason in problem
-    assert [*kinds] == list(MODULES)
     assert kinds["http"].summary == "Sends one HTTP request and reads the answer."
+
+
+def test_packages_are_not_searched_for_a_kind_that_is_built_in(site: Path) -> None:
+    install(site, "acme_asleep", "raise RuntimeError", "greet = acme_asleep.tool")
+    kinds = ToolKinds(MODULES, GROUP)
+    assert kinds["sleep"].suspends
+    assert kinds.problems == ()
+    assert "acme_asleep" not in sys.modules
+    assert "greet" not in kinds
+    assert len(kinds.problems) == 1
 
 
 def test_of_two_packages_with_one_name_the_first_wins_and_the_other_is_told_of(site: Path) -> None:
@@ -121,3 +131,26 @@ def test_the_language_gets_the_kinds_of_installed_packages(tmp_path: Path) -> No
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.split() == ["greet", "False", "1"]
+
+
+def test_a_broken_package_is_told_of_when_its_kind_is_used_and_breaks_nothing(tmp_path: Path) -> None:
+    install(tmp_path / "site", "acme_cli", GREET, "greet = acme_cli.tool")
+    install(tmp_path / "site", "acme_torn", "1 / 0", "wave = acme_torn.tool")
+    head = "{apiVersion: noetl.io/v10, kind: Playbook, metadata: {name: x, path: x}, workflow: [{step: s, tool: "
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    outcome = {}
+    for kind in ("noop", "greet", "wave"):
+        file = tmp_path / f"{kind}.yaml"
+        file.write_text(f"{head}{{kind: {kind}{', who: me' if kind == 'greet' else ''}}}}}]}}\n")
+        outcome[kind] = subprocess.run(
+            [sys.executable, "-m", "noetl", "validate", str(file)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        )
+    assert (outcome["noop"].returncode, outcome["noop"].stderr) == (0, "")
+    assert outcome["greet"].returncode == 0
+    assert outcome["wave"].returncode == 1
+    assert "The tool kind 'wave' of package 'acme_torn'" in outcome["wave"].stderr
+    assert "Traceback" not in outcome["wave"].stderr

@@ -28,13 +28,14 @@ def command(
 
     kinds = language_kinds()
     report = Report()
-    troubles: list[FileTrouble] = [FileTrouble(problem) for problem in kind_problems()]
+    troubles: list[FileTrouble] = []
     for name in playbook_files(files, troubles):
         text = read_playbook(name, troubles)
         if text is not None:
             catalog = DiskCatalog(Path.cwd(), Path(name).parent if name != "-" else Path.cwd())
             shown = "<stdin>" if name == "-" else name
             report.add(shown, text, validate(text, shown, kinds, catalog=catalog, tolerant=tolerant))
+    troubles.extend(FileTrouble(problem) for problem in kind_problems())
     FORMATS[format](report)
     for trouble in troubles:
         typer.echo(f"noetl: {trouble.message}", err=True)
