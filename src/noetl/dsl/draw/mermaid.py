@@ -38,7 +38,7 @@ def draw_mermaid(picture: Picture) -> str:
 def _vertices(picture: Picture) -> Iterator[str]:
     for number, vertex in enumerate(picture.vertices):
         opened, closed = _shape(vertex)
-        lines = [f"<b>{_escaped(vertex.name)}</b>", *map(_escaped, caption(vertex))]
+        lines = [f"<b>{_escaped(shortened(vertex.name))}</b>", *map(_escaped, caption(vertex))]
         yield f'  n{number}{opened}"{"<br/>".join(lines)}"{closed}'
 
 

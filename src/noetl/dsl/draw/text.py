@@ -46,9 +46,13 @@ def _head(picture: Picture) -> Iterator[str]:
 def _steps(picture: Picture) -> Iterator[str]:
     names = [min(cells(vertex.name), _WIDEST_NAME) for vertex in picture.vertices]
     column = max(names, default=0)
+    before = 0
     for number in picture.ordered.reading:
-        yield ""
-        yield from _step(picture, number, column)
+        lines = list(_step(picture, number, column))
+        if before != 1 or len(lines) != 1:
+            yield ""
+        yield from lines
+        before = len(lines)
 
 
 def _step(picture: Picture, number: int, column: int) -> Iterator[str]:
