@@ -20,6 +20,7 @@ _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- +)*([\w.-]+):(?=[^\s:/])")
 _SECOND_COLON: Final = re.compile(r"\s*(?:- +)*[^\s:#'\"][^:#]*:\s+(.+)")
 _CONFLICT: Final = re.compile(r"(?:<{7}|={7}|>{7})(?=\s|$)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"\s+#.*")
+_BEFORE_A_VALUE: Final = re.compile(r"(?:[:\-]\s+|[\[{,]\s*)\Z")
 _WORD: Final = re.compile(r"[^\s,\[\]{}]+|\S")
 _LINE: Final = re.compile(r"[^\r\n]{0,1000}")
 
@@ -235,6 +236,14 @@ def _after_quote(seen: _Error) -> ReadProblem | None:
     if seen.opens_its_line() or not before.endswith(("'", '"')) or "expected" not in seen.problem:
         return None
     quote = before[-1]
+    opening = before.rfind(quote, 0, len(before) - 1)
+    if (
+        opening >= 0
+        and "\n" in before[opening:]
+        and _BEFORE_A_VALUE.search(seen.text, seen.line_start(opening), opening)
+    ):
+        message = f"The quote that opens here is not closed on its line; the next quote stands on line {seen.line_number(seen.at)}."
+        return seen.syntax(opening, message, opening + 1)
     advice = "double the quote inside" if quote == "'" else 'write the quote inside as \\"'
     message = f"The quoted text ends before this; put the whole value in one pair of quotes, or {advice}."
     return seen.rest_of_line(seen.at, message)

@@ -57,6 +57,8 @@ CASES = [
     ("{'a': 1,«,» b: 2}", "value is missing"),
     ("a: 'it'«s'»\n", "double the quote"),
     ('a: "{{ x }}" «+ 1»\n', "one pair of quotes"),
+    ('a: «"»b\nc: d\ne: "f"\n', "next quote stands on line 3"),
+    ("a:\n  - «'»b\n  - 'c'\n", "next quote stands on line 3"),
     ("a: | «x»\n  y\n", "next line"),
     ("«%FOO»\n---\na: 1", "directive"),
     ("a: 1\n«<<<<<<< HEAD»\nb: 2\n=======\nb: 3\n>>>>>>> x\n", "merge conflict"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from noetl.dsl.nodes import ListNode, MapNode, Node
 from noetl.dsl.rule import Found, Rule
-from noetl.dsl.rules.reading.problems import told
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -23,7 +23,31 @@ workflow:
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    return told(subject, "Keep one of the two, or give one of them another name.", "duplicate-key")
+    step_twice = -1  # the map whose `step` stands twice: all that follows in it is the step after the lost dash
+    for problem in subject.document.problems:
+        if problem.kind != "duplicate-key":
+            continue
+        holder = _holder(subject.document.root, problem.start)
+        if holder == step_twice:
+            continue
+        fix = "Keep one of the two, or give one of them another name."
+        if subject.source.text[problem.start : problem.end] == "step":
+            step_twice = holder
+            fix = "Begin the second step with a dash, `- step: …`, or keep one of the two names."
+        yield Found(problem.start, problem.end, problem.message, fix)
+
+
+def _holder(node: Node | None, offset: int) -> int:
+    """Give the start of the innermost map that covers an offset."""
+    start = -1
+    while node is not None:
+        below: Iterable[Node] = ()
+        if isinstance(node, MapNode):
+            start, below = node.start, (entry.value for entry in node)
+        elif isinstance(node, ListNode):
+            below = node.items
+        node = next((child for child in below if child.start <= offset < child.end), None)
+    return start
 
 
 RULE = Rule(

@@ -24,7 +24,7 @@ workflow:
 
 
 def _fix(problem: ReadProblem) -> str:
-    if "quote" in problem.message:
+    if "in quotes: " in problem.message:
         return "Put the whole value in quotes."
     return "Correct this place first: what stands below it could not be read."
 
