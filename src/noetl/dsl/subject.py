@@ -15,7 +15,7 @@ from noetl.dsl.kinds import Kinds
 from noetl.dsl.net import Net, build
 from noetl.dsl.nodes import ListNode, MapNode, Node, Source
 from noetl.dsl.normalize import normalize
-from noetl.dsl.obscured import hides_routing, obscured
+from noetl.dsl.obscured import hides_routing, obscured, stray_ranges
 from noetl.dsl.parse import Document, locate
 from noetl.dsl.playbook import Playbook, Task
 from noetl.dsl.references import Reference, references
@@ -88,7 +88,11 @@ class Subject:
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:
-        return sites(self.playbook, self.kinds)
+        """Every template whose role is known: under a key that stands at a wrong place, it is not."""
+        found, strayed = sites(self.playbook, self.kinds), stray_ranges(self.shape)
+        if not strayed:
+            return found
+        return tuple(site for site in found if not any(start <= site.node.start < end for start, end in strayed))
 
     @cached_property
     def names(self) -> Names:
@@ -108,7 +112,7 @@ class Subject:
 
     @cached_property
     def flow(self) -> Flow:
-        return Flow(self.playbook, self.net)
+        return Flow(self.playbook, self.net, self.sites)
 
     @cached_property
     def code(self) -> tuple[Code, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import FAILURE, template_of
+from noetl.dsl.analyze import FAILURE, Flow, events_compared
 from noetl.dsl.obscured import hides_routing
 from noetl.dsl.outcome import ROUTING_EVENTS, STATUSES
 from noetl.dsl.playbook import Arc, Step
@@ -41,35 +41,32 @@ def check(subject: Subject) -> Iterator[Found]:
     for step in subject.playbook.workflow:
         for number, arc in enumerate(step.arcs):
             place = arc.at if arc.step_at is None else arc.step_at
-            if place is None or _is_told_elsewhere(arc):
-                continue
-            reason = _reason(subject, step, number)
-            if reason is not None:
-                yield at(
-                    place, f"The arc from '{step.name}' to '{arc.step}' can never be taken: {reason[0]}.", reason[1]
-                )
+            reason = _reason(subject.flow, step, number)
+            if reason is not None and place is not None and not _is_told_elsewhere(subject.flow, arc):
+                message = f"The arc from '{step.name}' to '{arc.step}' can never be taken: {reason[0]}."
+                yield at(place, message, reason[1])
 
 
-def _is_told_elsewhere(arc: Arc) -> bool:
-    """A constant condition and a name that no event has are told where they stand."""
-    template = template_of(arc.when)
+def _is_told_elsewhere(flow: Flow, arc: Arc) -> bool:
+    """A constant condition and a value that never occurs are told where they stand."""
+    template = flow.template(arc.when)
+    if flow.is_unreadable(arc.when) or (arc.when is not None and flow.is_constant(arc.when)):
+        return True
     if template is None:
         return False
-    if template.constant:
-        return True
-    states, events = template.values_compared("outcome.status"), template.values_compared("event.name")
-    return not states <= frozenset(STATUSES) or not events <= ROUTING_EVENTS.keys()
+    states = template.values_compared("outcome.status") | template.values_compared("output.status")
+    return not states <= frozenset(STATUSES) or not events_compared(template) <= ROUTING_EVENTS.keys()
 
 
-def _reason(subject: Subject, step: Step, number: int) -> tuple[str, str] | None:
-    flow, arc = subject.flow, step.arcs[number]
+def _reason(flow: Flow, step: Step, number: int) -> tuple[str, str] | None:
+    arc = step.arcs[number]
     endings = [ending for ending in flow.endings(step) if flow.fires(step, arc, ending) is not False]
     if not endings:
-        return _never_true(step, arc)
+        return _never_true(flow, step, arc)
     if step.router is None or step.router.mode != "exclusive":
         return None
     before = step.arcs[:number]
-    if not _looks_at_the_ending(arc) and flow.fires(step, arc, FAILURE) is None:
+    if not _looks_at_the_ending(flow, arc) and flow.fires(step, arc, FAILURE) is None:
         endings = [
             ending for ending in endings if ending.is_success
         ]  # nobody means "only if it failed" without saying so
@@ -89,16 +86,16 @@ def _reason(subject: Subject, step: Step, number: int) -> tuple[str, str] | None
     return None
 
 
-def _looks_at_the_ending(arc: Arc) -> bool:
-    template = template_of(arc.when)
+def _looks_at_the_ending(flow: Flow, arc: Arc) -> bool:
+    template = flow.template(arc.when)
     if template is None or arc.label:
         return True
     return "fail(" in template.source or any(read.path[0] in ("event", "outcome", "output") for read in template.reads)
 
 
-def _never_true(step: Step, arc: Arc) -> tuple[str, str]:
-    template = template_of(arc.when)
-    if template is not None and step.loop is None and "loop.done" in template.values_compared("event.name"):
+def _never_true(flow: Flow, step: Step, arc: Arc) -> tuple[str, str]:
+    template = flow.template(arc.when)
+    if template is not None and step.loop is None and "loop.done" in events_compared(template):
         return (
             f"'loop.done' happens only at the end of a loop, and '{step.name}' has none",
             "Compare `event.name` with 'step.done'.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import admission
 from noetl.dsl.net import Edge
 from noetl.dsl.playbook import Step
 from noetl.dsl.rule import Found, Rule, at
@@ -63,7 +62,7 @@ def _final(subject: Subject) -> str | None:
 
 def _may_leave(subject: Subject, step: Step, members: frozenset[str]) -> bool:
     """Tell whether a token at this step may end, wait or go elsewhere by what the playbook says."""
-    if step.name not in members or isinstance(step.join, int) or admission(step.admit, {}).may_deny:
+    if step.name not in members or isinstance(step.join, int) or subject.flow.admission(step).may_deny:
         return True
     flow = subject.flow
     on_success = flow.ways(step, flow.success(step))
