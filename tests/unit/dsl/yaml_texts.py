@@ -6,10 +6,9 @@ Every comment carries a number (`# c12`) and no value does, so that a test can f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import Random
 
 from hypothesis import strategies as st
-
-Draw = st.DrawFn
 
 WORDS = [
     "a",
@@ -68,20 +67,23 @@ BLOCK_LINES = [
 class Writer:
     """Writes one document; knows which anchors exist and how many comments there are."""
 
-    draw: Draw
+    random: Random
     anchors: list[str] = field(default_factory=list)
     map_anchors: list[str] = field(default_factory=list)
     comments: int = 0
     anchor_count: int = 0
 
     def chance(self, one_in: int) -> bool:
-        return self.draw(st.integers(1, one_in)) == one_in
+        return self.random.randint(1, one_in) == one_in
 
     def pick(self, options: list[str]) -> str:
-        return self.draw(st.sampled_from(options))
+        return self.random.choice(options)
 
     def number(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
+        return self.random.randint(low, high)
+
+    def keys(self, low: int, high: int) -> list[str]:
+        return self.random.sample(KEYS, self.number(low, high))
 
     def comment(self) -> str:
         self.comments += 1
@@ -184,7 +186,7 @@ class Writer:
 
     def map_lines(self, column: int, depth: int) -> list[str]:
         lines: list[str] = []
-        keys = self.draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=4, unique=True))
+        keys = self.keys(1, 4)
         if self.map_anchors and self.chance(3):
             lines.append(f"{' ' * column}<<: *{self.pick(self.map_anchors)}")
         for key in keys:
@@ -230,7 +232,7 @@ class Writer:
         if self.chance(2):
             items = [self.flow_item(depth) for _ in range(size)]
             return "[" + pad + separator + comma.join(items) + pad + "]"
-        keys = self.draw(st.lists(st.sampled_from(KEYS), min_size=size, max_size=size, unique=True))
+        keys = self.keys(size, size)
         entries = [self.flow_entry(key, depth) for key in keys]
         return "{" + pad + separator + comma.join(entries) + pad + "}"
 
@@ -250,10 +252,9 @@ class Writer:
         return self.pick(WORDS[:8]) if self.chance(2) else self.quoted()
 
 
-@st.composite
-def yaml_texts(draw: Draw) -> str:
-    """A document whose root is a block map, mostly well formed."""
-    writer = Writer(draw)
+def yaml_text(random: Random) -> str:
+    """Write a document whose root is a block map, mostly well formed."""
+    writer = Writer(random)
     lines = writer.between(0)
     if writer.chance(6):
         lines.append("---" + writer.trailing())
@@ -261,6 +262,11 @@ def yaml_texts(draw: Draw) -> str:
     lines += writer.between(0)
     newline = writer.pick(["\n", "\n", "\n", "\r\n"])
     return newline.join(lines) + (newline if not writer.chance(5) else "")
+
+
+def yaml_texts() -> st.SearchStrategy[str]:
+    """Documents of every kind; a seed gives more variety than many small decisions, each of which is kept simple."""
+    return st.integers(0, 2**32).map(lambda seed: yaml_text(Random(seed))) | st.randoms().map(yaml_text)
 
 
 # Texts that are mostly not YAML: for what must never crash. Pieces are separated by a tilde.
