@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from noetl.dsl.playbook import Assign, Playbook, Step, Task
+from noetl.dsl.playbook import Assign, Playbook, Step, Task, Value
 from noetl.dsl.sites import Role, Site
 
 SCOPES: dict[str, str] = {
@@ -192,12 +192,21 @@ def in_iteration(site: Site) -> bool:
 
 def input_names(site: Site, names: Names) -> frozenset[str]:
     """Give the keys that `args` and `input` may have here."""
-    own = frozenset(site.task.input) if site.task and site.role in IN_PIPELINE else _NONE
+    own = _given_to(site, site.task.input) if site.task and site.role in IN_PIPELINE else _NONE
     if site.in_workbook:
         return own | names.workbook.get(site.task.label, _NONE) if site.task else own
     if site.step is None:
         return own
-    return own | names.args.get(site.step.name, _NONE) | frozenset(site.step.input)
+    return own | names.args.get(site.step.name, _NONE) | _given_to(site, site.step.input)
+
+
+def _given_to(site: Site, inputs: Mapping[str, Value]) -> frozenset[str]:
+    """Leave out the input that this template makes: `rows: "{{ rows }}"` reads another `rows`."""
+    return frozenset(
+        name
+        for name, value in inputs.items()
+        if value.at is None or not value.at.start <= site.node.start < value.at.end
+    )
 
 
 def iteration_names(site: Site, names: Names) -> frozenset[str]:
