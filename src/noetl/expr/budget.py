@@ -18,7 +18,7 @@ BYTES: Final = 10_000_000
 OPERATIONS_PER_MS: Final = 10_000
 INTEGER_BITS: Final = 65_536
 SLOT: Final = 8  # bytes that one item of a list or map counts, beside what it holds
-DEPTH: Final = 200  # of nested lists and maps in a value: what every JSON library still takes
+DEPTH: Final = 100  # of nested lists and maps in a value: what every JSON library still takes
 _FIX: Final = "make the template do less, or do the work in a `python` task"
 
 

@@ -13,7 +13,7 @@ from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
 from noetl.expr.lookup import lookup
 from noetl.expr.operators import kind_of
-from noetl.expr.undefined import Undefined
+from noetl.expr.undefined import Undefined, first_undefined
 
 
 def items_of(context: Context, value: Any) -> list[Any] | tuple[Any, ...]:
@@ -68,17 +68,23 @@ def folded(value: Any) -> Any:
 def sorted_by(context: Context, items: list[Any], keys: list[Any], reverse: bool) -> list[Any]:
     """The items in the order of their keys; equal ones stay as they were."""
     context.spend(len(keys) * max(1, len(keys).bit_length()))
-    for key in keys:
-        if isinstance(key, Undefined):
-            key.fail()
-        if isinstance(key, list | tuple | dict):
-            context.budget.weigh(key)
+    check_keys(context, keys)
     try:
         order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
     except TypeError:
         kinds = sorted({kind_of(key) for key in keys})
         raise EvaluationError(f"these cannot be put in order: {', '.join(kinds)}") from None
     return [items[index] for index in order]
+
+
+def check_keys(context: Context, keys: list[Any]) -> None:
+    """Refuse undefined keys, and draw what comparing large ones may cost."""
+    for key in keys:
+        if isinstance(key, list | tuple | dict):
+            context.budget.weigh(key)
+        missing = first_undefined(key)
+        if missing is not None:
+            missing.fail()
 
 
 def identity(context: Context, value: Any) -> Any:
@@ -89,7 +95,7 @@ def identity(context: Context, value: Any) -> Any:
     if isinstance(value, Mapping):
         context.budget.weigh(value)
         return (dict, frozenset((key, identity(context, item)) for key, item in value.items()))
-    return value
+    return Undefined if isinstance(value, Undefined) else value
 
 
 def number(name: str, value: Any, most: int | None = None) -> int:

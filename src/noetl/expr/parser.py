@@ -9,7 +9,6 @@ statements mean. Tested in tests/unit/expr/test_parser.py and test_syntax_errors
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from typing import Final
 
 from jinja2 import Environment, nodes
@@ -36,6 +35,7 @@ _SPACE: Final = re.compile(r"\s*")
 _IGNORED: Final = frozenset({"whitespace", "comment_begin", "comment", "comment_end"})
 _MARKS: Final = re.compile(r"\{[{%#]")
 _RETURNS: Final = re.compile(r"\r\n?")
+_WINDOWS: Final = re.compile(r"\r\n")
 # Statements that exist only with extensions: parsed as such, so that they are reported as statements and not as noise.
 _EXTENSIONS: Final = ("do", "break", "continue", "trans", "debug")
 
@@ -53,51 +53,44 @@ def parse(source: str) -> nodes.Template:
             0,
             "move large texts out of the template",
         )
-    returns = [match.start() for match in _RETURNS.finditer(source) if match.end() - match.start() == 2]
-    text = _RETURNS.sub("\n", source) if "\r" in source else source
     pieces: list[Piece] = []
     try:
-        _cut(text, pieces)
+        _cut(source, pieces)
         _check_depth(pieces)
-        return _Offsets(pieces, text).parse()
+        return _Offsets(pieces, source).parse()
     except JinjaSyntaxError as error:
-        offset = error.lineno if pieces and pieces[-1].type == "end" else _end(pieces)
-        raise _original(explain(Trouble(text, pieces, offset, error.message or "")), returns) from None
-    except TemplateSyntaxError as error:
-        raise _original(error, returns) from None
+        raise explain(Trouble(source, pieces, error.lineno, error.message or "")) from None
     except (RecursionError, ValueError) as error:
         deep = isinstance(error, RecursionError)
         message = "the template is nested too deeply" if deep else "a number in the template has too many digits"
-        raise TemplateSyntaxError(message, _end(pieces), _SMALLER) from None
+        raise TemplateSyntaxError(message, 0, _SMALLER) from None
 
 
-def _original(error: TemplateSyntaxError, returns: list[int]) -> TemplateSyntaxError:
-    """Undo the shift of offsets that came from reading `\\r\\n` as one character."""
-    if returns and error.offset is not None:
-        error.offset = original_offset(error.offset, returns)
-    return error
+def _cut(source: str, pieces: list[Piece]) -> None:
+    """Fill `pieces` with all raw tokens; where the lexer fails, its error gets the offset instead of the line."""
+    # The lexer reads a Windows line end as one character: offsets behind it are shifted back.
+    text = _RETURNS.sub("\n", source) if "\r" in source else source
+    returns = [match.start() for match in _WINDOWS.finditer(source)] if "\r" in source else []
+    position = 0
+    try:
+        for _, type_, piece in _LEXER.tokeniter(text, None):
+            # Only white space that a `-` strips can lie between two raw tokens.
+            position = text.find(piece, position)
+            pieces.append(Piece(original_offset(position, returns), type_, piece))
+            position += len(piece)
+    except JinjaSyntaxError as error:
+        # It fails at the first character that it cannot take.
+        raise JinjaSyntaxError(error.message or "", original_offset(position, returns)) from None
+    pieces.append(Piece(len(source), "end", ""))
 
 
 def original_offset(offset: int, returns: list[int]) -> int:
     """The offset in the source of an offset in its text, given where the source has `\\r\\n`."""
-    shifted = [position - index for index, position in enumerate(returns)]
-    return offset + bisect_right(shifted, offset - 1)
-
-
-def _end(pieces: list[Piece]) -> int:
-    """Where the last piece ends: the lexer fails at the first character that it cannot take."""
-    return pieces[-1].offset + len(pieces[-1].text) if pieces else 0
-
-
-def _cut(text: str, pieces: list[Piece]) -> None:
-    """Fill `pieces`, as far as the lexer gets; a last piece of type `end` says that it got to the end."""
-    position = 0
-    for _, type_, piece in _LEXER.tokeniter(text, None):
-        # Only white space that a `-` strips can lie between two raw tokens.
-        position = text.find(piece, position)
-        pieces.append(Piece(position, type_, piece))
-        position += len(piece)
-    pieces.append(Piece(len(text), "end", ""))
+    for position in returns:
+        if position >= offset:
+            break
+        offset += 1
+    return offset
 
 
 def _check_depth(pieces: list[Piece]) -> None:
@@ -127,11 +120,11 @@ def _check_depth(pieces: list[Piece]) -> None:
 class _Offsets(Parser):
     """Jinja2's parser over tokens whose line numbers are offsets; lookups point at the key, tests at their name."""
 
-    def __init__(self, pieces: list[Piece], text: str) -> None:
+    def __init__(self, pieces: list[Piece], source: str) -> None:
         super().__init__(_ENVIRONMENT, "")
         raw = [piece for piece in pieces if piece.type not in _IGNORED and piece.type != "end"]
         self.stream = TokenStream(_LEXER.wrap(raw), None, None)
-        self._text = text
+        self._source = source
         for tag in _EXTENSIONS:
             self.extensions[tag] = _parse_extension
 
@@ -147,7 +140,7 @@ class _Offsets(Parser):
         token = self.stream.look()
         test = super().parse_test(node)
         if isinstance(test, nodes.Not):
-            space = _SPACE.match(self._text, token.lineno + len("not"))
+            space = _SPACE.match(self._source, token.lineno + len("not"))
             test.node.lineno = space.end() if space else token.lineno
         else:
             test.lineno = token.lineno

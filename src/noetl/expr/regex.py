@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -43,16 +44,33 @@ def compiled(context: Context, pattern: Any, text: str, ignorecase: bool = False
     return _compiled(pattern, bool(ignorecase), bool(multiline))
 
 
-def expanded(match: Any, template: str) -> str:
-    """A replacement with its `\\1` and `\\g<name>` filled in."""
+def matches(context: Context, pattern: Any, text: str, ignorecase: bool, multiline: bool) -> Iterator[Any]:
+    """All matches, one after the other. Each has its price, and may have looked at the whole rest of the text."""
+    for match in compiled(context, pattern, text, ignorecase, multiline).finditer(text):
+        context.spend(16 + (len(text) - match.start()) // 1024)
+        yield match
 
-    def group(found: re.Match[str]) -> str:
-        position, name, sign = found.groups()
-        if sign is not None:
-            return {"n": "\n", "t": "\t"}.get(sign, sign if sign == "\\" else "\\" + sign)
-        try:
-            return match.group(int(position or name) if (position or name).isdecimal() else name) or ""
-        except (IndexError, KeyError):
-            raise EvaluationError(f"the pattern has no group `{found.group()}`") from None
 
-    return _GROUP.sub(group, template)
+def expanded(context: Context, match: Any, template: str) -> str:
+    """A replacement with its `\\1` and `\\g<name>` filled in; draws for it part by part."""
+    made: list[str] = []
+    end = 0
+    for found in _GROUP.finditer(template):
+        part = template[end : found.start()] + _group(match, found)
+        context.produce(len(part))
+        made.append(part)
+        end = found.end()
+    context.produce(len(template) - end)
+    made.append(template[end:])
+    return "".join(made)
+
+
+def _group(match: Any, found: re.Match[str]) -> str:
+    position, name, sign = found.groups()
+    if sign is not None:
+        return {"n": "\n", "t": "\t", "\\": "\\"}.get(sign, "\\" + sign)
+    group = position or name
+    try:
+        return match.group(int(group) if group.isdecimal() else group) or ""
+    except (IndexError, KeyError):
+        raise EvaluationError(f"the pattern has no group `{found.group()}`") from None

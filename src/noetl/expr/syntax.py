@@ -163,9 +163,9 @@ _CHARS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def _characters(trouble: Trouble) -> TemplateSyntaxError | None:
-    if not trouble.message.startswith("unexpected char"):
-        return None
     char = trouble.char()
+    if not trouble.message.startswith("unexpected char") and char != ";":
+        return None
     if char in "‘’“”":
         return _error("a typographic quote starts no text", trouble.offset, "use a straight `'` or `\"`")
     message, fix = _CHARS.get(char, (f"`{char}` has no meaning here", "remove it, or put it in quotes"))
