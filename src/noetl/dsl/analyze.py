@@ -13,16 +13,17 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from noetl.dsl.net import Net
-from noetl.dsl.outcome import ERROR_FIELDS
+from noetl.dsl.outcome import ERROR_FIELDS, ROUTING_EVENTS, STATUSES
 from noetl.dsl.playbook import Arc, Assign, Playbook, Step, Value
 from noetl.dsl.sites import Site
-from noetl.expr import UNKNOWN, Template, Undefined
+from noetl.expr import UNKNOWN, Read, Template, Undefined
 
 Truth = bool | None  # None: it depends on the run
 
 EVENT: Final = "event.name"
 _ENVELOPES: Final = ("outcome", "output")
 _SEEN: Final = frozenset({"event", *_ENVELOPES})
+_STATES: Final = frozenset(STATUSES)
 _DONE: Final = ("step.done", "call.done", "step.exit")
 
 
@@ -105,16 +106,39 @@ def _known(case: Case, event: str | None) -> Mapping[str, Any]:
 @lru_cache(maxsize=4096)
 def events_compared(template: Template) -> frozenset[Any]:
     """Give the names of events that a condition asks for."""
-    if all(read.path != ("event", "name") for read in template.reads):
-        return frozenset()
-    return template.values_compared(EVENT)
+    return _compared(template, EVENT)
+
+
+def _compared(template: Template, path: str) -> frozenset[Any]:
+    root, name = path.split(".")
+    is_read = any(read.path == (root, name) for read in template.reads)
+    return template.values_compared(path) if is_read else frozenset()
+
+
+@lru_cache(maxsize=4096)
+def _asks_for_the_possible(template: Template) -> bool:
+    """Tell whether every status and event that a condition compares with can occur, and every part of an error it reads."""
+    if any(map(_is_misspelled, template.reads)) or not events_compared(template) <= ROUTING_EVENTS.keys():
+        return False
+    return all(_compared(template, f"{envelope}.status") <= _STATES for envelope in _ENVELOPES)
+
+
+def _is_misspelled(read: Read) -> bool:
+    path = read.path
+    return len(path) > 2 and path[0] in _ENVELOPES and path[1] == "error" and path[2] not in ERROR_FIELDS
 
 
 @lru_cache(maxsize=16384)
 def decided(template: Template, case: Case) -> Truth:
-    """Decide a condition in a case; where it compares the event's name with an older one, that one counts."""
+    """Decide a condition in a case; where it compares the event's name with an older one, that one counts.
+
+    A condition that asks for what never occurs is a mistake with a diagnostic of its own: what it was meant to be is not
+    known.
+    """
     if not any(read.path[0] in _SEEN for read in template.reads):
         return template.decide({}) if template.constant else None
+    if not _asks_for_the_possible(template):
+        return None
     names: tuple[str | None, ...] = (None,)
     if case.events:
         mentioned = events_compared(template)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import FAILURE, Flow, events_compared
+from noetl.dsl.analyze import Flow, events_compared
 from noetl.dsl.obscured import hides_routing
-from noetl.dsl.outcome import ROUTING_EVENTS, STATUSES
 from noetl.dsl.playbook import Arc, Step
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.subject import Subject
@@ -42,20 +41,12 @@ def check(subject: Subject) -> Iterator[Found]:
         for number, arc in enumerate(step.arcs):
             place = arc.at if arc.step_at is None else arc.step_at
             reason = _reason(subject.flow, step, number)
-            if reason is not None and place is not None and not _is_told_elsewhere(subject.flow, arc):
+            if place is None or reason is None:
+                continue
+            # A text without marks and a constant condition have their own diagnostics.
+            if not subject.flow.is_unreadable(arc.when) and not subject.flow.is_constant(arc.when):
                 message = f"The arc from '{step.name}' to '{arc.step}' can never be taken: {reason[0]}."
                 yield at(place, message, reason[1])
-
-
-def _is_told_elsewhere(flow: Flow, arc: Arc) -> bool:
-    """A constant condition and a value that never occurs are told where they stand."""
-    template = flow.template(arc.when)
-    if flow.is_unreadable(arc.when) or (arc.when is not None and flow.is_constant(arc.when)):
-        return True
-    if template is None:
-        return False
-    states = template.values_compared("outcome.status") | template.values_compared("output.status")
-    return not states <= frozenset(STATUSES) or not events_compared(template) <= ROUTING_EVENTS.keys()
 
 
 def _reason(flow: Flow, step: Step, number: int) -> tuple[str, str] | None:
@@ -66,10 +57,9 @@ def _reason(flow: Flow, step: Step, number: int) -> tuple[str, str] | None:
     if step.router is None or step.router.mode != "exclusive":
         return None
     before = step.arcs[:number]
-    if not _looks_at_the_ending(flow, arc) and flow.fires(step, arc, FAILURE) is None:
-        endings = [
-            ending for ending in endings if ending.is_success
-        ]  # nobody means "only if it failed" without saying so
+    if not _looks_at_the_ending(flow, arc):
+        # After a failure such an arc may match, but nobody means "only if it failed" without saying so.
+        endings = [ending for ending in endings if ending.is_success]
     covering = [next((e for e in before if flow.fires(step, e, ending) is True), None) for ending in endings]
     earlier = next((cover for cover in covering if cover is not None), None)
     if earlier is not None and None not in covering:

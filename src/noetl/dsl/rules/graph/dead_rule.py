@@ -71,13 +71,10 @@ def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, 
         place = _condition(rule.at)
         winner = _winner(above, rule, possible)
         above.append((rule, [case for case, answer in answers.items() if answer is True]))
-        if (
-            place is None
-            or flow.is_unreadable(rule.when)
-            or (possible and winner is None)
-            or flow.is_constant(rule.when)
-        ):
+        if place is None or (possible and winner is None):
             continue
+        if flow.is_unreadable(rule.when) or flow.is_constant(rule.when):
+            continue  # told where it stands
         if not possible:
             yield at(
                 place,
