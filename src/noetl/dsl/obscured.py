@@ -14,6 +14,7 @@ from noetl.dsl.shape import ShapeFinding
 _AT_THE_VALUE = frozenset({"wrong-type", "not-templated"})
 _ASTRAY = frozenset({"unknown-key", "misplaced", "control", "set-in-spec", "legacy"})
 _HIDING = _AT_THE_VALUE | _ASTRAY | {"twice"}
+_WITH_ROLES = frozenset({"spec", "set", "set_ctx", "set_iter", "policy", "output"})
 _ROUTING = frozenset({"next", "next_spec", "arc"})
 _LONGEST_NAME = 100
 
@@ -34,7 +35,7 @@ def stray_ranges(findings: Iterable[ShapeFinding]) -> list[tuple[int, int]]:
     return [
         (part.start, part.end)
         for finding in findings
-        if finding.kind in _ASTRAY and finding.tool is None
+        if finding.kind in _ASTRAY and (finding.tool is None or finding.meant in _WITH_ROLES)
         for part in _hidden_parts(finding)
         if part is not None
     ]

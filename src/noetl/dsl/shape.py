@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+from noetl.dsl.diagnostic import nearest
 from noetl.dsl.dialects import LegacyForm, recognise
 from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
 from noetl.dsl.grammar.places import Place, place
@@ -55,6 +56,7 @@ class ShapeFinding:
     owner: Node | None = None  # the map that holds the key
     place: Place | None = None  # where a misplaced key belongs
     others: tuple[str, ...] = ()  # keys of the same map that belong to the same place
+    meant: str = ""  # the name that an unknown key is most like
 
 
 def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
@@ -67,12 +69,17 @@ def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
 
 
 def stand_ins(found: Iterable[ShapeFinding]) -> frozenset[tuple[int, str]]:
-    """Give the fields that an older or a misplaced key stands in for, each as (id of the map, name of the field)."""
-    return frozenset(
-        (id(one.owner), name)
-        for one in found
-        if (name := one.form.replaces if one.form else one.place.stands_for if one.place else "")
-    )
+    """Give the fields that a misspelled, misplaced or older key stands in for, as (id of the map, name of the field)."""
+    return frozenset((id(one.owner), name) for one in found if (name := _stands_for(one)))
+
+
+def _stands_for(finding: ShapeFinding) -> str:
+    if finding.form:
+        return finding.form.replaces
+    if finding.place:
+        return finding.place.stands_for
+    known = finding.level.field(finding.meant)
+    return known.name if known else ""
 
 
 def _settled(found: list[ShapeFinding]) -> tuple[ShapeFinding, ...]:
@@ -84,7 +91,7 @@ def _settled(found: list[ShapeFinding]) -> tuple[ShapeFinding, ...]:
     moves: dict[tuple[int, Place], int] = {}
     for one in found:
         owner = id(one.owner)
-        if one.kind == "missing" and (id(one.node), one.name) in instead:
+        if one.kind == "missing" and any((id(one.node), name) in instead for name in one.name.split(" or ")):
             continue
         if one.kind in ("unknown-key", "misplaced") and owner in absorbing:
             continue
@@ -216,7 +223,7 @@ class _Walk:
         """Say of a key that its level does not have whether it is an older form, belongs elsewhere, or is unknown."""
         name, base = entry.key.text, level.name.partition(":")[0]
         form = recognise(legacy, entry, node)
-        if form:
+        if form and not (form.shape and level.open):  # by its shape alone it may as well be an input of an unknown kind
             self.found.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
             self.inside(form, entry.value)
         elif name in _SETS and base in _SPECS:
@@ -228,7 +235,8 @@ class _Walk:
         elif home := self.home(entry, node, base):
             self.found.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
         else:
-            self.found.append(ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node))
+            meant = nearest(name, level.names()) or ""
+            self.found.append(ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant))
 
     def inside(self, form: LegacyForm, node: Node) -> None:
         """Look for older forms inside an older form; all else in there is said by the form itself."""
@@ -293,7 +301,8 @@ class _Walk:
                 home = Place("workbook_task", "tool")
                 self.found.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
             else:
-                self.found.append(ShapeFinding("unknown-key", entry.key, level, name, owner=node))
+                meant = nearest(name, level.names()) or ""
+                self.found.append(ShapeFinding("unknown-key", entry.key, level, name, owner=node, meant=meant))
 
     def missing(self, node: MapNode, level: Level) -> None:
         for field in level.required:

@@ -35,7 +35,7 @@ def check(subject: Subject) -> Iterator[Found]:
         for rule in items:
             condition = rule.entry("when") or rule.entry("else")
             if condition is None:
-                if (id(rule), "when") not in instead:
+                if instead.isdisjoint(((id(rule), "when"), (id(rule), "else"))):
                     message = "This rule has no condition: it is neither a `when` nor the `else`."
                     yield at(rule, message, f'Write `when: "{{{{ … }}}}"` before `then`, or `else: {{ {answer} }}`.')
             elif not _has_consequence(rule, condition) and (id(rule), "then") not in instead:
