@@ -129,7 +129,7 @@ class Composer:
         tag, anchor = event.tag, event.anchor
         if tag is not None or anchor is not None:
             start = after_properties(self.text, start, self.end)
-        if style in BLOCK_STYLES and style:
+        if style in BLOCK_STYLES:
             self.end = start + len(self.text[start : self.end].rstrip())
         value: Value = text
         if tag is not None:

@@ -5,6 +5,7 @@ Every comment carries a number (`# c12`) and no value does, so that a test can f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -68,6 +69,7 @@ class Writer:
     """Writes one document; knows which anchors exist and how many comments there are."""
 
     random: Random
+    aliases: bool = True
     anchors: list[str] = field(default_factory=list)
     map_anchors: list[str] = field(default_factory=list)
     comments: int = 0
@@ -104,7 +106,7 @@ class Writer:
         return lines
 
     def anchor(self, *, of_map: bool) -> str:
-        if not self.chance(8):
+        if not self.aliases or not self.chance(8):
             return ""
         self.anchor_count += 1
         name = f"n{self.anchor_count}"
@@ -267,6 +269,55 @@ def yaml_text(random: Random) -> str:
 def yaml_texts() -> st.SearchStrategy[str]:
     """Documents of every kind; a seed gives more variety than many small decisions, each of which is kept simple."""
     return st.integers(0, 2**32).map(lambda seed: yaml_text(Random(seed))) | st.randoms().map(yaml_text)
+
+
+def playbook_text(random: Random) -> str:
+    """Write a playbook whose keys stand in any order, with comments anywhere; some keys share a value by an alias."""
+    writer = Writer(random, aliases=False)
+    step_keys = ["step", "desc", "spec", "loop", "input", "tool", "set", "next", "compensate"]
+
+    def level(keys: list[str], column: int, values: dict[str, list[str]]) -> list[str]:
+        lines: list[str] = []
+        chosen = random.sample(keys, len(keys) if writer.chance(3) else writer.number(1, len(keys)))
+        shared = ""
+        for key in chosen + (["extra"] if writer.chance(6) else []):
+            lines += writer.between(column)
+            if key not in values and writer.chance(8):
+                writer.anchor_count += not shared
+                lines.append(" " * column + f"{key}: " + (f"*{shared}" if shared else f"&n{writer.anchor_count} x"))
+                shared = shared or f"n{writer.anchor_count}"
+                continue
+            if key in values:
+                lines += [" " * column + f"{key}:" + writer.trailing(), *values[key]]
+                continue
+            inline, below = writer.value(column, 3, in_list=False)
+            lines += [" " * column + f"{key}: {inline}", *below]
+        return lines
+
+    def items(column: int, make: Callable[[int], list[str]]) -> list[str]:
+        lines: list[str] = []
+        for _ in range(writer.number(1, 3)):
+            lines += writer.between(column)
+            first, *rest = make(column + 2)
+            is_key = bool(first.strip()) and not first.lstrip().startswith("#")
+            lines += [" " * column + "- " + first[column + 2 :]] if is_key else [" " * column + "-", first]
+            lines += rest
+        return lines
+
+    def step(column: int) -> list[str]:
+        arcs = items(column + 4, lambda at: level(["step", "when", "args", "set", "label", "spec"], at, {}))
+        tasks = items(column + 2, lambda at: level(["name", "kind", "url", "spec", "args"], at, {}))
+        return level(step_keys, column, {"next": [" " * (column + 2) + "arcs:", *arcs], "tool": tasks})
+
+    root_keys = ["apiVersion", "kind", "metadata", "keychain", "executor", "workload", "workbook", "workflow", "policy"]
+    metadata = level(["name", "path", "version", "labels", "tags"], 2, {})
+    lines = level(root_keys, 0, {"workflow": items(writer.number(0, 2), step), "metadata": metadata})
+    return "\n".join(lines) + "\n"
+
+
+def playbook_texts() -> st.SearchStrategy[str]:
+    """Playbooks of every kind."""
+    return st.integers(0, 2**32).map(lambda seed: playbook_text(Random(seed)))
 
 
 # Texts that are mostly not YAML: for what must never crash. Pieces are separated by a tilde.

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from noetl.dsl.compose import BLOCK_STYLES
 from noetl.dsl.layout.pieces import Collection, Comment, Entry, Leaf, Piece
+from noetl.dsl.layout.spelling import content_end
 from noetl.dsl.layout.tokens import Token, tokens
 
 _GAP_PART: Final = re.compile(r"!<[^>\s]*>|[&!][^\s,\[\]{}]*|#[^\n]*|\?")
@@ -21,6 +23,11 @@ _REST_OF_LINE: Final = re.compile(r"[^\n]*")
 
 class Unsupported(Exception):  # noqa: N818 - nothing is wrong with the text
     """This way of writing is left as it is."""
+
+
+def _leaf_of(token: Token) -> Leaf:
+    style = "*" if token.kind == "alias" else token.style
+    return Leaf(token.content, token.end, style, token.properties, token.value)
 
 
 class Dissection:
@@ -34,7 +41,9 @@ class Dissection:
         self.prologue = self._read_prologue(document)
         self._done = len(self.prologue)  # where the token read last ends
         self._at = 0
+        self._content_end = 0  # where the block scalar read last ends
         self.comments = list(self._find_comments())
+        self._content_end = 0
         self._waiting = self.comments[::-1]
         root = self._next()
         if root.kind != "map" or root.flow or root.properties:
@@ -66,6 +75,7 @@ class Dissection:
             if token.kind in ("scalar", "alias"):
                 yield from self._comments_in(done, token.content)
                 done = max(token.end, done)
+                self._note_content(token)
         yield from self._comments_in(done, len(self.text))
 
     def _comments_in(self, start: int, end: int) -> Iterator[Comment]:
@@ -88,7 +98,8 @@ class Dissection:
 
     def _after_empty_line(self, offset: int) -> bool:
         start = self._line_start(offset)
-        return start > 0 and not self.text[self._line_start(start - 1) : start].strip()
+        above = self._line_start(start - 1) if start else 0
+        return self._content_end <= above < start and not self.text[above:start].strip()
 
     def _take_before(self, offset: int) -> list[Comment]:
         taken = []
@@ -167,8 +178,12 @@ class Dissection:
         if token.kind not in ("scalar", "alias"):
             raise Unsupported
         self._done = max(self._done, token.end)
-        style = "*" if token.kind == "alias" else token.style
-        return Leaf(token.content, token.end, style, token.properties, token.value)
+        self._note_content(token)
+        return _leaf_of(token)
+
+    def _note_content(self, token: Token) -> None:
+        if token.style in BLOCK_STYLES:
+            self._content_end = content_end(self.text, _leaf_of(token))
 
     def _key(self, token: Token) -> Leaf:
         key = self._leaf(token)

@@ -27,8 +27,8 @@ def format_text(text: str, file: str = "<playbook>") -> str:
         return text
     # An alias may not move before its anchor: where the canonical order would do that, the order stays.
     for reorder in (True, False):
-        formatted = _layout(before.source.text, reorder=reorder)
-        if formatted is not None and _means_the_same(before, formatted):
+        formatted = lay_out(before.source.text, reorder=reorder)
+        if formatted is not None and means_the_same(before, formatted):
             return formatted
     return text
 
@@ -38,7 +38,8 @@ def has_faults(document: Document) -> bool:
     return document.root is None or any(problem.kind != "legacy-boolean" for problem in document.problems)
 
 
-def _layout(text: str, *, reorder: bool) -> str | None:
+def lay_out(text: str, *, reorder: bool) -> str | None:
+    """Give the text in its layout, unchecked; None where it is written in a way that is left alone."""
     try:
         dissection = Dissection(text)
         if reorder:
@@ -67,7 +68,8 @@ def _lift_comments(block: Collection) -> None:
             first.leading, first.after_empty_line = [], False
 
 
-def _means_the_same(before: Document, formatted: str) -> bool:
+def means_the_same(before: Document, formatted: str) -> bool:
+    """Tell whether a text has the data and the comments of a document, in whatever order of keys."""
     after = parse(formatted)
     if has_faults(after) or before.root is None or after.root is None or not _same(before.root, after.root):
         return False

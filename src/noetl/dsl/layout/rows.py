@@ -50,8 +50,11 @@ def one_line(text: str, value: Piece) -> str | None:
             return None
         entries.append(_key(text, entry, written) + written)
     opening, closing = _brackets(value)
+    inside = ", ".join(entries)
+    if inside and value.is_map and not value.bare:
+        inside = f" {inside} "
     properties = f"{value.properties} " if value.properties else ""
-    return f"{properties}{opening}{', '.join(entries)}{closing}"
+    return f"{properties}{opening}{inside}{closing}"
 
 
 def _leaf(text: str, leaf: Leaf) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from noetl.dsl.layout.pieces import Leaf
@@ -63,6 +64,14 @@ def block_text(text: str, leaf: Leaf) -> BlockText:
     first = next((line for line in lines if line), "")
     indicator = "2" if first.startswith((" ", "\t")) else ""
     return BlockText(leaf.style + indicator + chomping, comment, lines, keeps_newlines=chomping == "+")
+
+
+def content_end(text: str, leaf: Leaf) -> int:
+    """Give the offset behind the last line of a literal or folded scalar; empty lines that it drops are not its own."""
+    if not leaf.value.rstrip("\n") or leaf.value.endswith("\n\n"):
+        return leaf.end if leaf.value else leaf.start
+    count = len(_content(text, leaf))
+    return next(islice(lines_below(text, leaf.start), count - 1, None), (leaf.start, leaf.end))[1]
 
 
 def _content(text: str, leaf: Leaf) -> list[str]:

@@ -1,6 +1,6 @@
 """Writes pieces out again in the one layout that a formatted playbook has.
 
-Two spaces per level, list items indented below their key; `{a: b}` and `[a, b]` in flow form, on one line where they
+Two spaces per level, list items indented below their key; `{ a: b }` and `[a, b]` in flow form, on one line where they
 fit, otherwise one entry per line; at most one empty line in a row. Tested in tests/unit/dsl/test_format.py.
 """
 
@@ -42,18 +42,24 @@ class Writer:
         for number, entry in enumerate(root.entries):
             previous = root.entries[number - 1] if number else None
             apart = (
-                previous is not None and not {entry.name, previous.name} <= HEADER and self._is_tall(previous, entry)
+                previous is not None and not {entry.name, previous.name} <= HEADER and self._is_tall(0, previous, entry)
             )
             is_workflow = entry.name == "workflow" and isinstance(entry.value, Collection) and not entry.value.flow
             self._separate(entry, 0, first=previous is None, apart=apart)
             self._entry(entry, 0, steps=is_workflow)
         self._comments(root.tail, 0)
 
-    def _is_tall(self, *entries: Entry) -> bool:
-        return any(isinstance(entry.value, Collection) and not entry.value.flow for entry in entries) or any(
-            isinstance(entry.value, Leaf) and "\n" in self.text[entry.value.start : entry.value.end].rstrip()
-            for entry in entries
-        )
+    def _is_tall(self, indent: int, *entries: Entry) -> bool:
+        """Tell whether one of the entries takes several lines."""
+        for entry in entries:
+            value = entry.value
+            if isinstance(value, Leaf):
+                tall = "\n" in self.text[value.start : value.end].rstrip()
+            else:
+                tall = not value.flow or len(value_rows(self.text, value, indent + len(self._head(entry)) + 1)) > 1
+            if tall:
+                return True
+        return False
 
     # Lines
 
@@ -86,7 +92,7 @@ class Writer:
 
     def _block(self, block: Collection, indent: int, *, steps: bool = False) -> None:
         for number, entry in enumerate(block.entries):
-            apart = steps and number > 0 and self._is_tall(block.entries[number - 1], entry)
+            apart = steps and number > 0 and self._is_tall(indent, block.entries[number - 1], entry)
             self._separate(entry, indent, first=number == 0, apart=apart)
             self._entry(entry, indent)
         self._comments(block.tail, indent)
