@@ -89,7 +89,8 @@ def _follows(flow: Flow, task: Task, number: int, labels: dict[str, int], end: i
             if answer is True:
                 break
         else:
-            found.add(number + 1)
+            if outcome.is_success or task.on_unmatched != "fail":
+                found.add(number + 1)
     return found
 
 

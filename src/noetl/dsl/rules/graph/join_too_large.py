@@ -69,7 +69,7 @@ def _texts(step: Step, wanted: int, most: int) -> tuple[str, str]:
     if most == 1:
         return (
             f"Step '{step.name}' waits for {wanted} branches, but no fork leads to it: only one token can come at a time.",
-            "Let the router before it take several arcs at once (`next.spec.mode: inclusive`), or remove `join`.",
+            "Let a router before it take several arcs together (`next.spec.mode: inclusive`), or remove `join`.",
         )
     return (
         f"Step '{step.name}' waits for {wanted} branches, and at most {most} can arrive.",

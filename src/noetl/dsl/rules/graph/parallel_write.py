@@ -49,12 +49,7 @@ def _conflicts(flow: Flow, step: Step, loop: Loop) -> Iterator[Found]:
         place = found[0].assign.at
         if reason is None or place is None:
             continue
-        yield at(
-            place,
-            f"The items of this parallel loop all write `ctx.{key}`, and {reason}.",
-            f"Say how the writes become one value, e.g. `loop.spec.reduce: {{ ctx.{key}: last }}` (or sum, min, max, "
-            "append, merge, count), or keep the value in `iter` and read the step's `results`.",
-        )
+        yield at(place, f"The items of this parallel loop all write `ctx.{key}`, and {reason[0]}.", reason[1])
 
 
 def is_reduced(loop: Loop, key: str) -> bool:
@@ -65,16 +60,23 @@ def is_reduced(loop: Loop, key: str) -> bool:
     return key in names or key.split(".", 1)[0] in names
 
 
-def _reason(flow: Flow, step: Step, key: str, values: list[Value]) -> str | None:
-    """Say why the values of two items may differ; None where they cannot, or nobody knows."""
+def _reason(flow: Flow, step: Step, key: str, values: list[Value]) -> tuple[str, str] | None:
+    """Say why the values of two items may differ, and what to do; None where they cannot, or nobody knows."""
     if any(_reads_itself(flow, value, key) for value in values):
-        return "each works on the value from before the loop, so all but one change is lost"
+        return (
+            "each adds to the value from before the loop, so all changes but one are lost",
+            f"Write only what this item adds, and let `loop.spec.reduce: {{ ctx.{key}: sum }}` (or append, max …) do the rest.",
+        )
+    fix = (
+        f"Say how the writes become one value, e.g. `loop.spec.reduce: {{ ctx.{key}: last }}` (or sum, min, max, append, "
+        "merge, count), or keep the value in `iter` and read the step's `results`."
+    )
     for value in values:
         reads = _item_reads(flow, step, value)
         if reads:
-            return f"the value differs from item to item (it reads `{reads}`), which is an error at run time"
+            return f"the value differs from item to item (it reads `{reads}`), which is an error at run time", fix
     if len({repr(value.data) for value in values}) > 1:
-        return "not all with the same value, which is an error at run time"
+        return "not all with the same value, which is an error at run time", fix
     return None
 
 
