@@ -54,7 +54,9 @@ def _fix(finding: ShapeFinding, kind: Kind) -> str:
         example = f", e.g. `{first.name}: {first.example}`" if first and first.example else ""
         return f"Add exactly one of them{example}."
     example = f" For example: `{known.name}: {known.example}`." if known.example else ""
-    return f"Add `{known.name}`. {known.summary}{example}"
+    need = next((need for need in kind.needs if known.name in need.fields and need.value is None), None)
+    instead = f" Or remove `{need.field}`." if need else ""
+    return f"Add `{known.name}`. {known.summary}{example}{instead}"
 
 
 RULE = Rule(
