@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from noetl.dsl.explain import CATEGORIES, find, suggestions, topics
+from noetl.dsl.explain.pages import ROLES
 from noetl.dsl.explain.places import places
 from noetl.dsl.explain.words import field_facts, listed, type_words
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.rules import RULES
-from noetl.dsl.scopes import SCOPES
+from noetl.dsl.scopes import BY_ROLE, SCOPES
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 from noetl.expr import FILTERS, FUNCTIONS, TESTS
 from noetl.wiring import language_kinds
@@ -66,7 +67,9 @@ def test_every_topic_can_be_written() -> None:
         ("tojson", "value | tojson("),
         ("done", "{{ done(step) }}"),
         ("ctx", "The execution's state"),
-        ("ctx", "Can be read in admission gates"),
+        ("ctx", "Can be read in gates; `loop`;"),
+        ("_prev", "Can be read in a task's fields; a task's policy and its `set`."),
+        ("startswith", "value.startswith("),
         ("outcome", "- `retryable`: Whether another attempt makes sense."),
         ("event", "- `signal.received`"),
         ("inclusive", "# next.spec.mode"),
@@ -126,6 +129,7 @@ def test_places_are_paths_of_keys_from_the_root() -> None:
         (Choice(("a",), prefixes=("b:",)), "`a` or `b:…`"),
         (ListOf(Text()), "list of text"),
         (ListOf(Type()), "list"),
+        (ListOf(OneOf((Number(), Text()))), "list of (number or text)"),
         (MapOf(Flag()), "map of true or false"),
         (MapOf(Type()), "map"),
         (LevelOf("loop"), "map `loop`"),
@@ -135,6 +139,13 @@ def test_places_are_paths_of_keys_from_the_root() -> None:
 )
 def test_types_in_words(kind: Type, words: str) -> None:
     assert type_words(kind) == words
+
+
+def test_every_role_of_a_template_is_told() -> None:
+    told = [role for roles, _ in ROLES for role in roles]
+    assert sorted(told) == sorted(BY_ROLE)
+    for roles, _ in ROLES:
+        assert len({BY_ROLE[role] for role in roles}) == 1
 
 
 def test_links_lead_to_levels() -> None:

@@ -12,28 +12,25 @@ from noetl.dsl.kinds import Kind
 from noetl.dsl.outcome import ENVELOPE, ERROR_FIELDS, ERROR_KINDS, GATE_EVENTS, META_FIELDS
 from noetl.dsl.rule import Rule
 from noetl.dsl.scopes import BY_ROLE, SCOPES
+from noetl.dsl.sites import Role
 from noetl.dsl.types import Field, Level
 from noetl.expr import Callee
 
 _MOST_PATHS = 5
-_ROLES: dict[str, str] = {
-    "workload": "`workload`",
-    "executor": "`executor`",
-    "keychain": "`keychain`",
-    "admit": "admission gates",
-    "loop": "`loop`",
-    "cursor": "`loop.cursor`",
-    "step_spec": "a step's `spec`",
-    "step_input": "a step's `input`",
-    "task_input": "a task's fields",
-    "task_rule": "`when` of a task policy",
-    "task_then": "`then` of a task policy",
-    "task_set": "a task's `set`",
-    "step_set": "a step's `set`",
-    "arc_when": "`when` of an arc",
-    "arc_args": "`args` of an arc",
-    "arc_set": "`set` of an arc",
-}
+# Where a scope can be read, in the words of the language; roles that always go together are told together.
+ROLES: tuple[tuple[tuple[Role, ...], str], ...] = (
+    (("workload",), "`workload`"),
+    (("executor",), "`executor`"),
+    (("keychain",), "`keychain`"),
+    (("admit",), "gates"),
+    (("loop",), "`loop`"),
+    (("cursor",), "`loop.cursor`"),
+    (("step_spec",), "a step's `spec`"),
+    (("step_input",), "a step's `input`"),
+    (("task_input",), "a task's fields"),
+    (("task_rule", "task_then", "task_set"), "a task's policy and its `set`"),
+    (("step_set", "arc_when", "arc_args", "arc_set"), "a step's `set` and its arcs"),
+)
 
 
 def text(blocks: Iterable[str]) -> str:
@@ -152,8 +149,8 @@ def callee_page(callee: Callee) -> str:
 
 def scope_page(name: str) -> str:
     """Write what there is to know of a scope: what it holds and where it can be read."""
-    roles = [words for role, words in _ROLES.items() if name in BY_ROLE[role]]  # type: ignore[index]
-    blocks = [f"# {name}", SCOPES[name], f"Can be read in {listed(roles)}."]
+    read_in = [words for roles, words in ROLES if all(name in BY_ROLE[role] for role in roles)]
+    blocks = [f"# {name}", SCOPES[name], f"Can be read in {'; '.join(read_in)}."]
     if name in ("outcome", "output"):
         blocks += ["## Fields", meanings(ENVELOPE), f"## {name}.error", meanings(ERROR_FIELDS)]
         blocks += [f"Kinds of error: {listed([f'`{kind}`' for kind in ERROR_KINDS])}."]

@@ -18,9 +18,10 @@ from noetl.dsl.kinds import Kinds
 from noetl.dsl.rules import RULES
 from noetl.dsl.scopes import SCOPES
 from noetl.dsl.types import Choice, Field, ListOf, MapOf, OneOf, Type
-from noetl.expr import FILTERS, FUNCTIONS, TESTS
+from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
+from noetl.expr.methods import DATETIME, DURATION, LIST, MAP, TEXT
 
-Category = Literal["kind", "diagnostic", "field", "map", "scope", "filter", "test", "function", "value"]
+Category = Literal["kind", "diagnostic", "field", "map", "scope", "filter", "test", "function", "method", "value"]
 CATEGORIES: dict[Category, str] = {
     "kind": "Tool kinds",
     "diagnostic": "Diagnostics",
@@ -28,9 +29,14 @@ CATEGORIES: dict[Category, str] = {
     "filter": "Filters",
     "test": "Tests",
     "function": "Functions",
+    "method": "Methods",
     "map": "Maps of the language",
     "field": "Fields of the language",
     "value": "Values of fields",
+}
+METHODS: dict[str, Mapping[str, Callee]] = {
+    kind: {name: Callee(name, "method", call) for name, call in sorted(table.items())}
+    for kind, table in (("text", TEXT), ("list", LIST), ("map", MAP), ("time", DATETIME), ("duration", DURATION))
 }
 _SAID: dict[Category, str] = {**{category: category for category in CATEGORIES}, "value": "value of"}
 
@@ -102,10 +108,9 @@ def _things(kinds: Kinds) -> Iterator[tuple[str, Entry]]:
         yield rule.name, entry
     for scope, summary in SCOPES.items():
         yield scope, Entry("scope", scope, summary, _later(scope_page, scope))
-    for table in (FILTERS, TESTS, FUNCTIONS):
+    for table in (FILTERS, TESTS, FUNCTIONS, *METHODS.values()):
         for callee in table.values():
-            category: Category = "filter" if table is FILTERS else "test" if table is TESTS else "function"
-            yield callee.name, Entry(category, callee.name, callee.summary, _later(callee_page, callee))
+            yield callee.name, Entry(callee.kind, callee.name, callee.summary, _later(callee_page, callee))
     for level in LEVELS.values():
         yield level.name, Entry("map", level.name, level.summary, _later(level_page, level))
 

@@ -28,14 +28,19 @@ def type_words(kind: Type, link: bool = False) -> str:
         case Choice(words, prefixes):
             return listed([f"`{word}`" for word in (*words, *(f"{prefix}…" for prefix in prefixes))], "or")
         case ListOf(item):
-            return f"list of {type_words(item, link)}" if type(item) is not Type else "list"
+            return f"list of {_part(item, link)}" if type(item) is not Type else "list"
         case MapOf(inner):
-            return f"map of {type_words(inner, link)}" if type(inner) is not Type else "map"
+            return f"map of {_part(inner, link)}" if type(inner) is not Type else "map"
         case LevelOf(name, own):
             return f"map ({', '.join(f'`{field.name}`' for field in own.fields)})" if own else _level(name, link)
         case OneOf(options):
             return " or ".join(dict.fromkeys(type_words(option, link) for option in options))
     return "anything"
+
+
+def _part(kind: Type, link: bool) -> str:
+    words = type_words(kind, link)
+    return f"({words})" if isinstance(kind, OneOf) and " or " in words else words
 
 
 def _number(kind: Number) -> str:
