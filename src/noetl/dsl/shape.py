@@ -7,56 +7,27 @@ names, templates or the net. Tested in tests/unit/dsl/test_shape.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.dialects import LegacyForm, recognise
+from noetl.dsl.finding import ACTION_FIELDS, SETS, ShapeFinding, settled, stand_ins
 from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
 from noetl.dsl.grammar.places import Place, place
 from noetl.dsl.kinds import Kind, Kinds, Need
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 
-ShapeKind = Literal[
-    "unknown-key",
-    "misplaced",
-    "control",
-    "set-in-spec",
-    "missing",
-    "wrong-type",
-    "bad-value",
-    "twice",
-    "legacy",
-    "empty-list",
-    "not-templated",
-]
+__all__ = ["ShapeFinding", "findings", "fits", "is_template", "stand_ins"]
+
 _TASK_LEVELS = ("task", "workbook_task")
-_SETS = frozenset({"set", "set_ctx", "set_iter"})
+_RULE_LEVELS = ("task_rule", "admit_rule")
 _SPECS = frozenset({"executor_spec", "step_spec", "loop_spec", "task_spec", "next_spec", "arc_spec"})
-_ACTION_FIELDS = frozenset(LEVELS["task_then"].names()) - _SETS
 # Where an action may stand by mistake as a part of a task policy: there it is only misplaced.
 _POLICY_LEVELS = frozenset({"task_policy", "task_rule", "task_else"})
 _PROSE = frozenset({"desc", "description"})
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeFinding:
-    """One place that does not fit the grammar."""
-
-    kind: ShapeKind
-    node: Node  # what to point at
-    level: Level
-    name: str  # the key it is about
-    field: Field | None = None
-    expected: Type | None = None
-    tool: Kind | None = None  # set where the level is a tool's own input
-    form: LegacyForm | None = None
-    owner: Node | None = None  # the map that holds the key
-    place: Place | None = None  # where a misplaced key belongs
-    others: tuple[str, ...] = ()  # keys of the same map that belong to the same place
-    meant: str = ""  # the name that an unknown key is most like
 
 
 def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
@@ -65,45 +36,7 @@ def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
         return ()
     walk = _Walk(kinds)
     walk.value(root, LevelOf("playbook"), None, LEVELS["playbook"], "")
-    return _settled(walk.found) if walk.found else ()
-
-
-def stand_ins(found: Iterable[ShapeFinding]) -> frozenset[tuple[int, str]]:
-    """Give the fields that a misspelled, misplaced or older key stands in for, as (id of the map, name of the field)."""
-    return frozenset((id(one.owner), name) for one in found if (name := _stands_for(one)))
-
-
-def _stands_for(finding: ShapeFinding) -> str:
-    if finding.form:
-        return finding.form.replaces
-    if finding.place:
-        return finding.place.stands_for
-    known = finding.level.field(finding.meant)
-    return known.name if known else ""
-
-
-def _settled(found: list[ShapeFinding]) -> tuple[ShapeFinding, ...]:
-    """Leave out what only follows from another finding, so that one mistake is told once."""
-    instead = stand_ins(found)
-    absorbing = {id(one.owner) for one in found if one.form and one.form.absorbs}
-    actions = {id(one.owner) for one in found if one.kind == "control" and one.name == "do"}
-    settled: list[ShapeFinding] = []
-    moves: dict[tuple[int, Place], int] = {}
-    for one in found:
-        owner = id(one.owner)
-        if one.kind == "missing" and any((id(one.node), name) in instead for name in one.name.split(" or ")):
-            continue
-        if one.kind in ("unknown-key", "misplaced") and owner in absorbing:
-            continue
-        if one.name in _ACTION_FIELDS and one.name != "do" and owner in actions:
-            continue
-        if one.place is not None:
-            first = moves.setdefault((owner, one.place), len(settled))
-            if first < len(settled):
-                settled[first] = replace(settled[first], others=(*settled[first].others, one.name))
-                continue
-        settled.append(one)
-    return tuple(settled)
+    return settled(walk.found) if walk.found else ()
 
 
 def is_template(node: Node) -> bool:
@@ -202,6 +135,18 @@ class _Walk:
         for entry in node.entries:
             self.entry(entry, node, level, level.name)
         self.missing(node, level)
+        if level.name in _RULE_LEVELS:
+            self.rule(node, level)
+
+    def rule(self, node: MapNode, level: Level) -> None:
+        """Check that a rule has both parts, a condition and what follows from it."""
+        condition = node.entry("when") or node.entry("else")
+        if condition is None:
+            self.found.append(ShapeFinding("incomplete", node, level, "when or else", owner=node))
+        elif not _is_written(node, "then") and not (
+            condition.key.text == "else" and isinstance(condition.value, MapNode)
+        ):
+            self.found.append(ShapeFinding("incomplete", condition.key, level, "then", owner=node))
 
     def entry(self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None = None) -> None:
         name, value = entry.key.text, entry.value
@@ -209,12 +154,13 @@ class _Walk:
         if field is None:
             self.stranger(entry, node, level, legacy, tool)
             return
-        if name != field.name and (field.name in node or _earlier_alias(node, field, name)):
-            self.found.append(ShapeFinding("twice", entry.key, level, name, field, owner=node))
         if isinstance(value, Scalar) and value.value is None:
             if field.required:
                 self.found.append(ShapeFinding("wrong-type", value, level, name, field, field.type))
-        elif field.required and tool is None and isinstance(value, Scalar) and not value.text.strip():
+            return
+        if name != field.name and (_is_written(node, field.name) or _earlier_alias(node, field, name)):
+            self.found.append(ShapeFinding("twice", entry.key, level, name, field, owner=node))
+        if field.required and tool is None and isinstance(value, Scalar) and not value.text.strip():
             self.found.append(ShapeFinding("missing", value, level, name, field, field.type))
         elif type(field.type) is not Type:
             self.value(value, field.type, field, level, name)
@@ -226,7 +172,7 @@ class _Walk:
         if form and not (form.shape and level.open):  # by its shape alone it may as well be an input of an unknown kind
             self.found.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
             self.inside(form, entry.value)
-        elif name in _SETS and base in _SPECS:
+        elif name in SETS and base in _SPECS:
             self.found.append(ShapeFinding("set-in-spec", entry.key, level, name, owner=node))
         elif level.open:
             return
@@ -325,7 +271,7 @@ def _is_control(level: str, name: str, value: Node) -> bool:
         return False
     if name == "rules":
         return level not in ("task", "task_spec") and isinstance(value, ListNode) and any(map(_acts, value))
-    return name == "do" or (name in _ACTION_FIELDS and level in ("admit_then", "admit_rule", "admit_else"))
+    return name == "do" or (name in ACTION_FIELDS and level in ("admit_then", "admit_rule", "admit_else"))
 
 
 def _acts(rule: Node) -> bool:
@@ -336,8 +282,13 @@ def _acts(rule: Node) -> bool:
 
 
 def _earlier_alias(node: MapNode, field: Field, name: str) -> bool:
-    order = [entry.key.text for entry in node if entry.key.text in field.aliases]
+    order = [entry.key.text for entry in node if entry.key.text in field.aliases and not _is_null(entry.value)]
     return bool(order) and order[0] != name
+
+
+def _is_written(node: MapNode, name: str) -> bool:
+    value = node.get(name)
+    return value is not None and not _is_null(value)
 
 
 def _is_null(node: Node) -> bool:
