@@ -7,7 +7,8 @@ import pytest
 from noetl.dsl.obscured import obscured
 from noetl.dsl.parse import parse
 from noetl.dsl.subject import Subject
-from tests.unit.dsl.rules.told import HEAD, KINDS, diagnostics, message, told
+from tests.unit.dsl.rules.checked import HEAD, KINDS
+from tests.unit.dsl.rules.told import diagnostics, message, told
 
 
 def test_an_unknown_target_is_underlined_and_the_nearest_step_suggested() -> None:
