@@ -12,7 +12,8 @@ from typing import Any, Final
 from noetl.expr import tree
 from noetl.expr.closures import Code, Compile, Run, lifted, together
 from noetl.expr.errors import EvaluationError, TemplateError
-from noetl.expr.operators import COMPARISONS, kind_of
+from noetl.expr.kinds import kind_of
+from noetl.expr.operators import COMPARISONS
 
 _SCALARS: Final = (str, int, float, bool, type(None))
 _NATIVE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {

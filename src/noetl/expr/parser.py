@@ -1,9 +1,9 @@
 """Turns template text into Jinja2's tree, with exact character offsets in place of line numbers.
 
-Jinja2's tokens know only their line. Its raw tokens are the source itself, cut into pieces, so each is found again in
-the text, and every token, node and syntax error then carries the offset where it stands. Texts that would exhaust the
-parser's recursion are refused by their tokens, before they are parsed. Does not look at what names, filters or
-statements mean. Tested in tests/unit/expr/test_parser.py and test_syntax_errors.py.
+The tree comes from Jinja2's own parser. Its tokens know only their line; ours carry the offset there, so every node and
+every syntax error knows where it stands. Texts that would exhaust the parser's recursion are refused by their pieces,
+before they are parsed. Does not look at what names, filters or statements mean. Tested in
+tests/unit/expr/test_parser.py and test_syntax_errors.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
 from noetl.expr.errors import TemplateSyntaxError
-from noetl.expr.syntax import Piece, Trouble, explain
+from noetl.expr.lexer import LexError, Piece, cut, tokens
+from noetl.expr.syntax import Trouble, explain
 
 SOURCE_LIMIT: Final = 262_144
 # Frames of Python's stack that the parser needs, measured per construct. The sum leaves room for whoever called us.
@@ -25,17 +26,13 @@ _FRAMES: Final = 520
 _BRACKET_FRAMES: Final = 15
 _BLOCK_FRAMES: Final = 4
 
-_ENVIRONMENT: Final = Environment()  # only its lexer's settings are used: Jinja2 renders nothing here
-_LEXER: Final = _ENVIRONMENT.lexer
+_ENVIRONMENT: Final = Environment()  # the parser asks it for extensions; Jinja2 renders nothing here
 _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
 _BEFORE_PREFIX: Final = frozenset({"(", "[", "{", ",", ":", "-", "+", "not", "and", "or", "if", "else", "in"})
 _SMALLER: Final = "break it up into smaller parts"
 _SPACE: Final = re.compile(r"\s*")
-_IGNORED: Final = frozenset({"whitespace", "comment_begin", "comment", "comment_end"})
 _MARKS: Final = re.compile(r"\{[{%#]")
-_RETURNS: Final = re.compile(r"\r\n?")
-_WINDOWS: Final = re.compile(r"\r\n")
 # Statements that exist only with extensions: parsed as such, so that they are reported as statements and not as noise.
 _EXTENSIONS: Final = ("do", "break", "continue", "trans", "debug")
 
@@ -55,42 +52,15 @@ def parse(source: str) -> nodes.Template:
         )
     pieces: list[Piece] = []
     try:
-        _cut(source, pieces)
+        cut(source, pieces)
         _check_depth(pieces)
-        return _Offsets(pieces, source).parse()
+        return _Offsets(pieces, source).tree()
+    except LexError as error:
+        raise explain(Trouble(source, pieces, error.offset, error.message)) from None
     except JinjaSyntaxError as error:
         raise explain(Trouble(source, pieces, error.lineno, error.message or "")) from None
-    except (RecursionError, ValueError) as error:
-        deep = isinstance(error, RecursionError)
-        message = "the template is nested too deeply" if deep else "a number in the template has too many digits"
-        raise TemplateSyntaxError(message, 0, _SMALLER) from None
-
-
-def _cut(source: str, pieces: list[Piece]) -> None:
-    """Fill `pieces` with all raw tokens; where the lexer fails, its error gets the offset instead of the line."""
-    # The lexer reads a Windows line end as one character: offsets behind it are shifted back.
-    text = _RETURNS.sub("\n", source) if "\r" in source else source
-    returns = [match.start() for match in _WINDOWS.finditer(source)] if "\r" in source else []
-    position = 0
-    try:
-        for _, type_, piece in _LEXER.tokeniter(text, None):
-            # Only white space that a `-` strips can lie between two raw tokens.
-            position = text.find(piece, position)
-            pieces.append(Piece(original_offset(position, returns), type_, piece))
-            position += len(piece)
-    except JinjaSyntaxError as error:
-        # It fails at the first character that it cannot take.
-        raise JinjaSyntaxError(error.message or "", original_offset(position, returns)) from None
-    pieces.append(Piece(len(source), "end", ""))
-
-
-def original_offset(offset: int, returns: list[int]) -> int:
-    """The offset in the source of an offset in its text, given where the source has `\\r\\n`."""
-    for position in returns:
-        if position >= offset:
-            break
-        offset += 1
-    return offset
+    except RecursionError:
+        raise TemplateSyntaxError("the template is nested too deeply", 0, _SMALLER) from None
 
 
 def _check_depth(pieces: list[Piece]) -> None:
@@ -98,8 +68,6 @@ def _check_depth(pieces: list[Piece]) -> None:
     brackets = blocks = prefixes = choices = 0
     previous = Piece(0, "", "")
     for piece in pieces:
-        if piece.type == "whitespace":
-            continue
         prefix = piece.text in {"-", "+", "not"} and (
             previous.type.endswith("_begin") or previous.text in _BEFORE_PREFIX
         )
@@ -122,11 +90,14 @@ class _Offsets(Parser):
 
     def __init__(self, pieces: list[Piece], source: str) -> None:
         super().__init__(_ENVIRONMENT, "")
-        raw = [piece for piece in pieces if piece.type not in _IGNORED and piece.type != "end"]
-        self.stream = TokenStream(_LEXER.wrap(raw), None, None)
+        self.stream = TokenStream(tokens(pieces), None, None)
         self._source = source
         for tag in _EXTENSIONS:
             self.extensions[tag] = _parse_extension
+
+    def tree(self) -> nodes.Template:
+        """The whole template. Unlike `parse`, this does not tell every node about an environment nobody asks for."""
+        return nodes.Template(self.subparse(), lineno=1)
 
     def parse_subscript(self, node: nodes.Expr) -> nodes.Getattr | nodes.Getitem:
         """A lookup carries the offset of its key."""

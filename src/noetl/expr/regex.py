@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
-from noetl.expr.operators import kind_of
+from noetl.expr.kinds import kind_of
 
 _PATTERN_LIMIT: Final = 10_000
 _GROUP: Final = re.compile(r"\\(?:(\d{1,2})|g<(\w+)>|(.))", re.DOTALL)

@@ -6,7 +6,7 @@ import pytest
 from jinja2 import nodes
 
 from noetl.expr import has_template
-from noetl.expr.parser import original_offset, parse
+from noetl.expr.parser import parse
 
 
 @pytest.mark.parametrize(
@@ -55,19 +55,10 @@ def test_statements_carry_the_offset_of_their_keyword() -> None:
         "a   {%- if x -%}   {{ name }}{% endif %}",
         "{{ 'name' ~ name }}",
         "é€😀{{ name }}",
+        "a\r\nb\r\n{{ name }}",
     ],
 )
 def test_offsets_count_characters_of_the_source(source: str) -> None:
     assert offset_of(source, nodes.Name, -1) in {
         index for index in range(len(source)) if source.startswith("name", index)
     }
-
-
-def test_offsets_beyond_windows_line_ends() -> None:
-    source = "a\r\nb\r\n{{ name }}"
-    (carriage_returns) = [1, 4]
-    inner = "a\nb\n{{ name }}".index("name")
-    assert original_offset(inner, carriage_returns) == source.index("name")
-    assert original_offset(0, carriage_returns) == 0
-    assert original_offset(1, carriage_returns) == 1
-    assert original_offset(2, carriage_returns) == 3

@@ -8,8 +8,9 @@ from typing import Any, Final
 from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
 from noetl.expr.iterate import attribute_getter, check_keys, folded, identity, items_of, number, sorted_by, unchanged
+from noetl.expr.kinds import kind_of
 from noetl.expr.lookup import Group
-from noetl.expr.operators import add, kind_of
+from noetl.expr.operators import add
 from noetl.expr.undefined import Undefined
 
 
