@@ -1,4 +1,4 @@
-"""Takes a text apart into pieces: every value, every comment and where each stands.
+"""Takes a text apart into pieces: every value with the comments around it.
 
 Only texts that `parse` finds no fault with come here. A few rare spellings are not taken apart: `Unsupported`.
 Tested in tests/unit/dsl/test_format.py.
@@ -7,44 +7,26 @@ Tested in tests/unit/dsl/test_format.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
-from noetl.dsl.compose import BLOCK_STYLES
 from noetl.dsl.layout.pieces import Collection, Comment, Entry, Leaf, Piece
-from noetl.dsl.layout.spelling import content_end
-from noetl.dsl.layout.tokens import Token, tokens
+from noetl.dsl.layout.scan import Scan, Unsupported, leaf_of
+from noetl.dsl.layout.tokens import Token
 
-_GAP_PART: Final = re.compile(r"!<[^>\s]*>|[&!][^\s,\[\]{}]*|#[^\n]*|\?")
 _DASH: Final = re.compile(r"(?:[ \n\t]+|#[^\n]*)*-")
 _COMMA: Final = re.compile(r"[ \t]*,?[ \t]*")
-_REST_OF_LINE: Final = re.compile(r"[^\n]*")
-
-
-class Unsupported(Exception):  # noqa: N818 - nothing is wrong with the text
-    """This way of writing is left as it is."""
-
-
-def _leaf_of(token: Token) -> Leaf:
-    style = "*" if token.kind == "alias" else token.style
-    return Leaf(token.content, token.end, style, token.properties, token.value)
 
 
 class Dissection:
-    """A text in pieces: the prologue up to a `---`, the root map, and all comments behind the prologue."""
+    """A scanned text in pieces: `root` is the root map."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        document, *self._tokens, end = tokens(text)
-        if end.explicit:
-            raise Unsupported
-        self.prologue = self._read_prologue(document)
-        self._done = len(self.prologue)  # where the token read last ends
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan
+        self.text = scan.text
+        self._done = len(scan.prologue)  # where the token read last ends
+        self._content_end = 0  # where the content of the block scalar read last ends
         self._at = 0
-        self._content_end = 0  # where the block scalar read last ends
-        self.comments = list(self._find_comments())
-        self._content_end = 0
-        self._waiting = self.comments[::-1]
+        self._waiting = scan.comments[::-1]
         root = self._next()
         if root.kind != "map" or root.flow or root.properties:
             raise Unsupported
@@ -52,54 +34,18 @@ class Dissection:
 
     def _next(self) -> Token:
         self._at += 1
-        return self._tokens[self._at - 1]
+        return self.scan.tokens[self._at - 1]
 
     def _peek(self) -> Token:
-        return self._tokens[self._at]
-
-    def _read_prologue(self, document: Token) -> str:
-        if not document.explicit:
-            return ""
-        rest = _REST_OF_LINE.match(self.text, document.end)
-        behind = rest[0] if rest else ""
-        if behind.strip() and not behind.lstrip().startswith("#"):
-            raise Unsupported
-        return self.text[: document.end + len(behind)]
-
-    # Comments
-
-    def _find_comments(self) -> Iterator[Comment]:
-        """Look through what stands between the values: indicators, anchors, tags and comments."""
-        done = self._done
-        for token in self._tokens:
-            if token.kind in ("scalar", "alias"):
-                yield from self._comments_in(done, token.content)
-                done = max(token.end, done)
-                self._note_content(token)
-        yield from self._comments_in(done, len(self.text))
-
-    def _comments_in(self, start: int, end: int) -> Iterator[Comment]:
-        for found in _GAP_PART.finditer(self.text, start, end):
-            if found[0] == "?":
-                raise Unsupported  # a key spelled out with a question mark
-            if found[0].startswith("#"):
-                yield self._comment(found.start(), found[0].rstrip())
-
-    def _comment(self, start: int, text: str) -> Comment:
-        before = self.text[self._line_start(start) : start]
-        gap = before[len(before.rstrip()) :]
-        return Comment(start, text, len(before), gap, bool(before.strip()), self._after_empty_line(start))
-
-    def _line_start(self, offset: int) -> int:
-        return self.text.rfind("\n", 0, offset) + 1
+        return self.scan.tokens[self._at]
 
     def _column(self, offset: int) -> int:
-        return offset - self._line_start(offset)
+        return offset - self.scan.line_start(offset)
 
     def _after_empty_line(self, offset: int) -> bool:
-        start = self._line_start(offset)
-        above = self._line_start(start - 1) if start else 0
-        return self._content_end <= above < start and not self.text[above:start].strip()
+        return self.scan.after_empty_line(offset, self._content_end)
+
+    # Comments
 
     def _take_before(self, offset: int) -> list[Comment]:
         taken = []
@@ -112,7 +58,7 @@ class Dissection:
         if not self._waiting or (before is not None and self._waiting[-1].start >= before):
             return None
         start = self._waiting[-1].start
-        return self._waiting.pop() if start >= offset and "\n" not in self.text[offset:start] else None
+        return self._waiting.pop() if start >= offset and self.text.find("\n", offset, start) < 0 else None
 
     def _take_tail(self, end: int, column: int) -> list[Comment]:
         """Take the comments below the last entry that are indented at least to `column`."""
@@ -178,12 +124,8 @@ class Dissection:
         if token.kind not in ("scalar", "alias"):
             raise Unsupported
         self._done = max(self._done, token.end)
-        self._note_content(token)
-        return _leaf_of(token)
-
-    def _note_content(self, token: Token) -> None:
-        if token.style in BLOCK_STYLES:
-            self._content_end = content_end(self.text, _leaf_of(token))
+        self._content_end = self.scan.content_ends.get(token.content, self._content_end)
+        return leaf_of(token)
 
     def _key(self, token: Token) -> Leaf:
         key = self._leaf(token)

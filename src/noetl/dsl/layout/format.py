@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from noetl.dsl.layout.dissect import Dissection, Unsupported
+from noetl.dsl.layout.dissect import Dissection
 from noetl.dsl.layout.order import arrange
 from noetl.dsl.layout.pieces import Collection
+from noetl.dsl.layout.scan import Scan, Unsupported
 from noetl.dsl.layout.write import Writer
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.parse import Document, parse
@@ -41,13 +42,14 @@ def has_faults(document: Document) -> bool:
 def lay_out(text: str, *, reorder: bool) -> str | None:
     """Give the text in its layout, unchecked; None where it is written in a way that is left alone."""
     try:
-        dissection = Dissection(text)
+        scan = Scan(text)
+        root = Dissection(scan).root
         if reorder:
-            arrange(dissection.root)
-        _lift_comments(dissection.root)
+            arrange(root)
+        _lift_comments(root)
         writer = Writer(text)
-        writer.prologue(dissection.prologue)
-        writer.root(dissection.root)
+        writer.prologue(scan.prologue)
+        writer.root(root)
     except Unsupported:
         return None
     return writer.finish()
@@ -74,14 +76,9 @@ def means_the_same(before: Document, formatted: str) -> bool:
     if has_faults(after) or before.root is None or after.root is None or not _same(before.root, after.root):
         return False
     try:
-        old, new = Dissection(before.source.text), Dissection(formatted)
+        return Scan(before.source.text).comment_texts() == Scan(formatted).comment_texts()
     except Unsupported:
         return False
-    return sorted(_comment_texts(old)) == sorted(_comment_texts(new))
-
-
-def _comment_texts(dissection: Dissection) -> list[str]:
-    return [comment.text for comment in dissection.comments]
 
 
 def _same(one: Node, other: Node) -> bool:

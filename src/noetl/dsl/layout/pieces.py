@@ -18,7 +18,6 @@ class Comment:
     text: str
     column: int
     gap: str  # the white space before it
-    follows_text: bool  # stands behind something on its line
     after_empty_line: bool
 
 

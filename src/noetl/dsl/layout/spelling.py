@@ -14,7 +14,7 @@ from noetl.dsl.layout.pieces import Leaf
 from noetl.dsl.locate import indentation, lines_below
 from noetl.dsl.nodes import Scalar
 
-_HEADER: Final = re.compile(r"[|>][0-9+-]*(?P<gap>[ \t]*)(?P<comment>#[^\n]*)?")
+_HEADER: Final = re.compile(r"[|>](?P<indicators>[0-9+-]*)(?P<comment>[ \t]*#[^\n]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,11 @@ def _without_end(line: str, style: str) -> str:
 
 def block_text(text: str, leaf: Leaf) -> BlockText:
     """Give a literal or folded scalar in pieces."""
-    found = _HEADER.match(text, leaf.start)
-    comment = found["gap"] + found["comment"].rstrip() if found and found["comment"] else ""
     lines = _content(text, leaf)
     ending = len(leaf.value) - len(leaf.value.rstrip("\n"))
     if not leaf.value:
-        chomping = "-" if found and "-" in found[0].partition("#")[0] else ""
+        found = _HEADER.match(text, leaf.start)
+        chomping = "-" if found and "-" in found["indicators"] else ""
     elif not lines:
         chomping, lines = "+", [""] * ending
     else:
@@ -63,7 +62,14 @@ def block_text(text: str, leaf: Leaf) -> BlockText:
         lines += [""] * (ending - 1)
     first = next((line for line in lines if line), "")
     indicator = "2" if first.startswith((" ", "\t")) else ""
-    return BlockText(leaf.style + indicator + chomping, comment, lines, keeps_newlines=chomping == "+")
+    header = leaf.style + indicator + chomping
+    return BlockText(header, header_comment(text, leaf), lines, keeps_newlines=chomping == "+")
+
+
+def header_comment(text: str, leaf: Leaf) -> str:
+    """Give the comment on the first line of a literal or folded scalar, with the white space before it."""
+    found = _HEADER.match(text, leaf.start)
+    return (found["comment"] or "").rstrip() if found else ""
 
 
 def content_end(text: str, leaf: Leaf) -> int:

@@ -6,8 +6,7 @@ Tested in tests/unit/dsl/test_format.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import yaml
 
@@ -28,8 +27,7 @@ _KINDS: Final[dict[type, TokenKind]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A value, or the start or end of a collection or document."""
 
     kind: TokenKind

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from noetl.dsl.layout.dissect import Unsupported
 from noetl.dsl.layout.pieces import Collection, Comment, Entry, Leaf, Piece
 from noetl.dsl.layout.rows import value_rows
+from noetl.dsl.layout.scan import Unsupported
 from noetl.dsl.layout.spelling import block_text, leaf_lines
 
 HEADER: Final = frozenset({"apiVersion", "kind", "metadata"})  # these may stand together without empty lines
