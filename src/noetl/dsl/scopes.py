@@ -123,14 +123,18 @@ class Names:
         if isinstance(schema, dict) and isinstance(schema.get("properties"), dict):
             declared.update(schema["properties"])
         steps = playbook.workflow
-        writes = {step.name: tuple(step_writes(step)) for step in steps}
+        writes: dict[str, list[Assign]] = {}
+        labels: dict[str, dict[str, int]] = {}
+        for step in steps:  # of two steps with one name, either may be meant
+            writes.setdefault(step.name, []).extend(step_writes(step))
+            labels.setdefault(step.name, {}).update((task.label, place) for place, task in enumerate(step.tasks))
         return Names(
             workload=frozenset(declared),
             steps=frozenset(writes),
             ctx=frozenset(key for assigns in writes.values() for key in _keys(assigns, "ctx")),
             args=_bound(playbook),
             open_workload=not declared,
-            labels={step.name: {task.label: place for place, task in enumerate(step.tasks)} for step in steps},
+            labels=labels,
             iter={name: frozenset(_keys(assigns, "iter")) for name, assigns in writes.items()},
             scratch={name: frozenset(_keys(assigns, "step")) for name, assigns in writes.items()},
             workbook=_given(steps),

@@ -315,3 +315,19 @@ def test_reducers_are_matched_in_every_spelling(key: str) -> None:
         tool: {{ kind: noop, set_ctx: {{ seen: "{{{{ iter.row }}}}" }} }}
     """
     assert told(body) == []
+
+
+def test_steps_and_tasks_that_share_a_name_start_no_cascade() -> None:
+    body = """\
+    workflow:
+      - step: twin
+        tool:
+          - one: { kind: noop, result: { n: 1 } }
+          - two: { kind: noop, message: "{{ one.n }} {{ three.n }}" }
+        next: twin
+      - step: twin
+        tool:
+          - three: { kind: postgres, auth: pg, query: SELECT 1 }
+          - three: { kind: noop, message: "{{ three.n }} {{ one.n }} {{ twin.x }}" }
+    """
+    assert [code for code, _ in told(body)] == ["NOE106", "NOE107"]
