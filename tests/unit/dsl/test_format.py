@@ -415,6 +415,10 @@ def test_anchors_aliases_tags_and_merges_stay() -> None:
     )
 
 
+def test_a_document_end_stays() -> None:
+    assert format_text("a:   |+\n    x\n\n... \n# c  \n\n\n") == "a: |+\n  x\n\n...\n# c\n"
+
+
 def test_a_document_start_stays() -> None:
     assert_formats(
         """
@@ -447,7 +451,6 @@ def test_a_document_start_stays() -> None:
         "-   a\n",
         '{"a":   1}\n',
         "? a\n:   b\n",
-        "a:   1\n...\n",
         "--- !!map\na:   1\n",
         "a:   x\u2028  y\n",
         "a:   1\rb: 2\r",

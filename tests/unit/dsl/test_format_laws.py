@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from hypothesis import given
 
@@ -69,3 +70,10 @@ def test_playbooks_with_their_keys_in_any_order(text: str) -> None:
 @given(yaml_noise)
 def test_noise(text: str) -> None:
     check_laws(text)
+
+
+def test_every_playbook_of_the_corpus() -> None:
+    files = sorted(Path(__file__).parents[2].joinpath("corpus").rglob("*.yaml"))
+    assert files
+    for file in files:
+        check_laws(file.read_bytes().decode("utf-8", "replace"))

@@ -262,6 +262,8 @@ def yaml_text(random: Random) -> str:
         lines.append("---" + writer.trailing())
     lines += writer.map_lines(0, 0)
     lines += writer.between(0)
+    if writer.chance(8):
+        lines += ["..." + writer.trailing(), *writer.between(0)]
     newline = writer.pick(["\n", "\n", "\n", "\r\n"])
     return newline.join(lines) + (newline if not writer.chance(5) else "")
 

@@ -48,8 +48,9 @@ def lay_out(text: str, *, reorder: bool) -> str | None:
             arrange(root)
         _lift_comments(root)
         writer = Writer(text)
-        writer.prologue(scan.prologue)
+        writer.verbatim(scan.prologue)
         writer.root(root)
+        writer.verbatim(scan.epilogue)
     except Unsupported:
         return None
     return writer.finish()

@@ -29,22 +29,21 @@ def leaf_of(token: Token) -> Leaf:
 
 
 class Scan:
-    """What a text is made of: the prologue up to a `---`, the tokens behind it, and the comments among them."""
+    """What a text is made of: a prologue up to `---`, the tokens, the comments among them, an epilogue from `...` on."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         document, *self.tokens, end = tokens(text)
-        if end.explicit:
-            raise Unsupported
         self.prologue = self._read_prologue(document)
+        self.epilogue = text[end.start :] if end.explicit else ""
         self.content_ends: dict[int, int] = {}  # by the offset of each block scalar
         self._header_comments: list[str] = []
         self.comments = list(self._find_comments())
 
     def comment_texts(self) -> list[str]:
         """Give every comment, sorted, wherever it stands."""
-        ahead = [line.strip() for line in self.prologue.split("\n") if line.strip()]
-        return sorted([comment.text for comment in self.comments] + self._header_comments + ahead)
+        around = [line.strip() for line in (self.prologue + "\n" + self.epilogue).split("\n") if line.strip()]
+        return sorted([comment.text for comment in self.comments] + self._header_comments + around)
 
     def line_start(self, offset: int) -> int:
         return self.text.rfind("\n", 0, offset) + 1
@@ -76,7 +75,7 @@ class Scan:
                 leaf = leaf_of(token)
                 content = self.content_ends[token.content] = content_end(self.text, leaf)
                 self._header_comments.append(header_comment(self.text, leaf).strip())
-        yield from self._comments_in(done, len(self.text), content)
+        yield from self._comments_in(done, len(self.text) - len(self.epilogue), content)
 
     def _comments_in(self, start: int, end: int, content: int) -> Iterator[Comment]:
         for found in _GAP_PART.finditer(self.text, start, end):

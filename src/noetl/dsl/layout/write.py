@@ -31,7 +31,8 @@ class Writer:
                 self.lines.pop()
         return "\n".join(self.lines) + "\n"
 
-    def prologue(self, text: str) -> None:
+    def verbatim(self, text: str) -> None:
+        """Write what stands around the document."""
         for line in text.split("\n") if text else ():
             if line.strip():
                 self._line(0, line.rstrip())
