@@ -226,6 +226,7 @@ def test_a_state_key_named_like_a_step_is_told_only_when_that_hides_a_read() -> 
     """
     assert told(body.format("ctx.order")) == []
     assert told(body.format("order.data.street")) == [("NOE212", "ctx.order")]
+    assert told(body.format("order.street").replace("order.data.id", "order.data")) == []
 
 
 def test_credentials_are_a_hint_and_only_where_some_are_declared() -> None:

@@ -367,3 +367,26 @@ def test_older_forms_bring_their_names() -> None:
         tool: { kind: noop, message: "{{ user.name }}" }
     """
     assert not [code for code, _ in told(body) if code.startswith("NOE3")]
+
+
+def test_a_policy_that_tasks_share_may_ask_for_the_parts_of_all_of_them() -> None:
+    body = """\
+    workload: { api: "http://127.0.0.1" }
+    workflow:
+      - step: only
+        tool:
+          - ask:
+              kind: http
+              url: "{{ workload.api }}"
+              spec:
+                policy: &patient
+                  rules:
+                    - when: "{{ outcome.http.status == 503 or outcome.pg.code == '40001' or outcome.py.exception_type == 'KeyError' }}"
+                      then: { do: retry, attempts: 3 }
+                    - when: "{{ outcome.status == 'error' }}"
+                      then: { do: fail }
+                    - else: { then: { do: continue } }
+          - store: { kind: postgres, auth: pg, query: SELECT 1, spec: { policy: *patient } }
+          - count: { kind: python, code: result = 1, spec: { policy: *patient } }
+    """
+    assert told(body) == []

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from noetl.dsl.rule import Found, Rule, inside
+from noetl.dsl.scopes import SCOPES
 from noetl.dsl.subject import Subject
 from noetl.expr import Template
 
@@ -29,6 +30,7 @@ workflow:
 """
 # The author says it in so many words.
 _MEANT = frozenset({"true", "false"})
+_QUOTED_NAME = re.compile(rf"['\"](?:{'|'.join(SCOPES)})\.\w")
 _JOINT = re.compile(r"\b(?:and|or|if|else)\b")
 
 
@@ -42,10 +44,12 @@ def check(subject: Subject) -> Iterator[Found]:
         if truth is None:
             continue
         word = "true" if truth else "false"
-        message = f"This condition is always {word}, whatever it reads."
+        message = f"This condition is always {word}: {'whatever it reads' if template.reads else 'it reads nothing'}."
         fix = f"Write `when: {word}` if that is meant."
         if template.reads and truth:
             fix += " If not: `x == 'a' or 'b'` is always true; write `x in ['a', 'b']`."
+        elif _QUOTED_NAME.search(inner):
+            fix += " If not: a name in quotes is text; write it without quotes."
         start = template.source.index(inner)
         yield inside(subject, site, start, len(inner), message, fix)
 

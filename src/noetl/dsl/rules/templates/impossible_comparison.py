@@ -36,10 +36,10 @@ workflow:
 Judge = Callable[[Any, Site], tuple[str, str] | None]
 
 
-def _status(value: Any, _: Site) -> tuple[str, str] | None:
+def _status(value: Any, site: Site) -> tuple[str, str] | None:
     if value in STATUSES:
         return None
-    if isinstance(value, int):
+    if isinstance(value, int) and site.task is not None and site.task.kind == "http":
         return "`status` is 'ok' or 'error', never a number.", "Ask for the code of the answer: `outcome.http.status`."
     message = f"`status` is 'ok' or 'error', never '{value}'.{did_you_mean(str(value), STATUSES)}"
     return message, "Compare with 'ok' or 'error'."
