@@ -28,8 +28,8 @@ workflow:
   - step: report
     tool: { kind: noop }
 """
-# The author says it in so many words.
-_MEANT = frozenset({"true", "false"})
+# The author says in so many words that an arc or a rule takes all that is left, failures too.
+_MEANT = "true"
 _QUOTED_NAME = re.compile(rf"['\"](?:{'|'.join(SCOPES)})\.\w")
 _JOINT = re.compile(r"\b(?:and|or|if|else)\b")
 
@@ -40,11 +40,12 @@ def check(subject: Subject) -> Iterator[Found]:
         if template is None or not site.is_condition or template.kind != "expression" or template.problems:
             continue
         inner = template.source.strip().strip("{}-+").strip()
-        truth = template.decide({}) if inner.lower() not in _MEANT and _may_be_constant(template) else None
+        truth = template.decide({}) if inner.lower() != _MEANT and _may_be_constant(template) else None
         if truth is None:
             continue
         word = "true" if truth else "false"
-        message = f"This condition is always {word}: {'whatever it reads' if template.reads else 'it reads nothing'}."
+        reason = "whatever it reads" if template.reads else "because it reads nothing"
+        message = f"This condition is always {word}, {reason}."
         fix = f"Write `when: {word}` if that is meant."
         if template.reads and truth:
             fix += " If not: `x == 'a' or 'b'` is always true; write `x in ['a', 'b']`."
