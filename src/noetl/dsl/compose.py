@@ -57,7 +57,7 @@ _TEMPLATE: Final = re.compile(r"\{\{[^\r\n]*?\}\}")
 _TO_LINE_END: Final = re.compile("[^\r\n\x85\u2028\u2029]*")
 
 
-class Stop(Exception):  # noqa: N818 - it ends the reading; what is wrong is already among the problems
+class UnreadableError(Exception):
     """Reading cannot go on; the problem is recorded."""
 
 
@@ -96,7 +96,7 @@ class Composer:
 
     def _stop(self, kind: ProblemKind, start: int, end: int, message: str) -> NoReturn:
         self.problems.append(ReadProblem(kind, start, end, message))
-        raise Stop
+        raise UnreadableError
 
     def node(self, event: Event, depth: int) -> Node:
         """Read the node that begins with `event`."""

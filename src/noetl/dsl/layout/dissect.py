@@ -1,6 +1,6 @@
 """Takes a text apart into pieces: every value with the comments around it.
 
-Only texts that `parse` finds no fault with come here. A few rare spellings are not taken apart: `Unsupported`.
+Only texts that `parse` finds no fault with come here. A few rare spellings are not taken apart: `UnsupportedError`.
 Tested in tests/unit/dsl/test_format.py.
 """
 
@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from noetl.dsl.layout.pieces import Collection, Comment, Entry, Leaf, Piece
-from noetl.dsl.layout.scan import Scan, Unsupported, leaf_of
+from noetl.dsl.layout.scan import Scan, UnsupportedError, leaf_of
 from noetl.dsl.layout.tokens import Token
 
 _DASH: Final = re.compile(r"(?:[ \n\t]+|#[^\n]*)*-")
@@ -29,7 +29,7 @@ class Dissection:
         self._waiting = scan.comments[::-1]
         root = self._next()
         if root.kind != "map" or root.flow or root.properties:
-            raise Unsupported
+            raise UnsupportedError
         self.root = self._block(root, parent_column=-1)
 
     def _next(self) -> Token:
@@ -93,7 +93,7 @@ class Dissection:
     def _item(self, column: int) -> Entry:
         dash = _DASH.match(self.text, self._done)
         if dash is None:
-            raise Unsupported
+            raise UnsupportedError
         place = dash.end() - 1
         self._done = dash.end()
         empty = Leaf(place, place, "", "", "")
@@ -122,7 +122,7 @@ class Dissection:
 
     def _leaf(self, token: Token) -> Leaf:
         if token.kind not in ("scalar", "alias"):
-            raise Unsupported
+            raise UnsupportedError
         self._done = max(self._done, token.end)
         self._content_end = self.scan.content_ends.get(token.content, self._content_end)
         return leaf_of(token)
@@ -130,7 +130,7 @@ class Dissection:
     def _key(self, token: Token) -> Leaf:
         key = self._leaf(token)
         if "\n" in self.text[token.start : key.end]:
-            raise Unsupported
+            raise UnsupportedError
         return key
 
     # Flow collections
@@ -154,7 +154,7 @@ class Dissection:
         key = self._key(self._next()) if is_map else None
         token = self._next()
         if key is not None and self._take_before(token.content):
-            raise Unsupported
+            raise UnsupportedError
         value: Piece = self._flow(token) if token.kind in ("map", "list") else self._leaf(token)
         entry = Entry(key, value, leading)
         comma = _COMMA.match(self.text, self._done)

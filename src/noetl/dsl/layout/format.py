@@ -13,7 +13,7 @@ from typing import Final
 from noetl.dsl.layout.dissect import Dissection
 from noetl.dsl.layout.order import arrange
 from noetl.dsl.layout.pieces import Collection
-from noetl.dsl.layout.scan import Scan, Unsupported
+from noetl.dsl.layout.scan import Scan, UnsupportedError
 from noetl.dsl.layout.write import Writer
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.parse import Document, parse
@@ -51,7 +51,7 @@ def lay_out(text: str, *, reorder: bool) -> str | None:
         writer.verbatim(scan.prologue)
         writer.root(root)
         writer.verbatim(scan.epilogue)
-    except Unsupported:
+    except UnsupportedError:
         return None
     return writer.finish()
 
@@ -78,7 +78,7 @@ def means_the_same(before: Document, formatted: str) -> bool:
         return False
     try:
         return Scan(before.source.text).comment_texts() == Scan(formatted).comment_texts()
-    except Unsupported:
+    except UnsupportedError:
         return False
 
 

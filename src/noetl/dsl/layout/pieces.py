@@ -31,10 +31,6 @@ class Leaf:
     properties: str  # its anchor and tag, as written
     value: str
 
-    @property
-    def is_missing(self) -> bool:
-        return self.start == self.end and not self.style
-
 
 @dataclass(slots=True)
 class Entry:

@@ -18,7 +18,7 @@ _GAP_PART: Final = re.compile(r"!<[^>\s]*>|[&!][^\s,\[\]{}]*|#[^\n]*|\?")
 _REST_OF_LINE: Final = re.compile(r"[^\n]*")
 
 
-class Unsupported(Exception):  # noqa: N818 - nothing is wrong with the text
+class UnsupportedError(Exception):
     """This way of writing is left as it is."""
 
 
@@ -60,7 +60,7 @@ class Scan:
         rest = _REST_OF_LINE.match(self.text, document.end)
         behind = rest[0] if rest else ""
         if behind.strip() and not behind.lstrip().startswith("#"):
-            raise Unsupported
+            raise UnsupportedError
         return self.text[: document.end + len(behind)]
 
     def _find_comments(self) -> Iterator[Comment]:
@@ -80,7 +80,7 @@ class Scan:
     def _comments_in(self, start: int, end: int, content: int) -> Iterator[Comment]:
         for found in _GAP_PART.finditer(self.text, start, end):
             if found[0] == "?":
-                raise Unsupported  # a key spelled out with a question mark
+                raise UnsupportedError  # a key spelled out with a question mark
             if found[0].startswith("#"):
                 yield self._comment(found.start(), found[0].rstrip(), content)
 

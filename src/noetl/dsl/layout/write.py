@@ -10,7 +10,7 @@ from typing import Final
 
 from noetl.dsl.layout.pieces import Collection, Comment, Entry, Leaf, Piece
 from noetl.dsl.layout.rows import value_rows
-from noetl.dsl.layout.scan import Unsupported
+from noetl.dsl.layout.scan import UnsupportedError
 from noetl.dsl.layout.spelling import block_text, leaf_lines
 
 HEADER: Final = frozenset({"apiVersion", "kind", "metadata"})  # these may stand together without empty lines
@@ -128,7 +128,7 @@ class Writer:
 
     def _entry_with_text(self, entry: Entry, leaf: Leaf, indent: int) -> None:
         if entry.beside or entry.inner:
-            raise Unsupported
+            raise UnsupportedError
         block = block_text(self.text, leaf)
         self._line(indent, self._joined(self._head(entry), leaf.properties, block.header) + block.comment)
         self.lines.extend(" " * (indent + 2) + line if line else "" for line in block.lines)
