@@ -55,6 +55,11 @@ class Subject:
     def legacy(self) -> tuple[LegacyForm, ...]:
         return tuple(finding.form for finding in self.shape if finding.form)
 
+    @property
+    def is_read_whole(self) -> bool:
+        """Tell whether the document holds all that the text says: doubled keys and broken values are left out of it."""
+        return all(problem.kind == "legacy-boolean" for problem in self.document.problems)
+
     @cached_property
     def net_is_whole(self) -> bool:
         """Tell whether the arcs say all about routing: misshapen parts, older forms and wrong names hide some of it."""
@@ -63,6 +68,8 @@ class Subject:
         complete = isinstance(workflow, ListNode) and len(named) == len(workflow.items)
         return (
             complete
+            and self.is_read_whole
+            and all(named)
             and len(set(named)) == len(named)
             and not any(form.routes for form in self.legacy)
             and not any(map(hides_routing, self.shape))

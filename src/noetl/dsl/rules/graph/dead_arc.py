@@ -35,17 +35,19 @@ BAD = GOOD.replace(
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    if any(map(hides_routing, subject.shape)):
+    if not subject.is_read_whole or any(map(hides_routing, subject.shape)):
         return
     for step in subject.playbook.workflow:
+        told: set[str] = set()
         for number, arc in enumerate(step.arcs):
             place = arc.at if arc.step_at is None else arc.step_at
             reason = _reason(subject.flow, step, number)
-            if place is None or reason is None:
+            if place is None or reason is None or reason[0] in told:
                 continue
             # A text without marks and a constant condition have their own diagnostics.
             if not subject.flow.is_unreadable(arc.when) and not subject.flow.is_constant(arc.when):
                 message = f"The arc from '{step.name}' to '{arc.step}' can never be taken: {reason[0]}."
+                told.add(reason[0])
                 yield at(place, message, reason[1])
 
 
@@ -57,7 +59,7 @@ def _reason(flow: Flow, step: Step, number: int) -> tuple[str, str] | None:
     if step.router is None or step.router.mode != "exclusive":
         return None
     before = step.arcs[:number]
-    if not _looks_at_the_ending(flow, arc):
+    if not _looks_at_the_ending(flow, step, arc):
         # After a failure such an arc may match, but nobody means "only if it failed" without saying so.
         endings = [ending for ending in endings if ending.is_success]
     covering = [next((e for e in before if flow.fires(step, e, ending) is True), None) for ending in endings]
@@ -76,9 +78,9 @@ def _reason(flow: Flow, step: Step, number: int) -> tuple[str, str] | None:
     return None
 
 
-def _looks_at_the_ending(flow: Flow, arc: Arc) -> bool:
+def _looks_at_the_ending(flow: Flow, step: Step, arc: Arc) -> bool:
     template = flow.template(arc.when)
-    if template is None or arc.label:
+    if template is None or str(flow.setting(step, "on_step_fail")).startswith("route_edge:"):
         return True
     return "fail(" in template.source or any(read.path[0] in ("event", "outcome", "output") for read in template.reads)
 

@@ -8,6 +8,7 @@ from noetl.dsl.analyze import ERROR, OK, Case, Flow
 from noetl.dsl.nodes import MapNode, Node
 from noetl.dsl.playbook import AdmitRule, TaskRule
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -53,10 +54,9 @@ def check(subject: Subject) -> Iterator[Found]:
     for step in subject.playbook.workflow:
         if step.admit and len(step.admit) > 1:
             yield from _dead(subject.flow, step.admit, (OK,))
-    tasks = (*subject.playbook.workbook, *(task for step in subject.playbook.workflow for task in step.tasks))
-    for task in tasks:
-        if task.rules and len(task.rules) > 1:
-            yield from _dead(subject.flow, task.rules, _OUTCOMES)
+    for _, rules in policies(subject):
+        if len(rules) > 1:
+            yield from _dead(subject.flow, rules, _OUTCOMES)
 
 
 def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, ...]) -> Iterator[Found]:

@@ -8,6 +8,7 @@ from noetl.dsl.analyze import ERROR, OK, Flow
 from noetl.dsl.nodes import MapNode
 from noetl.dsl.playbook import Action, Step, Task
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.graph.places import key
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -77,7 +78,8 @@ def _endless(flow: Flow, step: Step) -> Iterator[Found]:
 def _follows(flow: Flow, task: Task, number: int, labels: dict[str, int], end: int) -> set[int]:
     """Give the tasks that may come next by what the playbook says; a plain failure is no planned way out."""
     if task.rules is None:
-        return {number + 1}
+        # A policy without rules that can be read is told elsewhere.
+        return {number + 1, end} if key(task.at, "spec", "policy") else {number + 1}
     found: set[int] = set()
     for outcome in (OK, ERROR):
         for rule in task.rules:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from noetl.dsl.analyze import OK, Flow
 from noetl.dsl.nodes import MapNode
-from noetl.dsl.playbook import Task, TaskRule
+from noetl.dsl.playbook import TaskRule
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -35,12 +36,11 @@ BAD = GOOD.replace(
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    tasks = (*subject.playbook.workbook, *(task for step in subject.playbook.workflow for task in step.tasks))
-    for task in tasks:
+    for task, rules in policies(subject):
         # A single rule, or a task that does nothing, is how a failure is raised on purpose.
-        if not task.rules or len(task.rules) == 1 or task.kind == "noop":
+        if len(rules) == 1 or task.kind == "noop":
             continue
-        rule = _that_fails(subject.flow, task)
+        rule = _that_fails(subject.flow, rules)
         then = rule.then.at if rule else None
         place = then.get("do") if isinstance(then, MapNode) else None
         if place is not None:
@@ -52,9 +52,9 @@ def check(subject: Subject) -> Iterator[Found]:
             )
 
 
-def _that_fails(flow: Flow, task: Task) -> TaskRule | None:
+def _that_fails(flow: Flow, rules: tuple[TaskRule, ...]) -> TaskRule | None:
     """Give the rule that is certain to fail a success; None where another may let it go on."""
-    for rule in task.rules or ():
+    for rule in rules:
         answer = flow.holds(rule.when, OK)
         if flow.is_unreadable(rule.when) or (answer is not False and rule.then.do not in ("fail", "retry")):
             return None

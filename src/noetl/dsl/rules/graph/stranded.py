@@ -20,6 +20,8 @@ def stranded(subject: Subject) -> dict[int, int | None]:
     living = net.live()
     if not subject.net_is_whole or living == (1 << len(net.steps)) - 1:
         return {}
+    if any(not step.tasks and not step.arcs for step in net.members(living)):
+        return {}  # a step that does nothing and leads nowhere is told already, and most likely lost its arcs
     dead = [number for number in range(len(net.steps)) if not living >> number & 1]
     heads = [n for n in dead if all(edge.source == n or living >> edge.source & 1 for edge in net.into[n])]
     covered = 0

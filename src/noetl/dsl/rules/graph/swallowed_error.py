@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analyze import ERROR, Flow
-from noetl.dsl.playbook import Task
+from noetl.dsl.playbook import TaskRule
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.rules.graph.places import key
+from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -36,14 +37,10 @@ _EITHER_WAY = (ERROR._replace(retryable=True), ERROR._replace(retryable=False))
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    tasks = (*subject.playbook.workbook, *(task for step in subject.playbook.workflow for task in step.tasks))
-    for task in tasks:
-        if (
-            not task.rules
-            or task.on_unmatched == "fail"
-            or task.kind in _HARMLESS
-            or _covers_errors(subject.flow, task)
-        ):
+    for task, rules in policies(subject):
+        if task.on_unmatched != "continue" or task.kind in _HARMLESS or task.kind not in subject.kinds:
+            continue
+        if _covers_errors(subject.flow, rules):
             continue
         place = key(task.at, "spec", "policy", "rules")
         if place is not None:
@@ -56,9 +53,8 @@ def check(subject: Subject) -> Iterator[Found]:
             )
 
 
-def _covers_errors(flow: Flow, task: Task) -> bool:
+def _covers_errors(flow: Flow, rules: tuple[TaskRule, ...]) -> bool:
     """Tell whether every error meets a rule; a condition that does not parse is told elsewhere and given the benefit."""
-    rules = task.rules or ()
     if any(rule.is_else or flow.is_unreadable(rule.when) for rule in rules):
         return True
     if any(flow.holds(rule.when, ERROR) is True for rule in rules):

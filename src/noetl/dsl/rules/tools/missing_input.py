@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from noetl.dsl.kinds import Kind
 from noetl.dsl.nodes import MapNode, Node
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.tools.unread import is_unread
 from noetl.dsl.shape import ShapeFinding
 from noetl.dsl.subject import Subject
 
@@ -25,7 +26,7 @@ workflow:
 
 def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
-        if finding.kind == "missing" and finding.tool is not None:
+        if finding.kind == "missing" and finding.tool is not None and not is_unread(subject, finding.node):
             yield at(_place(finding.node), _message(finding, finding.tool), _fix(finding, finding.tool))
 
 
