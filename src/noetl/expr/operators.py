@@ -6,6 +6,7 @@ Undefined values take part in no arithmetic: the error names the path. Compariso
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -112,8 +113,8 @@ def power(_context: Context, left: Any, right: Any) -> Any:
     """`left ** right`, if the result is a number of bearable size."""
     if not (isinstance(left, NUMBERS) and isinstance(right, NUMBERS)):
         raise _refuse("**", left, right)
-    if isinstance(left, int) and isinstance(right, int) and abs(left) > 1:
-        check_bits(left.bit_length() * abs(right))
+    if isinstance(left, int) and isinstance(right, int) and abs(left) > 1 and right > 1:
+        check_bits(right if right > INTEGER_BITS else int(math.log2(abs(left)) * right) + 1)
     try:
         result = left**right
     except (ZeroDivisionError, OverflowError):

@@ -46,9 +46,13 @@ def compiled(context: Context, pattern: Any, text: str, ignorecase: bool = False
 
 def matches(context: Context, pattern: Any, text: str, ignorecase: bool, multiline: bool) -> Iterator[Any]:
     """All matches, one after the other. Each has its price, and may have looked at the whole rest of the text."""
+    before = (-1, -1)
     for match in compiled(context, pattern, text, ignorecase, multiline).finditer(text):
         context.spend(16 + (len(text) - match.start()) // 1024)
-        yield match
+        # The binding finds an empty match twice when it lies ahead of where it looked from.
+        if match.span() != before:
+            yield match
+        before = match.span()
 
 
 def expanded(context: Context, match: Any, template: str) -> str:
