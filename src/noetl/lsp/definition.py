@@ -5,14 +5,13 @@ Tested in tests/unit/lsp/test_definition.py.
 
 from __future__ import annotations
 
-from noetl.lsp.occurrences import occurrences
 from noetl.lsp.reading import Reading
 from noetl.lsp.things import Occurrence, Thing
 
 
 def things_at(reading: Reading, offset: int) -> tuple[Occurrence, ...]:
     """Give the mentions that cover an offset, the shortest first."""
-    found = (one for one in occurrences(reading.subject) if one.start <= offset <= one.end)
+    found = (one for one in reading.occurrences if one.start <= offset <= one.end)
     return tuple(sorted(found, key=lambda one: (one.end - one.start, not one.spelled)))
 
 
@@ -36,5 +35,5 @@ def _things(reading: Reading, offset: int) -> list[Thing]:
 
 
 def _ranges(reading: Reading, things: list[Thing], *, definitions_only: bool) -> tuple[tuple[int, int], ...]:
-    found = (one for one in occurrences(reading.subject) if one.thing in things)
+    found = (one for one in reading.occurrences if one.thing in things)
     return tuple(dict.fromkeys((one.start, one.end) for one in found if one.defines or not definitions_only))

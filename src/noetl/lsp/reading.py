@@ -13,12 +13,14 @@ from typing import Final
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.locate import locate, offsets
-from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.nodes import Scalar
 from noetl.dsl.parse import Document, parse
 from noetl.dsl.sites import Site
 from noetl.dsl.subject import Subject
 from noetl.dsl.validate import examine
+from noetl.lsp.occurrences import occurrences
 from noetl.lsp.salvage import salvage
+from noetl.lsp.things import Occurrence
 
 _PLAYBOOK: Final = re.compile(r"""["']?\bapiVersion["']?\s*:\s*["']?noetl\b""")
 _CURSOR: Final = "Qcursor"
@@ -57,6 +59,11 @@ class Reading:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return examine(self.exact)
 
+    @cached_property
+    def occurrences(self) -> tuple[Occurrence, ...]:
+        """Every mention of what the playbook names."""
+        return occurrences(self.subject)
+
     def span(self, diagnostic: Diagnostic) -> tuple[int, int]:
         """Give the range of a diagnostic as offsets."""
         source = self.exact.source
@@ -93,14 +100,3 @@ class Reading:
             except ValueError:
                 pass
         return len(scalar.text) if offset == locate(source, scalar, len(scalar.text)) else None
-
-
-def covering(node: Node | None, offset: int) -> Node | None:
-    """Give the child of a node that covers an offset."""
-    if isinstance(node, MapNode):
-        parts = (part for entry in node for part in (entry.key, entry.value))
-    elif isinstance(node, ListNode):
-        parts = (item for item in node)
-    else:
-        return None
-    return next((part for part in parts if part.start <= offset <= part.end), None)

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from noetl.dsl.scalars import LEGACY_BOOLEANS, resolve
 from noetl.dsl.scopes import LOOP_NAMES, SCOPES, Names
 from noetl.lsp.definition import things_at
-from noetl.lsp.occurrences import occurrences
 from noetl.lsp.reading import Reading
 from noetl.lsp.things import Occurrence, Thing
 
@@ -64,7 +63,7 @@ def rename(reading: Reading, offset: int, name: str) -> tuple[Edit, ...]:
     thing = found.thing
     if name == thing.name:
         return ()
-    before = occurrences(reading.subject)
+    before = reading.occurrences
     _check_document(reading, before, thing)
     _check_name(reading.subject.names, thing, name)
     _check_code(reading, thing)
@@ -86,7 +85,7 @@ def _renamed(reading: Reading, thing: Thing, name: str) -> dict[Thing, Thing]:
     changes = {thing: thing._replace(name=name)}
     if thing.kind != "step":
         return changes
-    for one in occurrences(reading.subject):
+    for one in reading.occurrences:
         if one.thing.owner == thing.name:
             made = (
                 one.thing.kind == "task" and one.defines and not one.spelled and one.thing.name == f"{thing.name}_task"
@@ -163,7 +162,7 @@ def _check_result(
     """Read the new text and refuse it where a name stands for something else than before, or a diagnostic is new."""
     after = reading.with_text(applied(reading.text, edits))
     old = [(renamed.get(one.thing, one.thing), one.defines, one.spelled) for one in before]
-    new = [(one.thing, one.defines, one.spelled) for one in occurrences(after.subject)]
+    new = [(one.thing, one.defines, one.spelled) for one in after.occurrences]
     if Counter(old) != Counter(new):
         raise RefusedRename("With this name, some templates would read something else. Choose another name.")
     worse = Counter(one.code for one in after.diagnostics) - Counter(one.code for one in reading.diagnostics)
