@@ -167,8 +167,11 @@ class Flow:
         return site.template if site else None
 
     def is_unreadable(self, value: Value | None) -> bool:
-        """Tell whether a condition is a text that is no condition: it has no template marks, or does not parse."""
-        return value is not None and isinstance(value.data, str) and self.template(value) is None
+        """Tell whether a condition is a text that is no condition: no single expression that can be read."""
+        if value is None or not isinstance(value.data, str):
+            return False
+        template = self.template(value)
+        return template is None or template.kind != "expression"
 
     def is_constant(self, value: Value | None) -> bool:
         """Tell whether a condition comes to the same whatever it reads."""
@@ -182,7 +185,7 @@ class Flow:
         if value is None or isinstance(value.data, bool):
             return value is None or value.data
         template = self.template(value)
-        return None if template is None else decided(template, case)
+        return None if template is None or template.kind != "expression" else decided(template, case)
 
     def success(self, step: Step) -> Case:
         return LOOP_SUCCESS if step.loop else SUCCESS

@@ -8,7 +8,7 @@ from noetl.dsl.analyze import ERROR, OK, Flow
 from noetl.dsl.nodes import MapNode
 from noetl.dsl.playbook import Action, Step, Task
 from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.graph.places import key
+from noetl.dsl.rules.graph.policies import holds_any, misread
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -47,9 +47,15 @@ BAD = GOOD.replace(
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    for step in subject.playbook.workflow:
-        if any(rule.then.do == "jump" for task in step.tasks for rule in task.rules or ()):
+    steps = [step for step in subject.playbook.workflow if any(_jumps(task) for task in step.tasks)]
+    broken = misread(subject) if steps else []
+    for step in steps:
+        if step.at is not None and not holds_any(step.at, broken):
             yield from _endless(subject.flow, step)
+
+
+def _jumps(task: Task) -> bool:
+    return any(rule.then.do == "jump" for rule in task.rules or ())
 
 
 def _endless(flow: Flow, step: Step) -> Iterator[Found]:
@@ -78,8 +84,7 @@ def _endless(flow: Flow, step: Step) -> Iterator[Found]:
 def _follows(flow: Flow, task: Task, number: int, labels: dict[str, int], end: int) -> set[int]:
     """Give the tasks that may come next by what the playbook says; a plain failure is no planned way out."""
     if task.rules is None:
-        # A policy without rules that can be read is told elsewhere.
-        return {number + 1, end} if key(task.at, "spec", "policy") else {number + 1}
+        return {number + 1}
     found: set[int] = set()
     for outcome in (OK, ERROR):
         for rule in task.rules:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.rules.tools.secret_words import is_placeholder, is_secret_name, known_secrets
+from noetl.dsl.rules.tools.unread import is_unread
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -33,7 +34,8 @@ def check(subject: Subject) -> Iterator[Found]:
     told: list[Node] = []
     for section in _SECTIONS:
         for key, value in _literals(subject.root.get(section) if subject.root else None):
-            if value.text not in declared and not is_placeholder(value.text) and value.text != key.text:
+            is_name = value.text in declared or value.text == key.text
+            if not is_name and not is_placeholder(value.text) and not is_unread(subject, value):
                 told.append(value)
                 yield at(value, f"'{key.text}' is written into the playbook in plain text.", _FIX)
     for name, start, end in known_secrets(subject.source.text):
