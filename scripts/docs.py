@@ -191,7 +191,7 @@ def parameter(found: TyperArgument | TyperOption) -> str:
     choices: Sequence[str] = getattr(found.type, "choices", ())
     if choices:
         said.append(f"One of {listed((f'`{choice}`' for choice in choices), 'or')}.")
-    if found.default not in (None, False):
+    if found.default not in (None, False, ""):
         said.append(f"Default: `{getattr(found.default, 'value', found.default)}`.")
     return f"- {', '.join(f'`{name}`' for name in names)}: {' '.join(said)}"
 

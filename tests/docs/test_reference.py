@@ -35,6 +35,7 @@ def test_every_page_says_that_it_is_generated_and_has_one_title() -> None:
         assert len(re.findall(r"^# ", prose, re.MULTILINE)) == 1, page
         assert text.endswith("\n"), page
         assert not text.endswith("\n\n"), page
+        assert all(char.isprintable() or char in "\n\t" for char in text), page
 
 
 def test_everything_is_on_a_page() -> None:

@@ -39,7 +39,9 @@ def text(blocks: Iterable[str]) -> str:
 
 
 def fenced(code: str, language: str = "yaml") -> str:
-    return f"```{language}\n{code.rstrip()}\n```"
+    """Give code as a block; control characters, which no page can show, become their symbols."""
+    shown = "".join(chr(0x2400 + ord(char)) if ord(char) < 32 and char not in "\n\t" else char for char in code)
+    return f"```{language}\n{shown.rstrip()}\n```"
 
 
 def meanings(entries: Mapping[str, str]) -> str:
