@@ -13,7 +13,9 @@ from noetl.dsl.shape import ShapeFinding
 
 _AT_THE_VALUE = frozenset({"wrong-type", "not-templated"})
 _ASTRAY = frozenset({"unknown-key", "misplaced", "control", "set-in-spec", "legacy"})
-_HIDING = _AT_THE_VALUE | _ASTRAY | {"twice"}
+_HIDING = _AT_THE_VALUE | _ASTRAY | {"twice", "missing"}
+# Without this field a whole map is left out of the tree, and with it all that it brings.
+_NAMED_BY = {"step": "step", "arc": "step", "keychain": "name"}
 _WITH_ROLES = frozenset({"spec", "set", "set_ctx", "set_iter", "policy", "output"})
 _ROUTING = frozenset({"next", "next_spec", "arc"})
 _LONGEST_NAME = 100
@@ -49,7 +51,11 @@ def hides_routing(finding: ShapeFinding) -> bool:
 
 
 def _hidden_parts(finding: ShapeFinding) -> Iterator[Node | None]:
-    if isinstance(finding.owner, MapNode):
+    if _NAMED_BY.get(finding.level.name) in (finding.name, finding.meant):
+        yield finding.owner or finding.node
+    elif finding.kind == "missing":
+        return
+    elif isinstance(finding.owner, MapNode):
         yield from map(finding.owner.get, (finding.name, *finding.others))
     elif finding.kind in _AT_THE_VALUE:
         yield finding.node

@@ -151,7 +151,9 @@ def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[Site]:
     kind = kinds.get(task.kind)
     for name, value in task.fields.items():
         known = kind.input.field(name) if kind else None
-        if known is None and (kind is not None or name not in _CODE):
+        # A field that the kind does not have is told as such; nobody knows whether it would be rendered.
+        is_free = kind.input.open if kind else name not in _CODE
+        if known is None and is_free:
             yield from _one(value, "task_input", place, name)
         elif known is not None and known.rendered:
             yield from _below(_rendered(value.at, known.type), "task_input", place, name)

@@ -37,7 +37,7 @@ def check(subject: Subject) -> Iterator[Found]:
         written = {write.key for task in step.tasks for write in task_writes(task) if write.scope == "ctx"}
         for entry in reduce.at:
             key = entry.key.text.removeprefix("ctx.").removeprefix("vars.")
-            if key in written or key in subject.obscured:
+            if key in written or key.split(".", 1)[0] in subject.obscured:
                 continue
             message = (
                 f"The reducer of `{entry.key.text}` gathers what the items write there, and no task of the loop does."

@@ -28,9 +28,10 @@ def check(subject: Subject) -> Iterator[Found]:
     declared.update(
         str(entry.fields["credential"].data) for entry in subject.playbook.keychain if "credential" in entry.fields
     )
+    known = declared | subject.obscured
     for auth in _used(subject):
         name = auth.data
-        if isinstance(name, str) and "{" not in name and name not in declared and auth.at is not None:
+        if isinstance(name, str) and "{" not in name and name not in known and auth.at is not None:
             message = f"The credential '{name}' is not declared under `keychain`.{did_you_mean(name, declared)}"
             yield at(auth.at, message, f"Correct the name, or declare it: `- {{ name: {name}, kind: … }}`.")
 

@@ -27,7 +27,7 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         key = reference.key
         written = key in subject.names.iter[step.name] or key in subject.obscured
-        if key != "parent" and not written and not reference.read.guarded and "loop" not in subject.obscured:
+        if key != "parent" and not written and not reference.read.guarded and "iterator" not in subject.obscured:
             message = f"`iter` is the item of a loop, and step '{step.name}' has none."
             yield at_element(
                 subject, reference, 0, message, "Add a `loop` to the step, or read `args`, `ctx` or `workload`."

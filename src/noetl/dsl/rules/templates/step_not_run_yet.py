@@ -36,10 +36,15 @@ def check(subject: Subject) -> Iterator[Found]:
     net = subject.net
     before = ended_before(net, _gates(subject))
     live = net.live()
+    misshapen: frozenset[str] | None = None
     for reference in subject.references:
         site = reference.site
         if reference.means != ("step",) or reference.read.guarded or site.step is None or site.role == "admit":
             continue
+        if misshapen is None:
+            misshapen = _misshapen(subject)
+        if site.step.name in misshapen:
+            continue  # its gate may be among what is misshapen
         here, there = net.index[site.step.name], net.index[reference.name]
         if here == there and site.role in AFTER_STEP:
             continue
@@ -47,6 +52,16 @@ def check(subject: Subject) -> Iterator[Found]:
         if before[here] >> there & 1 or not (live >> here & 1 and live >> there & 1):
             continue
         yield _found(subject, reference, here, there)
+
+
+def _misshapen(subject: Subject) -> frozenset[str]:
+    """Give the steps in whose text something does not fit the grammar."""
+    places = [finding.node.start for finding in subject.shape]
+    return frozenset(
+        step.name
+        for step in (subject.net.steps if places else ())
+        if step.at is not None and any(step.at.start <= place < step.at.end for place in places)
+    )
 
 
 def _gates(subject: Subject) -> dict[str, set[str]]:

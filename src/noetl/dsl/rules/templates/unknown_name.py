@@ -8,7 +8,7 @@ from noetl.dsl.diagnostic import nearest
 from noetl.dsl.references import Reference
 from noetl.dsl.rule import Found, Rule
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.scopes import visible
+from noetl.dsl.scopes import FINAL_ARGS, ITER_FIELDS, LOOP_NAMES, visible
 from noetl.dsl.subject import Subject
 from noetl.expr import FUNCTIONS
 
@@ -57,12 +57,20 @@ def check(subject: Subject) -> Iterator[Found]:
     told: set[tuple[int, str]] = set()
     for reference in subject.references:
         name = reference.name
-        if reference.means or reference.read.guarded or name in subject.obscured:
+        if reference.means or reference.read.guarded or name in subject.obscured or _is_hidden(reference, subject):
             continue
         once = (id(reference.site), name)
         if once not in told:
             told.add(once)
             yield _found(reference, subject)
+
+
+def _is_hidden(reference: Reference, subject: Subject) -> bool:
+    """Tell whether the name comes with a part of the playbook that is misshapen, which is told already."""
+    if reference.name in LOOP_NAMES or reference.name in ITER_FIELDS:
+        return "iterator" in subject.obscured
+    step = reference.site.step
+    return reference.name in FINAL_ARGS and step is not None and step.name in subject.obscured
 
 
 def _found(reference: Reference, subject: Subject) -> Found:
