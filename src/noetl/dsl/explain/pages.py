@@ -17,6 +17,7 @@ from noetl.dsl.types import Field, Level
 from noetl.expr import Callee
 
 _MOST_PATHS = 5
+_SYMBOLS = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)} | {127: "\u2421"}
 # Where a scope can be read, in the words of the language; roles that always go together are told together.
 ROLES: tuple[tuple[tuple[Role, ...], str], ...] = (
     (("workload",), "`workload`"),
@@ -40,8 +41,7 @@ def text(blocks: Iterable[str]) -> str:
 
 def fenced(code: str, language: str = "yaml") -> str:
     """Give code as a block; control characters, which no page can show, become their symbols."""
-    shown = "".join(chr(0x2400 + ord(char)) if ord(char) < 32 and char not in "\n\t" else char for char in code)
-    return f"```{language}\n{shown.rstrip()}\n```"
+    return f"```{language}\n{code.translate(_SYMBOLS).rstrip()}\n```"
 
 
 def meanings(entries: Mapping[str, str]) -> str:
