@@ -94,6 +94,12 @@ class Subject:
         return obscured(self.shape)
 
     @cached_property
+    def missing_steps(self) -> frozenset[str]:
+        """Names that arcs lead to and no step has: told where the arc is, and nowhere else."""
+        steps = self.names.steps
+        return frozenset(arc.step for step in self.playbook.workflow for arc in step.arcs if arc.step not in steps)
+
+    @cached_property
     def sites(self) -> tuple[Site, ...]:
         """Every template whose role is known: under a key that stands at a wrong place, it is not."""
         found, strayed = sites(self.playbook, self.kinds), stray_ranges(self.shape)

@@ -332,3 +332,16 @@ def test_steps_and_tasks_that_share_a_name_start_no_cascade() -> None:
           - three: { kind: noop, message: "{{ three.n }} {{ one.n }} {{ twin.x }}" }
     """
     assert [code for code, _ in told(body)] == ["NOE106", "NOE107"]
+
+
+def test_a_step_that_is_missing_is_told_where_the_arc_is() -> None:
+    body = """\
+    workload: { a: 1 }
+    workflow:
+      - { step: first, tool: { kind: noop }, next: store }
+      - { step: stoer, tool: { kind: noop, result: { n: 1 } }, next: last }
+      - step: last
+        spec: { policy: { admit: { rules: [{ when: "{{ done('store') }}", then: { allow: true } }] } } }
+        tool: { kind: noop, message: "{{ store.n }}" }
+    """
+    assert told(body) == [("NOE201", "store")]

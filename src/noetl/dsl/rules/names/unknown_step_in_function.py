@@ -35,12 +35,13 @@ _CALL = re.compile(r"(?<![\w.])(done|ok|fail)\(\s*(['\"])([^'\"]*)\2")
 
 def check(subject: Subject) -> Iterator[Found]:
     steps = subject.names.steps
+    known = steps | subject.obscured | subject.missing_steps
     for site in subject.sites:
         if site.template is None or "(" not in site.template.source:
             continue
         for call in _CALL.finditer(site.template.source):
             function, name = call.group(1), call.group(3)
-            if name not in steps and name not in subject.obscured:
+            if name not in known:
                 message = (
                     f"`{function}('{name}')` asks for a step that is not in this workflow.{did_you_mean(name, steps)}"
                 )

@@ -66,7 +66,9 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _is_hidden(reference: Reference, subject: Subject) -> bool:
-    """Tell whether the name comes with a part of the playbook that is misshapen, which is told already."""
+    """Tell whether the name comes with a step or a part of the playbook that is told as missing or misshapen already."""
+    if reference.name in subject.missing_steps:
+        return True
     if reference.name in LOOP_NAMES or reference.name in ITER_FIELDS:
         return "iterator" in subject.obscured
     step = reference.site.step
