@@ -147,6 +147,11 @@ def decided(template: Template, case: Case) -> Truth:
     return answers.pop() if len(answers) == 1 else None
 
 
+@lru_cache(maxsize=4096)
+def _while_unwritten(template: Template, key: str) -> Truth:
+    return template.decide({f"{name}.{key}": Undefined((name, key)) for name in ("ctx", "vars")})
+
+
 class Flow:
     """The flow of one playbook; each answer is worked out once."""
 
@@ -248,4 +253,4 @@ class Flow:
         template = self.template(when)
         if template is None or unwritten is None:
             return None
-        return template.decide({f"{name}.{unwritten}": Undefined((name, unwritten)) for name in ("ctx", "vars")})
+        return _while_unwritten(template, unwritten)
