@@ -22,6 +22,13 @@ Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"  # the name of the language of the schema, not a place to visit
 _TEMPLATE = "template"
 _LABELLED = (MapOf(LevelOf("task")), MapOf(LevelOf("workbook_task")))  # `label: {kind: …}`: one label for one task
+_RULE_LEVELS = ("task_rule", "admit_rule")
+_NULL: Schema = {"type": "null"}
+_RULE_FORMS: list[Schema] = [  # a condition and what follows; an `else` that holds it; an `else` beside it
+    {"required": ["when", "then"], "properties": {"when": {"not": _NULL}, "then": {"not": _NULL}}},
+    {"required": ["else"], "properties": {"when": _NULL, "else": {"type": "object"}}},
+    {"required": ["else", "then"], "properties": {"when": _NULL, "then": {"not": _NULL}}},
+]
 _BESIDE_A_TOOL = ("name", "desc")  # what an entry of the workbook may hold when its task stands under `tool`
 
 
@@ -71,6 +78,8 @@ class _Writer:
             found["allOf"] = spelled
         if not level.open:
             found["additionalProperties"] = False
+        if level.name in _RULE_LEVELS:
+            found["anyOf"] = _RULE_FORMS
         return found
 
     def properties(self, level: Level) -> Schema:

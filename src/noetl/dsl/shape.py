@@ -140,7 +140,7 @@ class _Walk:
 
     def rule(self, node: MapNode, level: Level) -> None:
         """Check that a rule has both parts, a condition and what follows from it."""
-        condition = node.entry("when") or node.entry("else")
+        condition = node.entry("when") if _is_written(node, "when") else node.entry("else")
         if condition is None:
             self.found.append(ShapeFinding("incomplete", node, level, "when or else", owner=node))
         elif not _is_written(node, "then") and not (

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from yaml import YAMLError
+
 from noetl.dsl.layout.dissect import Dissection
 from noetl.dsl.layout.order import arrange
 from noetl.dsl.layout.pieces import Collection
@@ -51,7 +53,7 @@ def lay_out(text: str, *, reorder: bool) -> str | None:
         writer.verbatim(scan.prologue)
         writer.root(root)
         writer.verbatim(scan.epilogue)
-    except UnsupportedError:
+    except (UnsupportedError, YAMLError):  # JSON may hold escapes that YAML does not know
         return None
     return writer.finish()
 
