@@ -1,8 +1,8 @@
 """Lowers Jinja2's names, lookups and operators to our tree, and notes on the way what they read.
 
 Names become paths into the scope or local variables, constant lookups one node, chains flat lists. Calls are in
-`lower_calls`, statements in `lower_statements`. Does not evaluate anything but constant arithmetic. Tested in tests/unit/expr/test_lower.py,
-test_reads.py and test_problems.py.
+`lower_calls`, statements in `lower_statements`. Does not evaluate anything but constant arithmetic. Tested in tests/unit/expr/test_reads.py,
+test_problems.py and test_differential.py.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Lowering:
             nodes.Getitem: self.path,
             nodes.List: lambda node: tree.Sequence(self.each(node.items), False),
             nodes.Tuple: lambda node: tree.Sequence(self.each(node.items), True),
+            nodes.Slice: self._slice,
             nodes.Dict: self._map,
             nodes.Neg: self._unary,
             nodes.Pos: self._unary,
@@ -185,6 +186,12 @@ class Lowering:
         return value
 
     # Operators
+
+    def _slice(self, node: nodes.Slice) -> tree.Expr:
+        """A range among several keys, as in `a[1:2, 3]`: nothing here has such keys."""
+        parts = [part for part in (node.start, node.stop, node.step) if part is not None]
+        message = "a range such as `1:2` stands alone between `[` and `]`"
+        return self.problem(Problem("attribute", ":", node.lineno, message), self.each(parts))
 
     def _map(self, node: nodes.Dict) -> tree.Expr:
         pairs = tuple((self.inner(pair.key), self.inner(pair.value)) for pair in node.items)

@@ -5,6 +5,7 @@ Tested in tests/unit/expr/test_problems.py and test_reads.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from jinja2 import nodes
@@ -13,11 +14,12 @@ from noetl.expr import tree
 from noetl.expr.functions import FUNCTIONS
 from noetl.expr.lower import ALL_GUARDED, UNGUARDED, Lowering
 from noetl.expr.methods import METHODS
-from noetl.expr.problems import Problem, python_attribute, unknown
+from noetl.expr.problems import Problem, ProblemKind, python_attribute, unknown
 from noetl.expr.reads import constant_key, constant_path
 from noetl.expr.registry import Callee
 from noetl.expr.tables import FILTERS, TESTS
 
+_SUGGESTIONS: Final = 50
 # Filters whose arguments name another filter or test: at which position.
 _NAMING: Final = {"map": 0, "select": 0, "reject": 0, "selectattr": 1, "rejectattr": 1}
 
@@ -28,6 +30,10 @@ class CallLowering(Lowering):
     def __init__(self) -> None:
         super().__init__()
         self.kinds |= {nodes.Filter: self._filter, nodes.Test: self._test, nodes.Call: self._call}
+
+    def _unknown(self, kind: ProblemKind, name: str, offset: int, known: Iterable[str]) -> Problem:
+        """A name that does not exist. Suggestions take time, so only the first of many problems get some."""
+        return unknown(kind, name, offset, known if len(self.problems) < _SUGGESTIONS else (), FILTERS)
 
     def _arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> tree.Arguments:
         return tree.Arguments(
@@ -58,7 +64,7 @@ class CallLowering(Lowering):
         callee = FILTERS.get(node.name)
         parts = (value, *arguments.positional, *(argument for _, argument in arguments.keywords))
         if callee is None:
-            return self.problem(unknown("filter", node.name, node.lineno, FILTERS), parts)
+            return self.problem(self._unknown("filter", node.name, node.lineno, FILTERS), parts)
         wrong = self._checked(callee, node, node.lineno) or self._named(node)
         if wrong is not None:
             return self.problem(wrong, parts)
@@ -73,8 +79,8 @@ class CallLowering(Lowering):
         if not isinstance(named, nodes.Const) or not isinstance(named.value, str):
             return None
         if node.name == "map":
-            return None if named.value in FILTERS else unknown("filter", named.value, named.lineno, FILTERS)
-        return None if named.value in TESTS else unknown("test", named.value, named.lineno, TESTS)
+            return None if named.value in FILTERS else self._unknown("filter", named.value, named.lineno, FILTERS)
+        return None if named.value in TESTS else self._unknown("test", named.value, named.lineno, TESTS)
 
     def _test(self, node: nodes.Test) -> tree.Expr:
         asking = node.name in {"defined", "undefined"}
@@ -83,7 +89,7 @@ class CallLowering(Lowering):
         callee = TESTS.get(node.name)
         parts = (value, *arguments.positional, *(argument for _, argument in arguments.keywords))
         if callee is None:
-            return self.problem(unknown("test", node.name, node.lineno, TESTS), parts)
+            return self.problem(self._unknown("test", node.name, node.lineno, TESTS), parts)
         wrong = self._checked(callee, node, node.lineno)
         if wrong is not None:
             return self.problem(wrong, parts)
@@ -103,7 +109,7 @@ class CallLowering(Lowering):
         arguments = self._arguments(node)
         callee = FUNCTIONS.get(target.name)
         if callee is None:
-            wrong: Problem | None = unknown("function", target.name, target.lineno, FUNCTIONS, FILTERS)
+            wrong: Problem | None = self._unknown("function", target.name, target.lineno, FUNCTIONS)
         else:
             self.pure = self.pure and callee.pure
             wrong = self._checked(callee, node, target.lineno)
@@ -125,7 +131,7 @@ class CallLowering(Lowering):
             turn = tree.Arithmetic(tree.Items(value, ("index0",), ("loop",)), (("%", count),), target.lineno)
             return tree.Item(tree.Sequence(arguments.positional, True), turn, ("loop", "cycle"))
         elif target.attr not in METHODS:
-            wrong = unknown("method", target.attr, target.lineno, METHODS)
+            wrong = self._unknown("method", target.attr, target.lineno, METHODS)
         if wrong is not None:
             return self.problem(wrong, (value, *arguments.positional))
         return tree.Method(target.attr, value, arguments, target.lineno)

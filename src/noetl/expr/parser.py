@@ -9,7 +9,7 @@ tests/unit/expr/test_parser.py and test_syntax_errors.py.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from jinja2 import Environment, nodes
 from jinja2 import TemplateSyntaxError as JinjaSyntaxError
@@ -98,6 +98,10 @@ class _Offsets(Parser):
     def tree(self) -> nodes.Template:
         """The whole template. Unlike `parse`, this does not tell every node about an environment nobody asks for."""
         return nodes.Template(self.subparse(), lineno=1)
+
+    def parse_print(self) -> Any:
+        """`{% print x %}` is refused like any other statement that is not part of the language."""
+        return _parse_extension(self)
 
     def parse_subscript(self, node: nodes.Expr) -> nodes.Getattr | nodes.Getitem:
         """A lookup carries the offset of its key."""

@@ -122,11 +122,12 @@ class Template:
         """The value, and what was read on the way: dotted path → value, `Undefined` for what was not there."""
         trace: dict[str, Any] = {}
         context = Context(scope, budget or Budget(), functions, strict, [MISSING] * self._slots, trace)
-        if self._traced is None:
-            object.__setattr__(self, "_traced", self._compiled(Compiler(traced=True))[0])
-        if self._traced is None:
-            raise AssertionError("compiled above")
-        return self._perform(self._traced, context), trace
+        run = self._traced
+        if run is None:
+            self._prepare()
+            run = self._compiled(Compiler(traced=True))[0]
+            object.__setattr__(self, "_traced", run)
+        return self._perform(run, context), trace
 
     def test(
         self,

@@ -2,7 +2,7 @@
 
 Compared with Jinja2's tree, names are resolved (a `Path` into the scope or a `Local`), constant lookups are one node,
 chains are flat, and whatever is unknown or forbidden is a `Fails` that carries its problem. Only data, no behaviour.
-Tested through everything that walks it: tests/unit/expr/test_lower.py, test_reads.py, test_partial.py.
+Tested through everything that walks it: tests/unit/expr/test_reads.py, test_compile.py, test_partial.py.
 """
 
 from __future__ import annotations

@@ -48,7 +48,10 @@ _paths = st.builds(
 )
 
 
-def _compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+_texts = st.sampled_from(["'text'", "'k'", "[1, 2]", "{'k': {'k': 1}}"])
+
+
+def _compound(inner: st.SearchStrategy[str], paths: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.one_of(
         st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "/", "//", "%", "~", "**"]), inner),
         st.builds(
@@ -61,17 +64,18 @@ def _compound(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds("({} is {})".format, inner, st.sampled_from(TESTS)),
         st.builds("({} | {})".format, inner, st.sampled_from(FILTERS)),
         st.builds("({} | default({}))".format, inner, inner),
-        st.builds("{}[{}]".format, _paths, inner),
+        st.builds("{}[{}]".format, paths, inner),
         st.builds("({}).k".format, inner),
-        st.builds("{}.get('k', {})".format, _paths, inner),
-        st.builds("{}.{}()".format, _paths, st.sampled_from(["upper", "split", "keys", "items", "strip"])),
+        st.builds("{}.get('k', {})".format, paths, inner),
+        st.builds("{}.{}()".format, paths, st.sampled_from(["upper", "split", "keys", "items", "strip"])),
         st.builds("[{}, {}]".format, inner, inner),
         st.builds("{{'k': {}}}".format, inner),
-        st.builds("{}[{}:]".format, _paths, st.integers(-2, 2)),
+        st.builds("{}[{}:]".format, paths, st.integers(-2, 2)),
     )
 
 
-expressions = st.recursive(st.one_of(_literals, _paths), _compound, max_leaves=8)
+expressions = st.recursive(st.one_of(_literals, _paths), lambda inner: _compound(inner, _paths), max_leaves=8)
+constants = st.recursive(_literals, lambda inner: _compound(inner, _texts), max_leaves=8).map("{{{{ {} }}}}".format)
 lone = expressions.map("{{{{ {} }}}}".format)
 texts = st.one_of(
     st.builds("a{{{{ {} }}}}b".format, expressions),

@@ -39,6 +39,8 @@ FOUND = [
     ("{% ▲do a.append(1) %}", "statement", "do", ()),
     ("{% for i in a %}{% ▲break %}{% endfor %}", "statement", "break", ()),
     ("{% for i in a %}{% ▲continue %}{% endfor %}", "statement", "continue", ()),
+    ("{% ▲print a %}", "statement", "print", ()),
+    ("{{ a[▲1:2, 3] }}", "attribute", ":", ()),
     ("{% ▲set a.b = 1 %}", "statement", "set", ()),
     ("{{ a | ▲round(1, 'floor', 3) }}", "filter", "round", ()),
     ("{{ a | ▲default(defalt=1) }}", "filter", "default", ()),
@@ -65,6 +67,13 @@ def test_problem(marked: str, kind: str, name: str, candidates: tuple[str, ...])
 def test_all_problems_are_found_in_order() -> None:
     template = compile_template("{{ a | uper }} {{ b is od }} {{ c | loer }} {% include 'x' %}")
     assert [problem.name for problem in template.problems] == ["uper", "od", "loer", "include"]
+
+
+def test_only_the_first_of_many_problems_get_suggestions() -> None:
+    problems = compile_template("{{ a | uper }}" * 1_000).problems
+    assert len(problems) == 1_000
+    assert problems[0].candidates
+    assert not problems[-1].candidates
 
 
 def test_a_problem_that_is_not_reached_does_no_harm() -> None:
