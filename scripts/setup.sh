@@ -37,7 +37,7 @@ fi
 
 echo "Installing what requirements.lock pins into $venv"
 if command -v uv >/dev/null 2>&1; then
-  uv pip install --quiet --python "$venv/bin/python" --require-hashes -r requirements.lock
+  uv pip install --quiet --compile-bytecode --python "$venv/bin/python" --require-hashes -r requirements.lock
   uv pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation -e .
 else
   "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip >/dev/null
@@ -45,3 +45,5 @@ else
   "${pip[@]}" install --require-hashes -r requirements.lock
   "${pip[@]}" install --no-deps --no-build-isolation -e .
 fi
+# Where PYTHONDONTWRITEBYTECODE is set, every start would compile the package again.
+"$venv/bin/python" -m compileall -q src
