@@ -32,6 +32,7 @@ class LexError(Exception):
         self.message = message
 
 
+ENVIRONMENT: Final = Environment()  # for its lexer's rules, and for the parser; Jinja2 renders nothing here
 _MARK: Final = re.compile(
     r"(?P<raw>\{%(?P<raw_sign>[-+]?)\s*raw\s*(?:-%\}\s*|%\}))|\{(?P<kind>[{%#])(?P<sign>[-+]?)",
 )
@@ -46,7 +47,7 @@ _TAGS: Final = {
 def _token_pattern() -> re.Pattern[str]:
     """All that may stand inside a tag as one expression, by Jinja2's own rules and in their order."""
     alternatives = []
-    for rule in Environment().lexer.rules["variable_begin"][1:]:
+    for rule in ENVIRONMENT.lexer.rules["variable_begin"][1:]:
         flags = "".join(
             letter
             for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL), ("x", re.VERBOSE))

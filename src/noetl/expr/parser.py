@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from jinja2 import Environment, nodes
+from jinja2 import nodes
 from jinja2 import TemplateSyntaxError as JinjaSyntaxError
 from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
 from noetl.expr.errors import TemplateSyntaxError
-from noetl.expr.lexer import LexError, Piece, cut, tokens
+from noetl.expr.lexer import ENVIRONMENT, LexError, Piece, cut, tokens
 from noetl.expr.syntax import Trouble, explain
 
 SOURCE_LIMIT: Final = 262_144
@@ -26,7 +26,6 @@ _FRAMES: Final = 520
 _BRACKET_FRAMES: Final = 15
 _BLOCK_FRAMES: Final = 4
 
-_ENVIRONMENT: Final = Environment()  # the parser asks it for extensions; Jinja2 renders nothing here
 _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
 _BEFORE_PREFIX: Final = frozenset({"(", "[", "{", ",", ":", "-", "+", "not", "and", "or", "if", "else", "in"})
@@ -89,7 +88,7 @@ class _Offsets(Parser):
     """Jinja2's parser over tokens whose line numbers are offsets; lookups point at the key, tests at their name."""
 
     def __init__(self, pieces: list[Piece], source: str) -> None:
-        super().__init__(_ENVIRONMENT, "")
+        super().__init__(ENVIRONMENT, "")
         self.stream = TokenStream(tokens(pieces), None, None)
         self._source = source
         for tag in _EXTENSIONS:
