@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from jinja2 import nodes
 from jinja2 import TemplateSyntaxError as JinjaSyntaxError
+from jinja2 import nodes
 from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
