@@ -16,14 +16,14 @@ from noetl.expr.registry import Callee
 from noetl.expr.undefined import Path
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Const:
     """A value known in advance."""
 
     value: Any
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Reading:
     """A constant path into the scope."""
 
@@ -31,7 +31,7 @@ class Reading:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Local:
     """A variable of the template. Slots are tried in order, innermost first; then, if there is one, the fallback."""
 
@@ -41,7 +41,7 @@ class Local:
     copied: bool  # a namespace leaves only as a copy: nobody else may hold what `set` changes
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Items:
     """Constant keys looked up in a value, one after the other."""
 
@@ -50,7 +50,7 @@ class Items:
     path: Path
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Item:
     """A computed key looked up in a value."""
 
@@ -59,7 +59,7 @@ class Item:
     path: Path
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Range:
     """A part of a list or text: `rows[1:3]`."""
 
@@ -68,7 +68,7 @@ class Range:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Sequence:
     """A list or, for the time of the evaluation, a tuple."""
 
@@ -76,7 +76,7 @@ class Sequence:
     is_tuple: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Pairs:
     """A map."""
 
@@ -84,7 +84,7 @@ class Pairs:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Unary:
     """`-x` or `+x`."""
 
@@ -93,7 +93,7 @@ class Unary:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Arithmetic:
     """A chain such as `a + b - c`, from left to right."""
 
@@ -102,7 +102,7 @@ class Arithmetic:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Concat:
     """`a ~ b ~ c`."""
 
@@ -110,7 +110,7 @@ class Concat:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Compare:
     """A chain such as `1 < x <= 5`."""
 
@@ -119,28 +119,28 @@ class Compare:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class All:
     """`a and b and c`."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AnyOf:
     """`a or b or c`."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Not:
     """`not a`."""
 
     value: Expr
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Choice:
     """`b if a else c`; without `else`, an undefined value."""
 
@@ -148,7 +148,7 @@ class Choice:
     otherwise: Expr | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Arguments:
     """What a call is given."""
 
@@ -158,7 +158,7 @@ class Arguments:
     more_keywords: Expr | None = None  # **map
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Apply:
     """A filter or a test on a value."""
 
@@ -168,7 +168,7 @@ class Apply:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Call:
     """A function."""
 
@@ -177,7 +177,7 @@ class Call:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Method:
     """A method on a value; which one depends on the value's type."""
 
@@ -187,7 +187,7 @@ class Method:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Get:
     """`path.get('key', fallback)`: the value at the longer path, or the fallback."""
 
@@ -195,7 +195,7 @@ class Get:
     fallback: Expr
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Fails:
     """Something unknown or forbidden. `parts` are kept because they read."""
 
@@ -209,14 +209,14 @@ Expr = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Text:
     """Text as it stands."""
 
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Output:
     """`{{ … }}` in text."""
 
@@ -224,7 +224,7 @@ class Output:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class If:
     """`{% if %}`, `{% elif %}`, `{% else %}`."""
 
@@ -232,7 +232,7 @@ class If:
     otherwise: Body
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class For:
     """`{% for %}` with its filter and its `else`."""
 
@@ -246,7 +246,7 @@ class For:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Set:
     """`{% set x = … %}`."""
 
@@ -255,7 +255,7 @@ class Set:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SetBlock:
     """`{% set x %}…{% endset %}`: the text, through the filters if there are any."""
 
@@ -266,7 +266,7 @@ class SetBlock:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SetField:
     """`{% set ns.x = … %}` on a namespace."""
 
@@ -276,7 +276,7 @@ class SetField:
     offset: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Refused:
     """A statement that is not part of the language."""
 

@@ -34,9 +34,10 @@ def test_the_loop_variable_is_a_map() -> None:
     assert text_of("{% for i in [1] %}{{ loop.length }}{{ loop.nope }}{{ loop['first'] }}{% endfor %}") == "1True"
 
 
-def test_an_iterable_is_evaluated_once() -> None:
-    budget_free = "{% for i in rows | sort %}{{ i }}{% endfor %}"
-    assert text_of(budget_free, rows=[3, 1, 2]) == "123"
+def test_a_loop_goes_over_the_value_of_an_expression() -> None:
+    rows = [3, 1, 2]
+    assert text_of("{% for i in rows | sort %}{{ i }}{% endfor %}", rows=rows) == "123"
+    assert rows == [3, 1, 2]
 
 
 def test_a_namespace_leaves_only_as_a_copy() -> None:
