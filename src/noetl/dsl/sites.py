@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from noetl.dsl.kinds import Kinds
+from noetl.dsl.diagnostic import nearest
+from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.playbook import Arc, Assign, Playbook, Step, Task, TaskRule, Value
-from noetl.dsl.types import LevelOf, ListOf, OneOf, Type
+from noetl.dsl.types import Field, LevelOf, ListOf, OneOf, Type
 from noetl.expr import Template, TemplateError, compile_template
 
 Role = Literal[
@@ -150,10 +151,8 @@ def _arc_sites(arc: Arc, place: _Place) -> Iterator[Site]:
 def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[Site]:
     kind = kinds.get(task.kind)
     for name, value in task.fields.items():
-        known = kind.input.field(name) if kind else None
-        # A field that the kind does not have is told as such; nobody knows whether it would be rendered.
-        is_free = kind.input.open if kind else name not in _CODE
-        if known is None and is_free:
+        known = _field(kind, name) if kind else None
+        if known is None and (kind is not None or name not in _CODE):
             yield from _one(value, "task_input", place, name)
         elif known is not None and known.rendered:
             yield from _below(_rendered(value.at, known.type), "task_input", place, name)
@@ -169,6 +168,15 @@ def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[Site]:
         for name in ("attempts", "delay", "backoff", "max_delay", "jitter"):
             yield from _one(getattr(then, name), "task_then", here, name)
         yield from _writes(then.sets, "task_then", here)
+
+
+def _field(kind: Kind, name: str) -> Field | None:
+    """Give the field of that name; a misspelled one is taken for the one it is most like, for `cdoe` is code too."""
+    known = kind.input.field(name)
+    if known is None and not kind.input.open:
+        meant = nearest(name, kind.input.names())
+        return kind.input.field(meant) if meant else None
+    return known
 
 
 def _rendered(node: Node | None, kind: Type) -> Iterator[Scalar]:
