@@ -18,12 +18,12 @@ def pictured(workflow: str, before: str = "") -> Picture:
 
 
 # Anything may be called anything: quotes, brackets, line breaks, wide and invisible characters.
-texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
+texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=12)
 _loops = st.none() | st.builds(LoopMark, texts, texts, st.sampled_from(["sequential", "parallel"]), texts)
 
 
 @st.composite
-def pictures(draw: st.DrawFn, most: int = 12) -> Picture:
+def pictures(draw: st.DrawFn, most: int = 6) -> Picture:
     count = draw(st.integers(1, most))
     names = draw(st.lists(texts, min_size=count, max_size=count, unique=True))
     vertices = tuple(
@@ -31,7 +31,7 @@ def pictures(draw: st.DrawFn, most: int = 12) -> Picture:
             st.builds(
                 Vertex,
                 name=st.just(name),
-                tasks=st.lists(st.tuples(texts, texts), max_size=6).map(tuple),
+                tasks=st.lists(st.tuples(texts, texts), max_size=5).map(tuple),
                 desc=texts,
                 gate=st.none() | st.lists(texts, max_size=2).map(tuple),
                 loop=_loops,

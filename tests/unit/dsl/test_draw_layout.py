@@ -112,7 +112,7 @@ def test_isotonic_leaves_rising_values_alone(wishes: list[float]) -> None:
     assert isotonic([(wish, 1.0) for wish in sorted(wishes)]) == sorted(wishes)
 
 
-@given(pictures(8))
+@given(pictures())
 def test_everything_stands_inside_the_picture(picture: Picture) -> None:
     plan = make_plan(picture)
     for number, box in enumerate(plan.boxes):
@@ -123,7 +123,7 @@ def test_everything_stands_inside_the_picture(picture: Picture) -> None:
         assert abs(at - plan.x[number]) <= plan.boxes[number].width / 2 + EXACT
 
 
-@given(pictures(8))
+@given(pictures())
 def test_rows_follow_each_other_downwards(picture: Picture) -> None:
     plan = make_plan(picture)
     for number in range(len(plan.tops) - 1):

@@ -22,7 +22,7 @@ def titles(root: ElementTree.Element) -> list[str]:
     return [found.text or "" for group in root.iter(f"{NS}g") for found in group.findall(f"{NS}title")]
 
 
-@given(pictures(8))
+@given(pictures())
 @settings(max_examples=60)
 def test_any_picture_is_well_formed_and_every_part_has_a_title(picture: Picture) -> None:
     root = read(picture)
@@ -34,14 +34,14 @@ def test_any_picture_is_well_formed_and_every_part_has_a_title(picture: Picture)
     assert all(group.find(f"{NS}title") is not None for group in drawn)
 
 
-@given(pictures(8))
+@given(pictures())
 @settings(max_examples=30)
 def test_the_same_picture_gives_the_same_text(picture: Picture) -> None:
     again = Picture(picture.name, picture.path, picture.vertices, picture.links, picture.entry, picture.final)
     assert draw_svg(picture) == draw_svg(again)
 
 
-@given(pictures(8))
+@given(pictures())
 @settings(max_examples=30)
 def test_every_coordinate_is_a_finite_number(picture: Picture) -> None:
     for element in read(picture).iter():
