@@ -5,7 +5,11 @@ import os
 from hypothesis import HealthCheck, settings
 
 # Same examples for everybody and every run: a red test is red on the next machine too. Time never decides a test.
-settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 # New examples on each run, many more of them: for `make chaos`.
-settings.register_profile("chaos", deadline=None, print_blob=True, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "chaos", deadline=None, print_blob=True, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile(os.environ.get("NOETL_HYPOTHESIS_PROFILE", "steady"))

@@ -128,7 +128,8 @@ def test_a_file_that_cannot_be_read_ends_with_two_and_one_clear_line(folder: Pat
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"", b"\x00\x01\x02", b"\xff\xfe\xff", b"[" * 100_000, b"a: &a [*a]", b"{{{{", b"- - - -\n", b"\xef\xbb\xbf"]
+    "garbage",
+    [b"", b"\x00\x01\x02", b"\xff\xfe\xff", b"[" * 100_000, b"a: &a [*a]", b"{{{{", b"- - - -\n", b"\xef\xbb\xbf"],
 )
 def test_garbage_gets_a_diagnostic_and_no_stack_trace(garbage: bytes) -> None:
     ran = noetl("validate", "-", stdin=garbage)
@@ -146,7 +147,9 @@ def test_a_terminal_is_never_spoken_to_by_the_source() -> None:
 
 def test_a_child_playbook_is_looked_for_on_disk(folder: Path) -> None:
     call = GOOD.replace("tool: { kind: noop }\n    next", "tool: { kind: playbook, path: PATH }\n    next")
-    (folder / "caller.yaml").write_text(call.replace("PATH", "./child.yaml").replace("examples/hello", "examples/caller"))
+    (folder / "caller.yaml").write_text(
+        call.replace("PATH", "./child.yaml").replace("examples/hello", "examples/caller")
+    )
     assert "child.yaml" in noetl("validate", "caller.yaml", cwd=folder).out
     (folder / "child.yaml").write_text(GOOD)
     assert noetl("validate", "caller.yaml", cwd=folder).out == "1 file checked, nothing to report.\n"

@@ -120,10 +120,8 @@ def distribution(module: str, known: Mapping[str, list[str]]) -> str | None:
 def test_every_library_that_the_package_imports_is_declared() -> None:
     known = packages_distributions()
     # lsprotocol's types come with pygls, at the version that pygls works with.
-    extras = {"noetl.lsp": declared("lsp") | {"lsprotocol"}}
+    editors = declared("lsp") | {"lsprotocol"}
     for module in modules():
-        allowed = declared() | {
-            name for package, names in extras.items() if module.name.startswith(package) for name in names
-        }
+        allowed = declared() | (editors if module.name.startswith(("noetl.lsp", "noetl.cli.lsp")) else set())
         wanted = {distribution(name, known) for name in imported(module.tree)} - {None}
         assert wanted <= allowed, f"{module.path} imports {sorted(map(str, wanted - allowed))}"

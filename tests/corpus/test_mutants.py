@@ -71,7 +71,23 @@ def swap_a_value(text: str, chance: random.Random) -> str:
     if not values:
         return text
     value = chance.choice(values)
-    new = chance.choice(["[]", "{}", "null", "yes", "-1", "1e400", '"{{ }}"', '"{{ a.b[ }}"', "!!python/x y", "&a *a", "*a", "''", "9" * 5000])
+    new = chance.choice(
+        [
+            "[]",
+            "{}",
+            "null",
+            "yes",
+            "-1",
+            "1e400",
+            '"{{ }}"',
+            '"{{ a.b[ }}"',
+            "!!python/x y",
+            "&a *a",
+            "*a",
+            "''",
+            "9" * 5000,
+        ]
+    )
     return text[: value.start(1)] + new + text[value.end(1) :]
 
 
@@ -81,7 +97,11 @@ def cut_short(text: str, chance: random.Random) -> str:
 
 def insert_noise(text: str, chance: random.Random) -> str:
     at = chance.randrange(len(text))
-    return text[:at] + chance.choice(["\x00", "\ufeff", "\U0001f600", "\ud7ff", "é", "\r", "%", "@", "`", "<<: ", "? ", "--- "]) + text[at:]
+    return (
+        text[:at]
+        + chance.choice(["\x00", "\ufeff", "\U0001f600", "\ud7ff", "é", "\r", "%", "@", "`", "<<: ", "? ", "--- "])
+        + text[at:]
+    )
 
 
 def splice_two(text: str, chance: random.Random) -> str:
@@ -130,7 +150,9 @@ def examine(seed: int) -> None:
         assert not parse(formatted).problems
 
 
-@pytest.mark.parametrize("seeds", [range(start, start + 50) for start in range(0, 1000, 50)], ids=lambda r: f"seed-{r.start}")
+@pytest.mark.parametrize(
+    "seeds", [range(start, start + 50) for start in range(0, 1000, 50)], ids=lambda r: f"seed-{r.start}"
+)
 def test_a_mutant_is_answered(seeds: range) -> None:
     for seed in seeds:
         examine(seed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import typer
@@ -23,7 +23,7 @@ _SARIF_LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "h
 _GITHUB_LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "hint": "notice"}
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """The ways to print a report."""
 
     text = "text"

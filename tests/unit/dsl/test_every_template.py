@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from noetl.dsl.grammar import LEVELS
-from noetl.dsl.nodes import Scalar
 from noetl.dsl.parse import parse
 from noetl.dsl.sites import scalars, sites
 from noetl.dsl.subject import Subject
@@ -157,5 +156,5 @@ def test_a_python_body_is_not_a_template() -> None:
         'tool: { kind: shell, command: "echo {{ MARK }}", env: { A: "{{ MARK }}" } }',
         "tool: { kind: python, code: \"result = '{{ MARK }}'\" }",
     )
-    bodies = {node.start for node in scalars(parse(text).root) if isinstance(node, Scalar) and "result =" in node.text}
+    bodies = {node.start for node in scalars(parse(text).root) if "result =" in node.text}
     assert not bodies & {site.node.start for site in subject(text).sites}

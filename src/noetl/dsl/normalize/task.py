@@ -201,5 +201,3 @@ def _action(node: Node | None) -> Action:
         sets=assigns(node, envelope=True),
         at=node,
     )
-
-
