@@ -35,7 +35,7 @@ def complete(reading: Reading, cursor: int) -> Completions:
     spot = spot_at(marked.subject.root or marked.subject.document.root, marked.subject.kinds, cursor)
     if spot is None or not isinstance(spot.node, Scalar) or mark not in spot.node.text:
         return Completions(cursor, ())
-    inside = _in_template(marked, mark, cursor)
+    inside = _in_template(marked, mark, cursor) if "{" in spot.node.text else None
     if inside is not None:
         return inside
     prefix = spot.node.text.split(mark)[0]

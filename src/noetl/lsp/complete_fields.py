@@ -27,14 +27,16 @@ def field_items(spot: Spot, mark: str, *, separated: bool) -> list[Item]:
 
 def _levels(spot: Spot) -> list[Level]:
     if spot.level is not None:
-        return [spot.level]
+        return [spot.level, *spot.also]
     if spot.owner is not None:
         return []
     return [level_of(option) for option in options(spot.type) if isinstance(option, LevelOf)]
 
 
 def _is_there(field: Field, owner: MapNode | None, mark: str) -> bool:
-    written = {entry.key.text for entry in owner if mark not in entry.key.text} if owner else set()
+    # What a merge brings may still be written, and then it wins.
+    own = [entry.key for entry in owner if owner.start <= entry.key.start <= owner.end] if owner else []
+    written = {key.text for key in own if mark not in key.text}
     return not written.isdisjoint((field.name, *field.aliases))
 
 

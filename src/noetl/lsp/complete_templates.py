@@ -70,8 +70,8 @@ def _names(subject: Subject, site: Site) -> Iterable[Item]:
     for name in sorted(visible(site, names)):
         step = subject.playbook.step(name)
         if name in scopes:
-            if name != "iter" or in_iteration(site):
-                yield Item(name, "scope", SCOPES[name])
+            # Outside of a loop, `iter.parent` still is the iteration of whoever calls this playbook.
+            yield Item(name, "scope", SCOPES[name], rank=3 if name == "iter" and not in_iteration(site) else 1)
         elif name in labels and site.step is not None:
             task = site.step.tasks[labels[name]]
             yield Item(name, "task", f"The result of a task of kind {task.kind}.", task_text(task, None), rank=0)

@@ -73,7 +73,7 @@ def step_text(step: Step, net: Net) -> str:
             parts.append("This is the " + " and the ".join(marks) + ".")
         into = sorted({net.steps[edge.source].name for edge in net.into[number]})
         parts.append(f"From: {_listed(into)}" if into else "No arc leads here.")
-    parts.append("\n".join(["To:", *map(_arc, step.arcs)]) if step.arcs else "No arc leads on.")
+    parts.append("\n".join(["To:\n", *map(_arc, step.arcs)]) if step.arcs else "No arc leads on.")
     return "\n\n".join(filter(None, parts))
 
 

@@ -26,6 +26,12 @@ EVENT_FIELDS: Members = {
     "payload": "What it carries; of a signal, `name` and `data`.",
 }
 _PAYLOAD: Members = {"name": "The name of the signal.", "data": "What the signal carries."}
+_COUNTS: Members = {
+    "total": "How many items there were.",
+    "succeeded": "How many items went well.",
+    "failed": "How many items failed.",
+    "skipped": "How many items were skipped.",
+}
 _JOB: Members = {"uuid": "A unique id of this execution."}
 
 
@@ -201,7 +207,7 @@ def _in_step(subject: Subject, step: Step | None, below: tuple[str, ...]) -> Mem
     labels = {task.label: f"The result of the task, of kind `{task.kind}`." for task in step.tasks}
     if step.loop:
         if below[:1] == ("stats",):
-            return dict.fromkeys(STATS, "A number of items.") if len(below) == 1 else _NONE
+            return {word: _COUNTS[word] for word in STATS} if len(below) == 1 else _NONE
         return (
             {"results": "The results of the items, in order.", "stats": "How many there were."} if not below else _NONE
         )
@@ -210,7 +216,7 @@ def _in_step(subject: Subject, step: Step | None, below: tuple[str, ...]) -> Mem
     if below and below[0] in labels:
         return _in_task(subject, _task(step, below[0]), below[1:])
     last = _in_task(subject, step.tasks[-1] if step.tasks else None, below)
-    if below or len(step.tasks) < 2:
+    if below or all(task.label_at is None for task in step.tasks):
         return last
     return {**last, **labels, "results": "The result of every task, by its label."}
 

@@ -32,6 +32,7 @@ class Spot:
     is_key: bool = False
     tool: Kind | None = None  # the kind whose task or spec the map is
     path: tuple[str, ...] = ()  # keys from the root, without list indexes
+    also: tuple[Level, ...] = ()  # of a key: other levels that the map around may still become
 
     @property
     def node_style(self) -> str:
@@ -67,7 +68,7 @@ def level_of(kind: LevelOf) -> Level:
 def _down(spot: Spot, kinds: Kinds, offset: int) -> Spot:
     node = spot.node
     if isinstance(node, ListNode):
-        kind = _chosen(node, spot.type)
+        kind = _chosen(node, spot.type, offset)
         inner = kind.item if isinstance(kind, ListOf) else _ANY
         for item in node:
             if item.start <= offset <= item.end:
@@ -78,11 +79,11 @@ def _down(spot: Spot, kinds: Kinds, offset: int) -> Spot:
 
 
 def _in_map(spot: Spot, node: MapNode, kinds: Kinds, offset: int) -> Spot:
-    level, tool, free = _level(spot, node, kinds)
+    level, tool, free = _level(spot, node, kinds, offset)
     here = replace(spot, level=level, owner=node, tool=tool)
     for entry in node:
         if entry.key.start <= offset <= entry.key.end:
-            return _entered(here, entry, entry.key, free)
+            return replace(_entered(here, entry, entry.key, free), also=(*_alternatives(spot.type, node, entry),))
         if entry.value.start <= offset <= entry.value.end:
             return _down(_entered(here, entry, entry.value, free), kinds, offset)
     return here
@@ -98,9 +99,9 @@ def _entered(here: Spot, entry: Entry, part: Node, free: Type) -> Spot:
     return replace(here, node=part, type=kind, field=field, key=name, is_key=part is entry.key, path=path)
 
 
-def _level(spot: Spot, node: MapNode, kinds: Kinds) -> tuple[Level | None, Kind | None, Type]:
+def _level(spot: Spot, node: MapNode, kinds: Kinds, offset: int) -> tuple[Level | None, Kind | None, Type]:
     """Give the level of a map, the tool kind behind it, and the type of its values where keys are free."""
-    kind = _chosen(node, spot.type)
+    kind = _chosen(node, spot.type, offset)
     if isinstance(kind, MapOf):
         return None, None, kind.value
     if not isinstance(kind, LevelOf):
@@ -114,25 +115,35 @@ def _level(spot: Spot, node: MapNode, kinds: Kinds) -> tuple[Level | None, Kind 
     return level, spot.tool if level.name.startswith("task_spec:") else None, _ANY
 
 
-def _chosen(node: Node, kind: Type) -> Type:
+def _alternatives(kind: Type, node: MapNode, key: Entry) -> Iterator[Level]:
+    """Give the levels that a map may have by all its keys but one, which is still being typed."""
+    for option in options(kind):
+        level = level_of(option) if isinstance(option, LevelOf) else None
+        if level is None or level.name in _TASKS:
+            continue
+        if all(level.field(entry.key.text) for entry in node if entry is not key):
+            yield level
+
+
+def _chosen(node: Node, kind: Type, offset: int) -> Type:
     """Give the alternative that a node was written as, or is about to become."""
     if not isinstance(kind, OneOf):
         return kind
     labelled = next((option for option in options(kind) if _takes_labels(option)), None)
-    if labelled is not None and _is_new_label(node):
+    if labelled is not None and _is_new_label(node, offset):
         return labelled
     picked = kind.pick(node) if kind.pick else None
     chosen = picked or next((option for option in kind.options if fits(node, option)), _ANY)
-    return _chosen(node, chosen) if isinstance(chosen, OneOf) else chosen
+    return _chosen(node, chosen, offset) if isinstance(chosen, OneOf) else chosen
 
 
 def _takes_labels(kind: Type) -> bool:
     return isinstance(kind, MapOf) and isinstance(kind.value, LevelOf) and kind.value.level in _TASKS
 
 
-def _is_new_label(node: Node) -> bool:
-    """Tell whether a map is a label whose task has not been written yet."""
+def _is_new_label(node: Node, offset: int) -> bool:
+    """Tell whether a map is a label whose task has not been written yet, seen from behind the label."""
     if not isinstance(node, MapNode) or len(node.entries) != 1:
         return False
     (key, value), task = node.entries[0], LEVELS["task"]
-    return isinstance(value, Scalar) and value.end > key.end and task.field(key.text) is None
+    return isinstance(value, Scalar) and offset > key.end and task.field(key.text) is None
