@@ -19,7 +19,14 @@ def pictured(workflow: str, before: str = "") -> Picture:
 
 # Anything may be called anything: quotes, brackets, line breaks, wide and invisible characters.
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=12)
-_loops = st.none() | st.builds(LoopMark, texts, texts, st.sampled_from(["sequential", "parallel"]), texts)
+_words = st.sampled_from(
+    [
+        "", "a", "http", "ctx.rows > 0 and outcome.status == 'ok'", "event.name == 'step.failed'", 'say "so"', "<b>&amp;</b>",
+        "back\\slash", "{{ x }}", "a|b|c", "#35;", "`tick`", "line\nbreak", "tab\tstop", "\x1b[31mred", "\x00", "\x7f",
+        "日本語", "e\u0301", "\u202eright to left", "\u2028", "long " * 30, "]]>", "n0 --> n1", "\\n",
+    ]
+)  # fmt: skip
+_loops = st.none() | st.builds(LoopMark, _words, _words, st.sampled_from(["sequential", "parallel"]), _words)
 
 
 @st.composite
@@ -31,13 +38,13 @@ def pictures(draw: st.DrawFn, most: int = 6) -> Picture:
             st.builds(
                 Vertex,
                 name=st.just(name),
-                tasks=st.lists(st.tuples(texts, texts), max_size=5).map(tuple),
-                desc=texts,
-                gate=st.none() | st.lists(texts, max_size=2).map(tuple),
+                tasks=st.lists(st.tuples(_words, _words), max_size=5).map(tuple),
+                desc=_words,
+                gate=st.none() | st.lists(_words, max_size=2).map(tuple),
                 loop=_loops,
                 join=st.sampled_from(["", "all", "any", "3"]),
                 mode=st.sampled_from(["exclusive", "inclusive"]),
-                undoes=st.lists(texts, max_size=2).map(tuple),
+                undoes=st.lists(_words, max_size=2).map(tuple),
                 known=st.booleans(),
                 reachable=st.booleans(),
             )
@@ -50,11 +57,11 @@ def pictures(draw: st.DrawFn, most: int = 6) -> Picture:
         number,
         number,
         kind=st.sampled_from(["arc", "arc", "arc", "compensate"]),
-        when=texts,
-        label=texts,
+        when=_words,
+        label=_words,
         outcome=st.sampled_from(["success", "failure", "any"]),
-        args=st.lists(texts, max_size=2).map(tuple),
-        sets=st.lists(texts, max_size=2).map(tuple),
+        args=st.lists(_words, max_size=2).map(tuple),
+        sets=st.lists(_words, max_size=2).map(tuple),
     )
     links = tuple(draw(st.lists(link, max_size=2 * most)))
     return Picture(draw(texts), draw(texts), vertices, links, draw(st.none() | number), draw(st.none() | number))
