@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from noetl.dsl.net import Net
 from noetl.dsl.outcome import ERROR_FIELDS, ROUTING_EVENTS, STATUSES
 from noetl.dsl.playbook import Arc, Assign, Playbook, Step, Value
 from noetl.dsl.sites import Site
@@ -155,9 +154,8 @@ def _while_unwritten(template: Template, key: str) -> Truth:
 class Flow:
     """The flow of one playbook; each answer is worked out once."""
 
-    def __init__(self, playbook: Playbook, net: Net, sites: Iterable[Site]) -> None:
+    def __init__(self, playbook: Playbook, sites: Iterable[Site]) -> None:
         self._playbook = playbook
-        self._net = net
         self._sites = {id(site.node): site for site in sites}
         self._ways: dict[tuple[str, Case], Ways] = {}
 

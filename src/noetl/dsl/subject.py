@@ -125,7 +125,7 @@ class Subject:
 
     @cached_property
     def flow(self) -> Flow:
-        return Flow(self.playbook, self.net, self.sites)
+        return Flow(self.playbook, self.sites)
 
     @cached_property
     def code(self) -> tuple[Code, ...]:
