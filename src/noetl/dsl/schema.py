@@ -273,7 +273,8 @@ def _rules(kind: Kind) -> Iterator[Schema]:
 
 def _written(known: Field) -> Schema:
     """Say that an input is there, under any of its names, on the task or under its `spec`."""
-    return {"anyOf": [option for name in _names(known) for option in (_on_task(name), _under_spec(_on_task(name)))]}
+    here = [_on_task(name, {"not": _NULL}) for name in _names(known)]
+    return {"anyOf": [option for there in here for option in (there, _under_spec(there))]}
 
 
 def _on_task(name: str, value: Schema | None = None) -> Schema:

@@ -298,14 +298,18 @@ def _is_null(node: Node) -> bool:
 def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeFinding]:
     """A kind's field may stand on the task or under its `spec`."""
     spec = node.get("spec")
-    places = (node, spec) if isinstance(spec, MapNode) else (node,)
+    holders = (node, spec) if isinstance(spec, MapNode) else (node,)
 
-    def written(field: Field) -> Node | None:
-        names = (field.name, *field.aliases)
-        return next((value for place in places for name in names if (value := place.get(name))), None)
+    def written(field: Field, *, may_be_null: bool = False) -> Node | None:
+        for holder in holders:
+            for name in (field.name, *field.aliases):
+                value = holder.get(name)
+                if value is not None and (may_be_null or not _is_null(value)):
+                    return value
+        return None
 
-    for field in level.required:
-        if not written(field):
+    for field in level.required:  # a null there is told where it stands
+        if not written(field, may_be_null=True):
             yield ShapeFinding("missing", node, level, field.name, field, field.type, kind)
     own = {field.name: field for field in kind.input.fields}
     for group in (*kind.one_of, *kind.at_most_one):
