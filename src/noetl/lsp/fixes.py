@@ -1,6 +1,6 @@
 """Offers the edit that a diagnostic asks for, where it names one: the name that was probably meant.
 
-An edit is offered only when it takes that diagnostic away and brings no new one, so it is tried first.
+An edit is tried before it is offered: it must take that diagnostic away and bring no other.
 Tested in tests/unit/lsp/test_fixes.py.
 """
 
@@ -18,6 +18,8 @@ from noetl.lsp.rename import Edit, applied
 
 _MEANT: Final = re.compile(r"Did you mean '([^']+)'\?")
 
+# A wrong name hides a part of the net, whose own faults can be told only when the name is right.
+_OF_THE_NET: Final = "NOE4"
 _EDGE: Final = "route_edge:"
 
 
@@ -61,10 +63,9 @@ def _replaced(text: str, start: int, end: int, meant: str) -> Edit:
 
 
 def _helps(reading: Reading, fix: Fix) -> bool:
-    """Tell whether a fix takes its diagnostic away; of a text that could not be read, more may come to light."""
+    """Tell whether a fix takes its diagnostic away and does no harm; what only comes to light by it was there before."""
     after = reading.with_text(applied(reading.text, (fix.edit,)))
     before = Counter(one.code for one in reading.diagnostics)
     left = Counter(one.code for one in after.diagnostics)
-    return left[fix.diagnostic.code] < before[fix.diagnostic.code] and (
-        not reading.exact.document.whole or not left - before
-    )
+    harmless = not reading.exact.document.whole or all(code.startswith(_OF_THE_NET) for code in left - before)
+    return harmless and left[fix.diagnostic.code] < before[fix.diagnostic.code]

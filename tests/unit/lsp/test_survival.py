@@ -1,0 +1,83 @@
+"""Whatever stands in the editor, no feature fails: playbooks cut off, spoiled, or no playbooks at all."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noetl.lsp.complete import complete
+from noetl.lsp.definition import definitions, references
+from noetl.lsp.fixes import fixes
+from noetl.lsp.formatting import formatted
+from noetl.lsp.hover import hover
+from noetl.lsp.reading import Reading
+from noetl.lsp.rename import RefusedRename, rename, target
+from noetl.lsp.symbols import symbols
+from noetl.wiring import language_kinds
+from tests.unit.lsp.editing import good
+
+SPOILERS = (
+    "",
+    "'",
+    '"',
+    "{",
+    "}",
+    "{{",
+    "}}",
+    "[",
+    ":",
+    "- ",
+    "\n",
+    "|",
+    "&a ",
+    "*a ",
+    "\t",
+    "😀",
+    "\x00",
+    "{% for",
+    "<<: ",
+    "\r",
+)
+
+
+def use(text: str, offset: int) -> None:
+    """Ask every feature about a place; only a rename may say no, and then in words."""
+    reading = Reading(text, "any.yaml", language_kinds())
+    found = complete(reading, offset)
+    assert 0 <= found.start <= offset
+    told = hover(reading, offset)
+    assert told is None or 0 <= told.start <= told.end <= len(reading.text)
+    for start, end in (*definitions(reading, offset), *references(reading, offset)):
+        assert 0 <= start <= end <= len(reading.text)
+    symbols(reading)
+    formatted(reading)
+    list(fixes(reading, offset, offset))
+    target(reading, offset)
+    with suppress(RefusedRename):
+        rename(reading, offset, "another")
+
+
+@settings(max_examples=150)
+@given(st.integers(0, len(good()) - 1), st.floats(0, 1), st.floats(0, 1), st.sampled_from(SPOILERS), st.integers(0, 12))
+def test_spoiled_playbooks(number: int, place: float, cursor: float, spoiler: str, lost: int) -> None:
+    text = good()[number][1].text
+    at = int(place * len(text))
+    spoiled = f"{text[:at]}{spoiler}{text[at + lost :]}"
+    use(spoiled, int(cursor * len(spoiled)))
+    use(spoiled, min(at + len(spoiler), len(spoiled)))
+
+
+@settings(max_examples=60)
+@given(st.integers(0, len(good()) - 1), st.floats(0, 1))
+def test_playbooks_that_end_at_the_cursor(number: int, place: float) -> None:
+    text = good()[number][1].text
+    cut = text[: int(place * len(text))]
+    use(cut, len(cut))
+
+
+@settings(max_examples=100)
+@given(st.text(st.sampled_from(list("ab:{}[],'\"|>-#&*!%. \n\r\t😀\x00\u2028")), max_size=40), st.floats(0, 1))
+def test_any_text(text: str, cursor: float) -> None:
+    use(text, int(cursor * len(text)))
