@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from noetl.dsl.draw import Link, Picture, Vertex, picture
@@ -29,39 +31,56 @@ _words = st.sampled_from(
 _loops = st.none() | st.builds(LoopMark, _words, _words, st.sampled_from(["sequential", "parallel"]), _words)
 
 
-@st.composite
-def pictures(draw: st.DrawFn, most: int = 6) -> Picture:
-    count = draw(st.integers(1, most))
-    names = draw(st.lists(texts, min_size=count, max_size=count, unique=True))
-    vertices = tuple(
-        draw(
-            st.builds(
-                Vertex,
-                name=st.just(name),
-                tasks=st.lists(st.tuples(_words, _words), max_size=5).map(tuple),
-                desc=_words,
-                gate=st.none() | st.lists(_words, max_size=2).map(tuple),
-                loop=_loops,
-                join=st.sampled_from(["", "all", "any", "3"]),
-                mode=st.sampled_from(["exclusive", "inclusive"]),
-                undoes=st.lists(_words, max_size=2).map(tuple),
-                known=st.booleans(),
-                reachable=st.booleans(),
-            )
-        )
-        for name in names
-    )
-    number = st.integers(0, count - 1)
-    link = st.builds(
-        Link,
-        number,
-        number,
-        kind=st.sampled_from(["arc", "arc", "arc", "compensate"]),
-        when=_words,
-        label=_words,
-        outcome=st.sampled_from(["success", "failure", "any"]),
-        args=st.lists(_words, max_size=2).map(tuple),
-        sets=st.lists(_words, max_size=2).map(tuple),
-    )
-    links = tuple(draw(st.lists(link, max_size=2 * most)))
-    return Picture(draw(texts), draw(texts), vertices, links, draw(st.none() | number), draw(st.none() | number))
+_some_words = st.lists(_words, max_size=2).map(tuple)
+_MOST = 6
+_vertices = st.builds(
+    Vertex,
+    name=texts,
+    tasks=st.lists(st.tuples(_words, _words), max_size=5).map(tuple),
+    desc=_words,
+    gate=st.none() | _some_words,
+    loop=_loops,
+    join=st.sampled_from(["", "all", "any", "3"]),
+    mode=st.sampled_from(["exclusive", "inclusive"]),
+    undoes=_some_words,
+    known=st.booleans(),
+    reachable=st.booleans(),
+)
+_number = st.integers(0, _MOST - 1)
+_links = st.builds(
+    Link,
+    _number,
+    _number,
+    kind=st.sampled_from(["arc", "arc", "arc", "compensate"]),
+    when=_words,
+    label=_words,
+    outcome=st.sampled_from(["success", "failure", "any"]),
+    args=_some_words,
+    sets=_some_words,
+)
+
+
+def _picture(
+    name: str, path: str, vertices: list[Vertex], links: list[Link], entry: int | None, final: int | None
+) -> Picture:
+    """Let numbers that are too large for the picture point into it."""
+    count = len(vertices)
+    inside = tuple(replace(link, source=link.source % count, target=link.target % count) for link in links)
+    first, last = (None if number is None else number % count for number in (entry, final))
+    return Picture(name, path, tuple(vertices), inside, first, last)
+
+
+_PICTURES = st.builds(
+    _picture,
+    texts,
+    texts,
+    st.lists(_vertices, min_size=1, max_size=_MOST, unique_by=lambda vertex: vertex.name),
+    st.lists(_links, max_size=2 * _MOST),
+    st.none() | _number,
+    st.none() | _number,
+)
+
+
+def pictures() -> st.SearchStrategy[Picture]:
+    """Pictures of all sorts, also such as no playbook gives."""
+    return _PICTURES
