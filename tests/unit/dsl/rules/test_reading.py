@@ -79,6 +79,7 @@ def test_words_that_nobody_takes_for_booleans_are_silent(value: str) -> None:
         (with_root("executor: { spec: { no_next_is_error: yes } }"), "NOE103"),
         (with_root("executor: { spec: { on_parked: no } }"), "NOE105"),
         (with_step("tool: { kind: noop, timeout: off }"), "NOE103"),
+        (with_step("tool: { kind: noop }\nnext: [{ step: work, when: no }]"), "NOE014"),
     ],
 )
 def test_an_old_boolean_at_a_wrong_place_is_told_once(text: str, code: str) -> None:

@@ -154,6 +154,16 @@ def test_keys_for_one_place_are_told_together() -> None:
     assert found.message.startswith("'entry_step', 'on_parked' and 'timeout_s' belong under `spec`")
 
 
+def test_all_that_a_map_lacks_is_told_together() -> None:
+    (found,) = checked(
+        HEAD.replace("{ name: test, path: tests/test }", "{}") + "workflow: [{ step: a, tool: { kind: noop } }]"
+    )
+    assert (found.code, found.line) == ("NOE104", 3)
+    assert found.message == "`metadata` needs 'name' and 'path', which are not here."
+    assert "Add `name`" in found.fix
+    assert "Add `path`" in found.fix
+
+
 def test_keys_for_two_places_are_told_apart() -> None:
     assert codes(with_step("tool: { kind: noop }\njoin: any\nmode: inclusive")) == ["NOE102", "NOE102"]
 

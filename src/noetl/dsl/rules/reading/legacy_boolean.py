@@ -30,8 +30,8 @@ def check(subject: Subject) -> Iterator[Found]:
     judged = {finding.node.start for finding in subject.shape} if subject.root else frozenset()
     for problem in problems:
         word = subject.source.text[problem.start : problem.end]
-        # A place that wants a boolean, a number or a condition is told so by the rule for that place.
-        if word.lower() not in _WORDS or problem.start in judged or subject.path(problem.start).endswith(".when"):
+        # A place that wants a boolean, a number or another word is told so by the rule for that place.
+        if word.lower() not in _WORDS or problem.start in judged:
             continue
         boolean = "true" if word.lower() in _TRUE else "false"
         fix = f'Write {boolean} if you mean the boolean, or "{word}" in quotes if you mean the word.'

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.grammar.titles import title
+from noetl.dsl.grammar.words import listed
 from noetl.dsl.nodes import Scalar
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.shape import ShapeFinding
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -17,23 +19,38 @@ workflow:
   - step: greet
     tool: { kind: noop }
 """
-_IDENTITY = ("apiVersion", "kind")
 
 
 def check(subject: Subject) -> Iterator[Found]:
+    by_map: dict[int, list[ShapeFinding]] = {}
     for finding in subject.shape:
-        if finding.kind != "missing" or finding.tool is not None:
-            continue
-        if finding.level.name == "playbook" and finding.name in _IDENTITY:
-            continue
-        known = finding.field
-        about = known.summary if known else ""
-        example = f" For example: `{finding.name}: {known.example}`." if known and known.example else ""
-        if isinstance(finding.node, Scalar):
-            message = f"'{finding.name}' of {title(finding.level)} is empty."
-        else:
-            message = f"{title(finding.level).capitalize()} needs '{finding.name}', which is not here."
-        yield at(finding.node, message, f"Add `{finding.name}`. {about}{example}")
+        if finding.kind == "missing" and finding.tool is None and not _is_identity(finding):
+            by_map.setdefault(id(finding.node), []).append(finding)
+    for missing in by_map.values():
+        yield _told(missing)
+
+
+def _is_identity(finding: ShapeFinding) -> bool:
+    """What says that this is a playbook at all has a rule of its own."""
+    return finding.level.name == "playbook" and finding.name in ("apiVersion", "kind")
+
+
+def _told(missing: list[ShapeFinding]) -> Found:
+    first = missing[0]
+    about = " ".join(_advice(finding) for finding in missing)
+    if isinstance(first.node, Scalar):
+        return at(first.node, f"'{first.name}' of {title(first.level)} is empty.", about)
+    words = title(first.level)
+    names = listed([finding.name for finding in missing])
+    said = f"{words[:1].upper()}{words[1:]} needs {names}, which {'are' if len(missing) > 1 else 'is'} not here."
+    return at(first.node, said, about)
+
+
+def _advice(finding: ShapeFinding) -> str:
+    known = finding.field
+    about = f" {known.summary}" if known else ""
+    example = f" For example: `{finding.name}: {known.example}`." if known and known.example else ""
+    return f"Add `{finding.name}`.{about}{example}"
 
 
 RULE = Rule(
