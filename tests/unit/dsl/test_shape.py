@@ -148,7 +148,7 @@ def test_which_types_a_scalar_fits(value: Any, fitting: set[str]) -> None:
         ("task_rule", "do", "fail", "under `then`"),
         ("task_then", "when", True, "on the rule"),
         ("arc", "mode", "inclusive", "under `spec` of `next`"),
-        ("next", "step", "b", "under `arcs[]`"),
+        ("next", "step", "b", "in an item of `arcs`"),
         ("loop_policy", "mode", "best_effort", "under `failure`"),
         ("loop_policy", "mode", "parallel", "in `loop.spec`"),
         ("loop_spec", "in", "x", "in `loop`"),
@@ -156,7 +156,7 @@ def test_which_types_a_scalar_fits(value: Any, fitting: set[str]) -> None:
         ("step", "entry_step", "a", "under `executor.spec` at the root"),
         ("metadata", "workload", None, "at the root of the playbook"),
         ("playbook", "path", "a", "under `metadata`"),
-        ("playbook", "tool", None, "under `workflow[]`"),
+        ("playbook", "tool", None, "in an item of `workflow`"),
     ],
 )
 def test_where_a_key_belongs(level: str, key: str, value: Any, words: str) -> None:

@@ -53,13 +53,14 @@ class Place(NamedTuple):
         return "" if self.outside else self.path.partition(".")[0].removesuffix("[]")
 
     def __str__(self) -> str:
+        under = f"in an item of `{self.path[:-2]}`" if self.path.endswith("[]") else f"under `{self.path}`"
         if not self.outside:
-            return f"under `{self.path}`"
+            return under
         if self.level == "playbook":
-            return f"under `{self.path}` at the root" if self.path else "at the root of the playbook"
+            return f"{under} at the root" if self.path else "at the root of the playbook"
         holder = _HOLDERS.get(self.level)
         if self.path:
-            return f"under `{self.path}` of {holder or TITLES[self.level]}"
+            return f"{under} of {holder or TITLES[self.level]}"
         return f"on {holder}" if holder else f"in {TITLES[self.level].removeprefix('a ')}"
 
 

@@ -44,7 +44,7 @@ def test_values_that_an_older_form_kept_may_be_read() -> None:
         ("type: http\nurl: a", "chose the tool", "`tool: {kind: …}`"),
         (NOOP + "sink: { table: a }", "wrote the result", "a task of its own"),
         (NOOP + "vars: { a: 1 }", "kept values", "`set: {ctx.<name>: …}`"),
-        ("loop: { collection: [1], iterator: e }\n" + NOOP, "gave the list", "`loop.in`"),
+        ("loop: { collection: [1], iterator: e }\n" + NOOP, "gave the list", "`in: …`"),
     ],
 )
 def test_the_message_says_what_it_did_and_the_fix_what_to_write(body: str, did: str, instead: str) -> None:
