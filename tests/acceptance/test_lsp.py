@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -166,6 +167,13 @@ def test_an_editor_that_goes_away_ends_the_server() -> None:
         running.editor.start()
         running.editor.notify("exit", {})
         assert running.end()[0] == 1
+
+
+def test_an_interrupt_ends_a_server_that_waits() -> None:
+    with server() as running:
+        running.editor.start()
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(timeout=60) == -signal.SIGINT
 
 
 def test_it_listens_on_a_local_port() -> None:

@@ -20,6 +20,7 @@ def command(
 ) -> None:
     """Run the language server for editors."""
     import logging
+    import signal
     import sys
 
     address = _address(tcp) if tcp else None
@@ -36,6 +37,8 @@ def command(
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="noetl lsp: %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(without_refusals)
+    # A thread waits for input and cannot be interrupted: Ctrl+C ends the process, which has nothing to keep.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     server = PlaybookServer(language_kinds(), _catalog)
     if address is None:
         server.start_io()
