@@ -10,6 +10,6 @@ settings.register_profile(
 )
 # New examples on each run, many more of them: for `make chaos`.
 settings.register_profile(
-    "chaos", deadline=None, print_blob=True, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
+    "chaos", deadline=None, print_blob=True, max_examples=500, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("NOETL_HYPOTHESIS_PROFILE", "steady"))
