@@ -42,6 +42,9 @@ Functions = Mapping[str, Callable[..., Any]]
 _TRUE: Final = frozenset({"true", "1", "yes", "on"})
 _FALSE: Final = frozenset({"", "false", "0", "no", "off", "none", "null"})
 _LARGE: Final = 8_192
+# A template takes 1 to 4 KB. The checks of a playbook go over its templates again and again, and in order: one that has
+# more of them than are kept would find none. 1,000 steps have about 4,000.
+_KEPT: Final = 16_384
 _UNEXPECTED: Final = (*FAILURES, RecursionError, MemoryError)
 
 
@@ -236,7 +239,7 @@ def _only_expression(parsed: nodes.Template) -> nodes.Node | None:
     return found[0] if len(found) == 1 else None
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=_KEPT)
 def _small(source: str) -> Template:
     return Template(source)
 
