@@ -147,6 +147,40 @@ def test_garbage_does_not_end_the_conversation() -> None:
         assert "Traceback" not in errors
 
 
+def test_a_message_that_makes_no_sense_is_logged_and_the_next_one_works() -> None:
+    with server() as running:
+        editor = running.editor
+        editor.start()
+        editor.open(URI, GOOD)
+        editor.notify("textDocument/didChange", {"nonsense": True})
+        assert "tool kind" in editor.at("hover", URI, *place(GOOD, "http,"))["contents"]["value"]
+        editor.leave()
+        code, errors = running.end()
+        assert code == 0
+        assert "noetl lsp: " in errors
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+def test_columns_are_counted_as_the_editor_wants(encoding: str) -> None:
+    text = GOOD.replace("fetch.status", "fecth.status")
+    line = next(line for line in text.split("\n") if "fecth" in line)
+    before = line[: line.index("fecth")]
+    columns = {
+        "utf-8": len(before.encode()),
+        "utf-16": len(before.encode("utf-16-le")) // 2,
+        "utf-32": len(before),
+    }
+    assert len(set(columns.values())) == 3
+    with server() as running:
+        editor = running.editor
+        offered = editor.start(general={"positionEncodings": [encoding]})
+        assert offered["capabilities"]["positionEncoding"] == encoding
+        editor.open(URI, text)
+        assert [column for _, _, column in editor.found(URI)] == [columns[encoding]]
+        editor.leave()
+        assert running.end() == (0, "")
+
+
 def test_child_playbooks_are_looked_for_beside_the_document(tmp_path: Path) -> None:
     (tmp_path / "child.yaml").write_text(GOOD, encoding="utf-8")
     uri = (tmp_path / "parent.yaml").as_uri()

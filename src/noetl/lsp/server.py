@@ -55,7 +55,9 @@ class PlaybookServer(LanguageServer):
             _LOG.error("%s: %s", getattr(source, "__name__", source), error)
 
     def encoding(self) -> Encoding:
-        return _ENCODINGS.get(str(getattr(self.workspace.position_encoding, "value", "")), "utf-16")
+        """Give the encoding that was agreed on: UTF-16, unless the editor wants another."""
+        agreed = self.workspace.position_encoding
+        return _ENCODINGS.get(str(getattr(agreed, "value", agreed)), "utf-16")
 
     def show(self, document: Opened) -> None:
         """Keep a document and publish what is wrong with it."""
