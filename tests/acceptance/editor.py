@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 Message = dict[str, Any]
+_PATIENCE = 120.0
 
 
 class Stream(Protocol):
@@ -125,10 +127,14 @@ def server(*arguments: str, cwd: Path | None = None) -> Iterator[Running]:
         cwd=cwd,
         env={**os.environ, "NO_COLOR": "1"},
     )
+    # A server that does not answer fails the test instead of keeping it waiting.
+    watch = threading.Timer(_PATIENCE, process.kill)
+    watch.start()
     with process:
         try:
             yield Running(process)
         finally:
+            watch.cancel()
             if process.poll() is None:
                 process.kill()
 
