@@ -146,9 +146,23 @@ def decided(template: Template, case: Case) -> Truth:
     return answers.pop() if len(answers) == 1 else None
 
 
+class Missing(NamedTuple):
+    """What is not there yet: a key of `ctx`, or all that a step gives when it ends."""
+
+    key: str | None = None
+    step: str | None = None
+
+    def known(self) -> Mapping[str, Any]:
+        """Give what conditions see of it meanwhile."""
+        if self.step is not None:
+            asked: dict[str, Any] = {f"{function}({self.step!r})": False for function in ("done", "ok", "fail")}
+            return asked | {self.step: Undefined((self.step,))}
+        return {f"{name}.{self.key}": Undefined((name, str(self.key))) for name in ("ctx", "vars")}
+
+
 @lru_cache(maxsize=4096)
-def _while_unwritten(template: Template, key: str) -> Truth:
-    return template.decide({f"{name}.{key}": Undefined((name, key)) for name in ("ctx", "vars")})
+def _while_missing(template: Template, missing: Missing) -> Truth:
+    return template.decide(missing.known())
 
 
 class Flow:
@@ -231,13 +245,13 @@ class Flow:
             certain = []  # an arc before the certain one may be taken instead
         return Ways(tuple(possible), tuple(certain), may_be_none)
 
-    def admission(self, step: Step, unwritten: str | None = None) -> Admission:
-        """Tell what the gate of a step may answer, also while a key of `ctx` is not written yet."""
+    def admission(self, step: Step, missing: Missing | None = None) -> Admission:
+        """Tell what the gate of a step may answer, also while something is not there yet."""
         if step.admit is None:
             return Admission(may_allow=True, may_deny=False)
         allow = deny = False
         for rule in step.admit:
-            answer = self._opens(rule.when, unwritten)
+            answer = self._opens(rule.when, missing)
             if answer is False:
                 continue
             allow, deny = allow or rule.allow, deny or not rule.allow
@@ -245,10 +259,8 @@ class Flow:
                 return Admission(allow, deny)
         return Admission(allow, may_deny=True)
 
-    def _opens(self, when: Value | None, unwritten: str | None) -> Truth:
+    def _opens(self, when: Value | None, missing: Missing | None) -> Truth:
         if when is None or isinstance(when.data, bool):
             return when is None or when.data
         template = self.template(when)
-        if template is None or unwritten is None:
-            return None
-        return _while_unwritten(template, unwritten)
+        return None if template is None or missing is None else _while_missing(template, missing)

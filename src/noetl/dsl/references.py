@@ -6,9 +6,10 @@ is there in time is judged by the rules. Tested in tests/unit/dsl/test_scopes.py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from noetl.dsl.scopes import (
     BEFORE_START,
@@ -25,6 +26,8 @@ from noetl.dsl.scopes import (
 from noetl.dsl.sites import Site
 from noetl.expr import Read
 
+# A call that asks how a step stands, by the step's name.
+ASKED: Final = re.compile(r"(?<![\w.])(?P<function>done|ok|fail)\(\s*(?P<quote>['\"])(?P<step>[^'\"]*)(?P=quote)")
 Meaning = Literal["scope", "misplaced", "input", "ctx", "iter", "label", "step", "workload"]
 
 

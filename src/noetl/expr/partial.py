@@ -2,7 +2,8 @@
 
 The truth of a condition is three-valued: `a and b` is false as soon as one of them is, whatever the other may be. An
 answer holds for every scope that agrees with what is known, as far as the evaluation there does not fail. This finds
-conditions that are constant, or decided by the kind of event alone. Tested in tests/unit/expr/test_partial.py.
+conditions that are constant, or decided by the kind of event alone. What a function of the moment gives may be known too,
+under its call as one writes it: `done('load')`. Tested in tests/unit/expr/test_partial.py.
 """
 
 from __future__ import annotations
@@ -49,10 +50,20 @@ class _KnownCompiler(Compiler):
         return Code(_signal, True) if value is UNKNOWN else Code(lambda _: value, True)
 
     def code(self, node: tree.Expr) -> Code:
-        """The closure of a node; what a function gives that looks at the moment is never known."""
+        """The closure of a node; what a function of the moment gives is known only if somebody says so."""
         if isinstance(node, tree.Call) and not node.callee.pure:
-            return Code(_signal, True)
+            value = self._known.get(_written(node), UNKNOWN)
+            return Code(_signal, True) if value is UNKNOWN else Code(lambda _: value, True)
         return super().code(node)
+
+
+def _written(call: tree.Call) -> str:
+    """A call of a function with constants only as one writes it; nothing for any other."""
+    given = call.arguments
+    constants = [value.value for value in given.positional if isinstance(value, tree.Const)]
+    if given.keywords or given.more or given.more_keywords or len(constants) < len(given.positional):
+        return ""
+    return f"{call.callee.name}({', '.join(map(repr, constants))})"
 
 
 def _signal(_: Any) -> Any:

@@ -15,6 +15,7 @@ from noetl.dsl.analyze import (
     OK,
     SUCCESS,
     Case,
+    Missing,
     Truth,
     decided,
     writes,
@@ -184,7 +185,7 @@ def test_without_a_gate_everybody_is_let_in() -> None:
 def test_a_gate_may_be_shut_while_a_key_is_not_written(condition: str, shut: bool) -> None:
     gate = '{ policy: { admit: { rules: [{ when: "{{ ' + condition + ' }}", then: { allow: true } }] } } }'
     found = subject(f"- step: a\n  tool: {{ kind: noop }}\n  spec: {gate}")
-    assert found.flow.admission(first(found), unwritten="go").may_allow is not shut
+    assert found.flow.admission(first(found), Missing(key="go")).may_allow is not shut
 
 
 def test_writes_of_tasks_rules_steps_and_arcs_are_gathered() -> None:

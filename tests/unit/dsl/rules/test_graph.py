@@ -148,6 +148,9 @@ def gate(condition: str, before: str = "", behind: str = "set: { ctx.go: true }"
 def test_a_gate_that_waits_for_what_is_behind_it() -> None:
     assert told(gate("ctx.go and ctx.go != 'x'")) == [("NOE403", "ctx.go")]
     assert told(gate("vars.go")) == [("NOE403", "vars.go")]
+    assert told(gate("done('a') and ok('c')")) == [("NOE403", "c")]
+    assert told(gate("done('b')")) == [("NOE403", "b")]
+    assert told(gate("c.rows | length > 0")) == [("NOE403", "c")]
 
 
 @pytest.mark.parametrize(
@@ -158,6 +161,11 @@ def test_a_gate_that_waits_for_what_is_behind_it() -> None:
         gate("ctx.go", behind="set: { ctx.other: true }"),
         gate("ctx.go is not defined"),
         gate("ctx.go or done('a')"),
+        gate("ok('a')"),
+        gate("done('c') or ctx.go"),
+        gate("not done('c')"),
+        gate("c is not defined or c.rows"),
+        gate("c.rows | default([1])"),
         gate("ctx.go == 1 or event.name == 'signal.received'"),
         gate("ctx.signals.go"),
     ],

@@ -1,15 +1,15 @@
-"""NOE403 reports a gate that waits for a `ctx` key which only the gated step, or steps behind it, write."""
+"""NOE403 reports a gate that waits for the gated step or a step behind it: for its end, or for a `ctx` key that it writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import writes
+from noetl.dsl.analyze import Missing, writes
 from noetl.dsl.playbook import Step
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.references import ASKED, meanings
+from noetl.dsl.rule import Found, Rule, inside
 from noetl.dsl.sites import Site
 from noetl.dsl.subject import Subject
-from noetl.expr import Read
 
 GOOD = """\
 apiVersion: noetl.io/v10
@@ -43,33 +43,40 @@ def check(subject: Subject) -> Iterator[Found]:
     if not gates or not subject.net_is_whole:
         return
     writers = _writers(subject)
-    told: set[tuple[str, str]] = set()
+    told: set[tuple[str, Missing]] = set()
     for site in gates:
         step = site.step
         if step is None or not _allows(step, site):
             continue
-        for read, key in _awaited(site):
-            found = writers.get(key, [])
-            if (step.name, key) in told or not found:
-                continue
-            if subject.flow.admission(step, unwritten=key).may_allow:
+        for missing, offset, length in (*_keys(site), *_steps(site, subject)):
+            found = [subject.net.index[missing.step]] if missing.step else writers.get(str(missing.key), [])
+            if (step.name, missing) in told or not found or subject.flow.admission(step, missing).may_allow:
                 continue
             if _only_behind(subject, subject.net.index[step.name], found):
-                told.add((step.name, key))
-                start = subject.locate(site, read.offset)
-                end = subject.locate(site, read.offsets[1] + len(key))
-                yield Found(start, end, *_texts(step, key, [subject.net.steps[number].name for number in found]))
+                told.add((step.name, missing))
+                texts = _texts(step, missing, [subject.net.steps[number].name for number in found])
+                yield inside(subject, site, offset, length, *texts)
 
 
 def _allows(step: Step, site: Site) -> bool:
     return any(rule.allow and rule.when is not None and rule.when.at is site.node for rule in step.admit or ())
 
 
-def _texts(step: Step, key: str, behind: list[str]) -> tuple[str, str]:
+def _texts(step: Step, missing: Missing, behind: list[str]) -> tuple[str, str]:
+    if missing.step == step.name:
+        return (
+            f"The gate of step '{step.name}' waits for the step itself.",
+            "Wait for a step that runs before it, or remove the condition.",
+        )
+    if missing.step:
+        return (
+            f"The gate of step '{step.name}' waits for '{missing.step}', which runs only behind the gate.",
+            f"Wait for a step that runs before '{step.name}', or let another path lead to '{missing.step}'.",
+        )
     listed = " and ".join(f"'{name}'" for name in dict.fromkeys(behind))
     return (
-        f"The gate of step '{step.name}' waits for `ctx.{key}`, which is written only in {listed}: behind the gate.",
-        f"Write `ctx.{key}` in a step that runs before '{step.name}', or wait for another key.",
+        f"The gate of step '{step.name}' waits for `ctx.{missing.key}`, which is written only in {listed}: behind the gate.",
+        f"Write `ctx.{missing.key}` in a step that runs before '{step.name}', or wait for another key.",
     )
 
 
@@ -101,11 +108,25 @@ def _only_behind(subject: Subject, gate: int, writers: list[int]) -> bool:
     return True
 
 
-def _awaited(site: Site) -> Iterator[tuple[Read, str]]:
-    """Give the keys of `ctx` that a condition looks at."""
+def _keys(site: Site) -> Iterator[tuple[Missing, int, int]]:
+    """Give the keys of `ctx` that a condition looks at, with their places in the template."""
     for read in site.template.reads if site.template else ():
         if read.path[0] in ("ctx", "vars") and len(read.path) > 1 and read.path[1] != "signals":
-            yield read, str(read.path[1])
+            key = str(read.path[1])
+            yield Missing(key=key), read.offset, read.offsets[1] + len(key) - read.offset
+
+
+def _steps(site: Site, subject: Subject) -> Iterator[tuple[Missing, int, int]]:
+    """Give the steps that a condition asks for or reads from."""
+    if site.template is None:
+        return
+    for call in ASKED.finditer(site.template.source):
+        if call["step"] in subject.net.index:
+            yield Missing(step=call["step"]), call.start("step"), len(call["step"])
+    for read in site.template.reads:
+        name = str(read.path[0])
+        if name in subject.net.index and tuple(meanings(site, name, subject.names)) == ("step",):
+            yield Missing(step=name), read.offset, len(name)
 
 
 RULE = Rule(
@@ -113,12 +134,15 @@ RULE = Rule(
     name="gate-waits-for-itself",
     group="graph",
     severity="warning",
-    summary="A gate opens only after a write that happens behind it.",
+    summary="A gate opens only after something that happens behind it: the end of a step, or a write.",
     why=(
-        "The token parks before the gate, the step that would open it is never reached, and the execution waits until "
-        "somebody patches `ctx` by hand."
+        "The token parks before the gate, the step that would open it is never reached, and the execution waits without end, "
+        "or until somebody patches `ctx` by hand."
     ),
-    fix="Write the key in a step before the gate. Where the value comes from outside, do not write that key behind the gate.",
+    fix=(
+        "Wait for a step that runs before the gate, and write the key there. Where the value comes from outside, do not write "
+        "that key behind the gate."
+    ),
     bad=BAD,
     good=GOOD,
     check=check,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.references import ASKED
 from noetl.dsl.rule import Found, Rule, inside
 from noetl.dsl.subject import Subject
 
@@ -30,7 +30,6 @@ workflow:
               then: { allow: true }
     tool: { kind: noop }
 """
-_CALL = re.compile(r"(?<![\w.])(done|ok|fail)\(\s*(['\"])([^'\"]*)\2")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -39,14 +38,14 @@ def check(subject: Subject) -> Iterator[Found]:
     for site in subject.sites:
         if site.template is None or "(" not in site.template.source:
             continue
-        for call in _CALL.finditer(site.template.source):
-            function, name = call.group(1), call.group(3)
+        for call in ASKED.finditer(site.template.source):
+            function, name = call["function"], call["step"]
             if name not in known:
                 message = (
                     f"`{function}('{name}')` asks for a step that is not in this workflow.{did_you_mean(name, steps)}"
                 )
                 fix = "Name an existing step; the functions take the name as text."
-                yield inside(subject, site, call.start(3), len(name), message, fix)
+                yield inside(subject, site, call.start("step"), len(name), message, fix)
 
 
 RULE = Rule(

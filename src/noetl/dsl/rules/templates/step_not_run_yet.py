@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from noetl.dsl.order import ended_before
-from noetl.dsl.references import Reference
+from noetl.dsl.references import ASKED, Reference
 from noetl.dsl.rule import Found, Rule
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.scopes import AFTER_STEP
@@ -27,7 +26,6 @@ workflow:
   - step: report
     tool: { kind: noop, message: "{{ total }} orders" }
 """
-_ASKED = re.compile(r"(?<![\w.])(?:done|ok|fail)\(\s*['\"]([^'\"]*)['\"]")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -74,7 +72,8 @@ def _gates(subject: Subject) -> dict[str, set[str]]:
             own.add(str(reference.key) if reference.name in ("ctx", "vars") else reference.name)
     for site in subject.sites:
         if site.role == "admit" and site.step is not None and site.template is not None:
-            words.setdefault(site.step.name, set()).update(_ASKED.findall(site.template.source))
+            asked = {call["step"] for call in ASKED.finditer(site.template.source)}
+            words.setdefault(site.step.name, set()).update(asked)
     return words
 
 
