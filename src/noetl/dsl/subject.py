@@ -17,10 +17,10 @@ from noetl.dsl.nodes import ListNode, MapNode, Node, Source
 from noetl.dsl.normalize import normalize
 from noetl.dsl.obscured import hides_routing, obscured, stray_ranges
 from noetl.dsl.parse import Document, locate
-from noetl.dsl.playbook import Playbook, Task
+from noetl.dsl.playbook import Loop, Playbook, Task
 from noetl.dsl.references import Reference, references
 from noetl.dsl.scopes import Names
-from noetl.dsl.shape import ShapeFinding, findings
+from noetl.dsl.shape import ShapeFinding, findings, stand_ins
 from noetl.dsl.sites import Site, sites
 
 
@@ -54,6 +54,18 @@ class Subject:
     @cached_property
     def legacy(self) -> tuple[LegacyForm, ...]:
         return tuple(finding.form for finding in self.shape if finding.form)
+
+    def loop_means(self, loop: Loop, setting: str) -> bool:
+        """Tell whether a loop has a setting after all, only misspelled, misplaced or misshapen: that is told already."""
+        spec = loop.at.get("spec") if isinstance(loop.at, MapNode) else None
+        holders = {id(loop.at), id(spec)}
+        if not self._stand_ins.isdisjoint((holder, setting) for holder in holders):
+            return True
+        return any(one.name == setting and id(one.owner) in holders for one in self.shape)
+
+    @cached_property
+    def _stand_ins(self) -> frozenset[tuple[int, str]]:
+        return stand_ins(self.shape)
 
     @property
     def is_read_whole(self) -> bool:

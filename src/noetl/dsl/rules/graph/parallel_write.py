@@ -35,7 +35,7 @@ _SHARED = frozenset({("iter", "total"), ("iter", "_total"), ("outcome", "status"
 
 def check(subject: Subject) -> Iterator[Found]:
     for step in subject.playbook.workflow:
-        if step.loop is not None and step.loop.mode == "parallel":
+        if step.loop and step.loop.mode == "parallel" and not subject.loop_means(step.loop, "reduce"):
             yield from _conflicts(subject.flow, step, step.loop)
 
 
