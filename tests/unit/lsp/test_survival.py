@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.lsp.complete import complete
@@ -59,7 +59,6 @@ def use(text: str, offset: int) -> None:
         rename(reading, offset, "another")
 
 
-@settings(max_examples=150)
 @given(st.integers(0, len(good()) - 1), st.floats(0, 1), st.floats(0, 1), st.sampled_from(SPOILERS), st.integers(0, 12))
 def test_spoiled_playbooks(number: int, place: float, cursor: float, spoiler: str, lost: int) -> None:
     text = good()[number][1].text
@@ -69,7 +68,6 @@ def test_spoiled_playbooks(number: int, place: float, cursor: float, spoiler: st
     use(spoiled, min(at + len(spoiler), len(spoiled)))
 
 
-@settings(max_examples=60)
 @given(st.integers(0, len(good()) - 1), st.floats(0, 1))
 def test_playbooks_that_end_at_the_cursor(number: int, place: float) -> None:
     text = good()[number][1].text
@@ -77,7 +75,6 @@ def test_playbooks_that_end_at_the_cursor(number: int, place: float) -> None:
     use(cut, len(cut))
 
 
-@settings(max_examples=100)
 @given(st.text(st.sampled_from(list("ab:{}[],'\"|>-#&*!%. \n\r\t😀\x00\u2028")), max_size=40), st.floats(0, 1))
 def test_any_text(text: str, cursor: float) -> None:
     use(text, int(cursor * len(text)))
