@@ -19,6 +19,7 @@ from noetl.expr.names import nearest
 
 _CLOSES: Final = {"(": ")", "[": "]", "{": "}"}
 _TAG_ENDS: Final = {"{{": "}}", "{%": "%}", "{#": "#}"}
+_SWALLOWED: Final = re.compile(r"[}%]\}.*\{[{%]", re.DOTALL)
 _STATEMENTS: Final = ("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "raw", "endraw")
 
 
@@ -85,6 +86,14 @@ class Trouble:
 
 def _error(message: str, offset: int, fix: str) -> TemplateSyntaxError:
     return TemplateSyntaxError(message, offset, fix)
+
+
+def _open_quote(trouble: Trouble) -> TemplateSyntaxError | None:
+    """A quote that nobody closed takes the next one for its end, and the tags between the two for text."""
+    for piece in trouble.pieces:
+        if piece.type == "string" and piece.offset < trouble.offset and _SWALLOWED.search(piece.text):
+            return _error("this quote is never closed", piece.offset, f"add a `{piece.text[0]}` at the end of the text")
+    return None
 
 
 def _nested_braces(trouble: Trouble) -> TemplateSyntaxError | None:
@@ -249,6 +258,7 @@ def _missing_name(trouble: Trouble) -> TemplateSyntaxError | None:
 
 _RECOGNISERS: Final[tuple[Callable[[Trouble], TemplateSyntaxError | None], ...]] = (
     _open_comment,
+    _open_quote,
     _nested_braces,
     _open_at_the_end,
     _brackets,
