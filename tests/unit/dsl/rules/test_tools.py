@@ -193,6 +193,11 @@ def test_a_known_secret_under_a_secret_name_is_told_once() -> None:
     ]
 
 
+def test_a_secret_that_looks_like_two_sorts_is_told_once() -> None:
+    token = "ghp_" + "a1b2" * 9
+    assert told(task(f'kind: http, url: "http://127.0.0.1/?token={token}"')) == [("NOE505", token)]
+
+
 def test_a_secret_in_a_comment_is_known_to_readers_too() -> None:
     assert told("    # was: AKIA0123456789ABCDEF\n" + task("kind: noop")) == [("NOE505", "AKIA0123456789ABCDEF")]
 
@@ -226,6 +231,12 @@ def test_the_name_of_a_variable_is_suggested() -> None:
     found = message(task("kind: shell, command: \"ls {{ workload['my-dir'] | default(1) }}\""))
     assert "env: { MY_DIR:" in found
     assert '"$MY_DIR"' in found
+
+
+@pytest.mark.parametrize("taken", ["path", "home", "2nd"])
+def test_no_variable_is_suggested_that_the_shell_goes_by(taken: str) -> None:
+    found = message(task(f"kind: shell, command: \"ls {{{{ workload['{taken}'] | default(1) }}}}\""))
+    assert f"env: {{ INPUT_{taken.upper()}:" in found
 
 
 @pytest.mark.parametrize(

@@ -31,15 +31,16 @@ _FIX = (
 
 def check(subject: Subject) -> Iterator[Found]:
     declared = {entry.name for entry in subject.playbook.keychain}
-    told: list[Node] = []
+    told: list[tuple[int, int]] = []
     for section in _SECTIONS:
         for key, value in _literals(subject.root.get(section) if subject.root else None):
             is_name = value.text in declared or value.text == key.text
             if not is_name and not is_placeholder(value.text) and not is_unread(subject, value):
-                told.append(value)
+                told.append((value.start, value.end))
                 yield at(value, f"'{key.text}' is written into the playbook in plain text.", _FIX)
     for name, start, end in known_secrets(subject.source.text):
-        if not any(node.start <= start < node.end for node in told):
+        if not any(first <= start < last for first, last in told):
+            told.append((start, end))
             yield Found(start, end, f"This looks like {name}, in plain text.", _FIX)
 
 

@@ -26,6 +26,11 @@ _HARMLESS = frozenset(
     {"quote", "int", "float", "abs", "round", "length", "count", "bool", "hash", "md5", "sha1", "sha256"}
 )
 _OURS = frozenset({"execution_id", "job", "_attempt", "_task", "_idempotency_key", "loop_index", "_index"})
+# Variables that the shell and the programs it starts go by: a value there changes what the command means.
+_TAKEN = frozenset(
+    {"CDPATH", "ENV", "HOME", "HOSTNAME", "IFS", "LANG", "LOGNAME", "MAIL", "OLDPWD", "PATH", "PPID", "PWD", "SHELL"}
+    | {"TERM", "TMPDIR", "TZ", "UID", "USER"}
+)
 _NOT_A_NAME = re.compile(r"\W")
 _COUNTERS = frozenset({"index", "total", "first", "last", "_index", "_total", "_first", "_last"})
 
@@ -46,11 +51,17 @@ def _is_ours(read: Read) -> bool:
     return root in _OURS or (root == "iter" and len(read.path) > 1 and read.path[1] in _COUNTERS)
 
 
+def _variable(word: str) -> str:
+    """Make the name of an environment variable that nothing else uses."""
+    name = _NOT_A_NAME.sub("_", word).upper()
+    return f"INPUT_{name}" if name in _TAKEN or name[:1].isdigit() else name
+
+
 def _found(subject: Subject, site: Site, read: Read) -> Found:
     name = dotted(read.path)
     start = subject.locate(site, read.offset)
     word = next(part for part in reversed(read.path) if isinstance(part, str))
-    variable = _NOT_A_NAME.sub("_", word).upper()
+    variable = _variable(word)
     return Found(
         start,
         subject.locate(site, read.offsets[-1] + len(str(read.path[-1]))),
