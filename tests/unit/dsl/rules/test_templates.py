@@ -94,6 +94,12 @@ def test_an_unknown_name_comes_with_advice(name: str, words: str) -> None:
     assert words in message(task(f'message: "{{{{ {name} }}}}"'))
 
 
+def test_an_unknown_name_in_the_workload_is_not_sent_to_scopes_that_are_not_there() -> None:
+    found = message('workload: { a: "{{ zzz }}" }\nworkflow: [{ step: only, tool: { kind: noop } }]\n')
+    assert "built-ins only" in found
+    assert "ctx.zzz" not in found
+
+
 def test_without_a_workload_an_unknown_name_is_a_warning() -> None:
     body = """\
     workflow:
@@ -176,13 +182,24 @@ def test_all_problems_of_one_template_are_told() -> None:
 @pytest.mark.parametrize(
     ("scope", "words"),
     [
-        ("outcome.result", "`_prev`"),
-        ("output.data", "`_prev`"),
+        ("outcome.result", "`args: { value: … }`"),
+        ("output.data", "by its name"),
         ("event.name", "its own `outcome`"),
     ],
 )
 def test_a_misplaced_scope_in_a_task_says_what_to_read(scope: str, words: str) -> None:
     assert words in message(task(f'message: "{{{{ {scope} }}}}"'))
+
+
+def test_a_task_behind_another_is_told_to_read_what_came_before() -> None:
+    body = """\
+    workflow:
+      - step: only
+        tool:
+          - first: { kind: noop }
+          - second: { kind: noop, message: "{{ outcome.result }}" }
+    """
+    assert "`_prev`" in message(body)
 
 
 def test_a_scope_that_never_exists_here_may_be_guarded() -> None:

@@ -40,6 +40,11 @@ def _instead(reference: Reference) -> str:
     if site.in_workbook:
         return "Pass the value in `input` where the task is called, and read it here as `input.<name>`."
     if name in _OUTCOMES and site.role == "task_input":
+        if site.step and site.task and site.task.label == site.step.tasks[0].label:
+            return (
+                "Read the result of an earlier step by its name, or pass what is needed on the arc that leads here "
+                "(`args: { value: … }`) and read `args.value`."
+            )
         return "Read the result of the task before as `_prev`, or that of any earlier task by its label."
     if name == "_prev" and site.role in AFTER_STEP:
         return "Read the result of the step as `outcome.result`, or by the step's name."

@@ -52,6 +52,11 @@ _ELSEWHERE = {
     "item": "the item of a loop has the name that `loop.iterator` gives",
 }
 
+_IN_WORKLOAD = (
+    "Write the value itself, or leave it to the payload: values of `workload` see built-ins only, such as `now()` and "
+    "`execution_id`."
+)
+
 
 def check(subject: Subject) -> Iterator[Found]:
     told: set[tuple[int, str]] = set()
@@ -83,6 +88,9 @@ def _found(reference: Reference, subject: Subject) -> Found:
     if advice:
         return at_element(subject, reference, 0, message, f"{advice[0].upper()}{advice[1:]}.")
     meant = nearest(name, known)
+    if reference.site.role == "workload":
+        hint = f" Did you mean '{meant}'?" if meant else ""
+        return at_element(subject, reference, 0, f"{message}{hint}", _IN_WORKLOAD)
     if meant:
         fix = f"Correct the name, or declare '{name}' under `workload` if it comes with the payload."
         return at_element(subject, reference, 0, f"{message} Did you mean '{meant}'?", fix)
