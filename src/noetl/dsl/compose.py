@@ -53,6 +53,7 @@ class Event(Protocol):
 NextEvent = Callable[[], Event]
 
 _PROPERTIES: Final = re.compile(r"(?:!<[^>\s]*>|[&!][^\s,\[\]{}]*|\s+|#[^\r\n]*)*")
+_YAML_TAGS: Final = "tag:yaml.org,2002:"
 _TEMPLATE: Final = re.compile(r"\{\{[^\r\n]*?\}\}")
 _TO_LINE_END: Final = re.compile("[^\r\n\x85\u2028\u2029]*")
 
@@ -164,7 +165,7 @@ class Composer:
         return text if style else resolve(text)
 
     def _foreign_tag(self, tag: str, start: int) -> None:
-        shown = "!!" + tag.rpartition(":")[2] if tag.startswith("tag:yaml.org,2002:") else tag
+        shown = "!!" + tag.removeprefix(_YAML_TAGS) if tag.startswith(_YAML_TAGS) else tag
         self._bad_tag(start, f"The tag {shortened(shown)} is not one that a playbook can use here.")
 
     def _bad_tag(self, start: int, message: str) -> None:

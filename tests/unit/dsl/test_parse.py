@@ -278,6 +278,11 @@ def test_other_tags_are_refused(text: str) -> None:
     assert kinds(parse(text)) == ["tag"]
 
 
+def test_a_tag_is_named_as_it_is_written() -> None:
+    (problem,) = parse("a: !!python/object/apply:os.system [x]\n").problems
+    assert "The tag !!python/object/apply:os.system is not" in problem.message
+
+
 def test_a_problem_with_a_tag_points_at_the_tag() -> None:
     document = parse("a: &n !mine x\n")
     assert document.source.text[document.problems[0].start : document.problems[0].end] == "!mine"

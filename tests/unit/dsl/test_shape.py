@@ -40,7 +40,7 @@ def test_every_level_has_words_and_no_words_are_left_over() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [("task:http", "an http task"), ("task_spec:postgres", "the `spec` of a postgres task"), ("step", "a step"),
-     ("tools.python.script", "`script` of the kind python"), ("of_a_plugin", "`of_a_plugin`")],
+     ("tools.python.script", "`script` of the kind python"), ("tools.http", "the kind `http`"), ("of_a_plugin", "`of_a_plugin`")],
 )  # fmt: skip
 def test_levels_of_tool_kinds_have_words_too(name: str, words: str) -> None:
     assert title(Level(name, "", ())) == words

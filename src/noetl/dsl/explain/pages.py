@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from noetl.dsl.explain.words import conditions, field_list, holder, listed, rendering, type_words
+from noetl.dsl.explain.words import conditions, field_list, listed, rendering, type_words
+from noetl.dsl.grammar.titles import title
 from noetl.dsl.kinds import Kind
 from noetl.dsl.outcome import ENVELOPE, ERROR_FIELDS, ERROR_KINDS, GATE_EVENTS, META_FIELDS
 from noetl.dsl.rule import Rule
@@ -131,7 +132,7 @@ def field_page(field: Field, shown: str, held_by: Iterable[Level], paths: Iterab
         facts.append(f"- Example: `{field.name}: {field.example}`")
     facts += [f"- {said}" for said in [rendering(field)] if said]
     blocks = [f"# {shown}", field.summary, "\n".join(facts)]
-    holders = dict.fromkeys(holder(level) for level in held_by)
+    holders = dict.fromkeys(title(level) for level in held_by)
     blocks.append(f"A field of {listed(holders)}. Stands at {listed(_where(paths))}.")
     return text(blocks)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from noetl.dsl.grammar.titles import title
 from noetl.dsl.kinds import Kind
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 
@@ -113,9 +112,3 @@ def conditions(kind: Kind) -> Iterator[str]:
     for need in kind.needs:
         given = f"`{need.field}: {need.value}`" if need.value else f"`{need.field}`"
         yield f"{given} needs {listed([f'`{name}`' for name in need.fields])}."
-
-
-def holder(level: Level) -> str:
-    """Give a level as what a field belongs to."""
-    kind = level.name.removeprefix("tools.")
-    return f"the kind `{kind}`" if level.name.startswith("tools.") and "." not in kind else title(level)

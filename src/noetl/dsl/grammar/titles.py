@@ -58,7 +58,7 @@ def title(level: Level) -> str:
         return f"{article} {kind} task" if part == "task" else f"the `spec` of {article} {kind} task"
     if level.name.startswith("tools."):
         _, kind, *path = level.name.split(".")
-        return f"`{'.'.join(path)}` of the kind {kind}"
+        return f"`{'.'.join(path)}` of the kind {kind}" if path else f"the kind `{kind}`"
     return TITLES.get(level.name, f"`{level.name}`")
 
 

@@ -223,3 +223,9 @@ def test_a_shared_node_is_told_once() -> None:
         "  - step: b\n    tool: *t\n"
     )
     assert codes(text.replace("«", "").replace("»", "")) == ["NOE103"]
+
+
+def test_a_word_in_capitals_is_suggested_too() -> None:
+    (found,) = checked(with_task("  kind: http\n  method: GETT\n  url: https://example.org"))
+    assert found.message.endswith("Did you mean 'GET'?")
+    assert found.fix == "Write `method: GET`."

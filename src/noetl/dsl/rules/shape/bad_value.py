@@ -54,7 +54,7 @@ def _nearest(finding: ShapeFinding) -> str | None:
         return None
     found = nearest(finding.node.text, finding.expected.words)
     # Words are few and short: a weak likeness between two of them says nothing.
-    return found if found and SequenceMatcher(None, finding.node.text.lower(), found).ratio() > _LIKE else None
+    return found if found and SequenceMatcher(None, finding.node.text.lower(), found.lower()).ratio() > _LIKE else None
 
 
 RULE = Rule(
