@@ -125,6 +125,7 @@ def test_a_file_that_cannot_be_read_ends_with_two_and_one_clear_line(folder: Pat
     assert ran.err.count("\n") == 1
     assert name in ran.err
     assert "Traceback" not in ran.err
+    assert noetl("validate", name, cwd=folder).out == "No file was checked.\n"
 
 
 @pytest.mark.parametrize(

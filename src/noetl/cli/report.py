@@ -63,6 +63,8 @@ def _summary(report: Report) -> str:
     files = f"{len(report.sources)} file{'s' if len(report.sources) != 1 else ''}"
     counts = [(report.count(severity), severity) for severity in SEVERITIES]
     said = ", ".join(f"{count} {severity}{'s' if count != 1 else ''}" for count, severity in counts if count)
+    if not report.sources:
+        return "No file was checked."
     if not said:
         return f"{files} checked, nothing to report."
     return f"{said} in {files}. `noetl explain CODE` tells more about a code."
