@@ -137,3 +137,41 @@ def test_an_alias_does_not_move_before_its_anchor() -> None:
 def test_flow_maps_with_comments_inside_keep_their_order() -> None:
     text = "metadata:\n  {\n    path: p, # where\n    name: n\n  }\n"
     assert format_text(text) == text
+
+
+def test_the_empty_line_above_a_map_stays_above_it() -> None:
+    assert_formats(
+        """
+        apiVersion: noetl.io/v10
+        workflow:
+          - step: a
+            tool: { kind: noop }
+
+          - tool:
+
+              message: x
+              kind: noop
+
+            next: c
+            step: b
+        """,
+        """
+        apiVersion: noetl.io/v10
+
+        workflow:
+          - step: a
+            tool: { kind: noop }
+
+          - step: b
+            tool:
+              kind: noop
+              message: x
+
+            next: c
+        """,
+    )
+
+
+def test_empty_maps_have_nothing_to_order() -> None:
+    text = "metadata: {}\n\nworkflow:\n  - { step: a, next: [{}], tool: {} }\n"
+    assert format_text(text) == "metadata: {}\n\nworkflow:\n  - { step: a, tool: {}, next: [{}] }\n"

@@ -6,9 +6,10 @@ Tested in tests/unit/dsl/test_format_order.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from noetl.dsl.layout.pieces import Collection, Piece, collections
+from noetl.dsl.layout.pieces import Collection, Entry, Piece, collections
 
 ROOT: Final = ("apiVersion", "kind", "metadata", "keychain", "executor", "workload", "workbook", "workflow", "policy")
 METADATA: Final = ("name", "path", "version", "description", "labels", "tags")
@@ -59,13 +60,21 @@ def _arrange_tasks(tool: Piece | None) -> None:
 def _sort(block: Collection, order: tuple[str, ...]) -> None:
     names = [entry.name for entry in block.entries]
     if block.is_map and set(names) <= {*order, "<<"} and _may_move(block):
-        block.entries.sort(key=lambda entry: order.index(entry.name) if entry.name in order else -1)
+        _move(block, lambda entry: order.index(entry.name) if entry.name in order else -1)
 
 
 def _hoist(task: Collection) -> None:
     if task.is_map and task.get("kind") is not None and _may_move(task):
         last = len(TASK_HEAD)
-        task.entries.sort(key=lambda entry: TASK_HEAD.index(entry.name) if entry.name in TASK_HEAD else last)
+        _move(task, lambda entry: TASK_HEAD.index(entry.name) if entry.name in TASK_HEAD else last)
+
+
+def _move(block: Collection, rank: Callable[[Entry], int]) -> None:
+    first = next(iter(block.entries), None)
+    block.entries.sort(key=rank)
+    if first is not None and block.entries[0] is not first:  # an empty line above it was above the whole map
+        opening = first.leading[0] if first.leading else first
+        opening.after_empty_line = False
 
 
 def _may_move(block: Collection) -> bool:
