@@ -99,3 +99,10 @@ def test_all_keys_of_an_absorbing_form_are_one_mistake() -> None:
 def test_inside_an_older_list_of_steps_only_older_forms_are_told() -> None:
     text = HEAD + "steps:\n  - name: a\n    type: http\n    ulr: b\n  - name: b\n    tool: { knid: noop }\n"
     assert [finding.name for finding in found_in(text)] == ["steps", "name", "type", "name"]
+
+
+def test_an_action_beside_a_kind_is_an_unknown_field_of_that_kind() -> None:
+    (finding,) = found_in(with_step("tool: { kind: nats, operation: publish, subject: a, action: b }"))
+    assert (finding.kind, finding.name) == ("unknown-key", "action")
+    (finding,) = found_in(with_step("tool: { action: http, url: a }"))
+    assert (finding.kind, finding.name) == ("legacy", "action")

@@ -53,7 +53,13 @@ FIRST_FORMS: tuple[LegacyForm, ...] = (
         unless=("type",),
     ),
     LegacyForm(
-        "v1", "task", "action", "named the work of a task", "`kind: …` and the fields of that kind", replaces="kind"
+        "v1",
+        "task",
+        "action",
+        "named the work of a task",
+        "`kind: …` and the fields of that kind",
+        replaces="kind",
+        unless=("kind",),
     ),
     LegacyForm(
         "v1",
