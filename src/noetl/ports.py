@@ -1,0 +1,127 @@
+"""The ports: what the shell's parts ask of each other, in the words of the domain.
+
+Adapters live in `stores`, `blobs`, `server` and `client`; only `wiring` names them. Every port has one conformance suite
+that all of its adapters pass (tests/conformance). Times are milliseconds since the epoch and always handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage, Report
+from noetl.model.work import Lease, WorkItem
+
+
+class Clock(Protocol):
+    """The time, and the wait for it."""
+
+    def now(self) -> int: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Everything that one execution's decision changes; applied whole or not at all."""
+
+    execution_id: str
+    expected_seq: int
+    events: tuple[Event, ...]
+    work: tuple[WorkItem, ...] = ()  # to put in the queue
+    finished: tuple[tuple[str, int], ...] = ()  # (work_id, epoch) to take out; must be leased with that epoch
+    dropped: tuple[str, ...] = ()  # work to take out whatever its lease: cancelled, replaced
+    timers: tuple[tuple[str, int], ...] = ()  # (timer_id, at) to set
+    cleared: tuple[str, ...] = ()  # timers to remove
+    inbox: tuple[tuple[str, AnyMessage], ...] = ()  # (execution_id, message) that the system sends itself
+    consumed: tuple[str, ...] = ()  # message ids of the inbox that this commit applies
+    projection: Mapping[str, Any] = {}  # the row of `execution`: status, path, result, times, counts
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """What became of a commit: applied, or stale (`last_seq` was another), or fenced (a lease was not held)."""
+
+    execution_id: str
+    status: str  # applied, stale, fenced
+    last_seq: int
+
+
+class EventLog(Protocol):
+    """The append-only log with everything that is committed beside it."""
+
+    async def commit(self, commits: Sequence[Commit], leases: Sequence[Lease] = ()) -> list[Committed]:
+        """Apply a batch in one transaction; `leases` are queue rows of the batch that are born leased."""
+
+    async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]: ...
+
+    async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None: ...
+
+    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None: ...
+
+    async def execution(self, execution_id: str) -> Mapping[str, Any] | None: ...
+
+    async def executions(self, *, status: str | None = None, before: str | None = None, limit: int = 50) -> list[Mapping[str, Any]]: ...
+
+    async def close(self) -> None: ...
+
+
+class WorkQueue(Protocol):
+    """Work that waits, and the leases on it. Order: priority, then age."""
+
+    async def claim(self, worker: str, pools: Sequence[str], most: int, now: int, until: int) -> list[Lease]: ...
+
+    async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
+        """Keep leases alive; gives the work ids that are no longer held."""
+
+    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
+        """Give expired leases back to the queue with the next epoch; True where no delivery is left."""
+
+    async def release(self, held: Sequence[tuple[str, int]], now: int) -> None: ...
+
+    async def due(self, now: int, most: int) -> list[tuple[str, str]]:
+        """Give (execution_id, timer_id) of timers whose time has come."""
+
+    async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
+        """Give messages that the system sent itself and that no commit has consumed."""
+
+
+class Catalog(Protocol):
+    """Playbooks by path and version, and canonical trees by content hash."""
+
+    async def register(self, path: str, content: bytes, canonical: bytes, playbook: str, now: int) -> int: ...
+
+    async def canonical(self, playbook: str) -> bytes | None: ...
+
+    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None: ...
+
+
+class Blobs(Protocol):
+    """Large results by reference."""
+
+    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None: ...
+
+    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes: ...
+
+    async def delete(self, refs: Sequence[str]) -> None: ...
+
+
+class ControlPlane(Protocol):
+    """What a worker and the command line ask of the server, in process or over HTTP."""
+
+    async def submit(self, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
+        """Decide a message; the answer comes after it is durable."""
+
+    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]: ...
+
+    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+        """Apply a report and receive up to `want` pieces of new work in the same commit."""
+
+    async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
+        """Keep leases alive; gives the work ids that must stop: lost or cancelled."""
+
+    async def playbook(self, playbook: str) -> bytes:
+        """Give a canonical tree by its content hash."""
+
+    def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]: ...
