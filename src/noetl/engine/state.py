@@ -1,16 +1,13 @@
 """The state of one execution, as a fold of its events.
 
-`evolve` owns its argument and changes it in place; nothing else may. It is total: an event that it does not know changes
-nothing but the sequence number. Deciding is in `decide` and its neighbours. Tested in tests/unit/engine.
+Only `evolve` changes it, event by event. It holds no rule of the language: those are in `decide` and its neighbours. Tested in tests/unit/engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-from noetl.model.events import Event
 
 Lineage = dict[str, frozenset[int]]  # fork → branches
 
@@ -45,6 +42,7 @@ class StepRun:
     compensates: str | None = None
     suspension: Mapping[str, Any] | None = None
     writes: dict[str, Any] = field(default_factory=dict)
+    sends: int = 0  # tokens that its router has yet to send
 
 
 @dataclass(slots=True)
@@ -97,6 +95,7 @@ class Execution:
     ended: dict[str, Ended] = field(default_factory=dict)
     forks: dict[str, Fork] = field(default_factory=dict)
     timers: dict[str, Timer] = field(default_factory=dict)
+    signals: dict[str, list[Any]] = field(default_factory=dict)  # received and not yet waited for
     numbers: dict[str, int] = field(default_factory=dict)  # counters: tokens, forks, runs per step
     completed: list[tuple[str, str]] = field(default_factory=list)  # (step, run) in order of ending, for compensation
     failures: list[dict[str, Any]] = field(default_factory=list)
