@@ -218,7 +218,7 @@ def _drop_lonely_forks(state: Execution) -> None:
     """Forget forks that at most one live carrier remembers, and take them out of its lineage."""
     if not state.forks:
         return
-    carriers = [*state.tokens.values(), *state.runs.values()]
+    carriers: list[Token | StepRun] = [*state.tokens.values(), *state.runs.values()]
     for fork_id in list(state.forks):
         holding = [carrier for carrier in carriers if fork_id in carrier.lineage]
         if len(holding) <= 1:
