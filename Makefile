@@ -54,5 +54,6 @@ lock: ## Resolve requirements.lock again from pyproject.toml (needs uv)
 	scripts/lock.sh
 
 clean: ## Delete the environment and everything that tools have cached
-	rm -rf "$(VENV)" build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	[ ! -e "$(VENV)/pyvenv.cfg" ] || rm -rf "$(VENV)"
+	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench scripts -type d -name __pycache__ -prune -exec rm -rf {} +

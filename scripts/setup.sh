@@ -22,6 +22,11 @@ find_python() {
 }
 
 if ! { [ -x "$venv/bin/python" ] && new_enough "$venv/bin/python"; }; then
+  # An old environment is made anew; anything else that stands there is not ours to clear away.
+  if [ -e "$venv" ] && [ ! -e "$venv/pyvenv.cfg" ] && [ -n "$(ls -A "$venv")" ]; then
+    echo "$venv exists and is not a virtual environment, so it is left alone. Name another place: make VENV=/some/where/else" >&2
+    exit 1
+  fi
   python=$(find_python)
   echo "Making $venv with $("$python" --version)"
   if ! "$python" -m venv --clear "$venv"; then

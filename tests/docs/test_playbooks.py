@@ -1,17 +1,18 @@
 """Checks every playbook that people copy: those on the pages and those in examples/, with the real command.
 
-A fenced block is a whole playbook when it has `apiVersion`; one marked `broken` must be refused.
+A fenced block is a whole playbook when it has `apiVersion`. One marked `broken`, and those in examples/broken/, must be
+refused; all others must give no diagnostic at all, not even a hint.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-import pytest
-
-from tests.docs.pages import ROOT, Block, blocks, name, pages
+from tests.docs.pages import ROOT, blocks, name, pages
 
 PLAYBOOKS = [
     block
@@ -22,33 +23,47 @@ PLAYBOOKS = [
 EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml"))
 
 
-def validate(*files: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "noetl", "validate", "--format", "github", *map(str, files)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+def diagnostics(files: Iterable[Path]) -> dict[Path, list[str]]:
+    """Severity, place and message of everything that is found in each file."""
+    found: dict[Path, list[str]] = {file: [] for file in files}
+    command = [sys.executable, "-m", "noetl", "validate", "--format", "json", *map(str, found)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.stderr == ""
+    for one in json.loads(done.stdout)["diagnostics"]:
+        found[Path(one["file"])].append(f"{one['severity']} {one['line']}:{one['column']} {one['message']}")
+    return found
 
 
-@pytest.mark.parametrize("block", PLAYBOOKS, ids=lambda block: block.where)
-def test_playbooks_on_pages(block: Block, tmp_path: Path) -> None:
-    file = tmp_path / f"playbook.{block.info[0]}"
-    file.write_text(block.text, encoding="utf-8")
-    done = validate(file)
-    if "broken" in block.info:
-        assert done.returncode == 1, f"{block.where} is marked as broken and passes"
-        assert "::error" in done.stdout
-    else:
-        assert (done.returncode, done.stdout + done.stderr) == (0, ""), block.where
+def written(folder: Path, *, broken: bool) -> list[Path]:
+    """Files with the playbooks of all pages, named after the place they stand in."""
+    files = []
+    for block in PLAYBOOKS:
+        if ("broken" in block.info) == broken:
+            file = folder / f"{block.where.replace('/', '.').replace(':', '.')}.{block.info[0]}"
+            file.write_text(block.text, encoding="utf-8")
+            files.append(file)
+    return files
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=name)
-def test_examples(example: Path) -> None:
-    done = validate(example)
-    if example.parent.name == "broken":
-        assert done.returncode == 1
-        assert "::error" in done.stdout
-    else:
-        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+def test_playbooks_on_pages_are_clean(tmp_path: Path) -> None:
+    found = diagnostics(written(tmp_path, broken=False))
+    assert len(found) >= 5
+    assert {file.name: told for file, told in found.items() if told} == {}
 
 
-def test_there_are_playbooks_to_check() -> None:
-    assert len(PLAYBOOKS) >= 5
-    assert {"hello.yaml"} <= {example.name for example in EXAMPLES}
+def test_playbooks_marked_as_broken_are_refused(tmp_path: Path) -> None:
+    found = diagnostics(written(tmp_path, broken=True))
+    assert found
+    assert [file.name for file, told in found.items() if not any(line.startswith("error") for line in told)] == []
+
+
+def test_examples_are_clean() -> None:
+    found = diagnostics(example for example in EXAMPLES if example.parent.name != "broken")
+    assert ROOT / "examples" / "hello.yaml" in found
+    assert {name(file): told for file, told in found.items() if told} == {}
+
+
+def test_broken_examples_are_refused() -> None:
+    found = diagnostics(example for example in EXAMPLES if example.parent.name == "broken")
+    assert found
+    assert [name(file) for file, told in found.items() if not any(line.startswith("error") for line in told)] == []

@@ -52,13 +52,19 @@ class Event(Protocol):
 
 NextEvent = Callable[[], Event]
 
-_PROPERTIES: Final = re.compile(r"(?:[&!][^\s,\[\]{}]*|\s+|#[^\r\n]*)*")
+_PROPERTIES: Final = re.compile(r"(?:!<[^>\s]*>|[&!][^\s,\[\]{}]*|\s+|#[^\r\n]*)*")
 _TEMPLATE: Final = re.compile(r"\{\{[^\r\n]*?\}\}")
 _TO_LINE_END: Final = re.compile("[^\r\n\x85\u2028\u2029]*")
 
 
-class Stop(Exception):  # noqa: N818 - it ends the reading; what is wrong is already among the problems
+class UnreadableError(Exception):
     """Reading cannot go on; the problem is recorded."""
+
+
+def after_properties(text: str, start: int, end: int) -> int:
+    """Give the offset behind the anchor and the tag that may stand before a node, and the comments among them."""
+    found = _PROPERTIES.match(text, start, end)
+    return found.end() if found else start
 
 
 class _Anchored(NamedTuple):
@@ -90,7 +96,7 @@ class Composer:
 
     def _stop(self, kind: ProblemKind, start: int, end: int, message: str) -> NoReturn:
         self.problems.append(ReadProblem(kind, start, end, message))
-        raise Stop
+        raise UnreadableError
 
     def node(self, event: Event, depth: int) -> Node:
         """Read the node that begins with `event`."""
@@ -122,8 +128,8 @@ class Composer:
         start, self.end = event.start_mark.index, event.end_mark.index
         tag, anchor = event.tag, event.anchor
         if tag is not None or anchor is not None:
-            start = self._after_properties(start, self.end)
-        if style in BLOCK_STYLES and style:
+            start = after_properties(self.text, start, self.end)
+        if style in BLOCK_STYLES:
             self.end = start + len(self.text[start : self.end].rstrip())
         value: Value = text
         if tag is not None:
@@ -139,10 +145,6 @@ class Composer:
         if anchor is not None:
             self._anchors[anchor] = _Anchored(scalar, 1, 0)
         return scalar
-
-    def _after_properties(self, start: int, end: int) -> int:
-        found = _PROPERTIES.match(self.text, start, end)
-        return found.end() if found else start
 
     def _legacy_boolean(self, start: int, text: str) -> None:
         message = f"'{text}' is a string here; only true and false are booleans."
@@ -205,7 +207,7 @@ class Composer:
         if tag is not None and tag != "!" and CORE_TAGS.get(tag) != ("map" if is_map else "seq"):
             self._foreign_tag(tag, start)
         if anchor is not None or tag is not None:
-            start = self._after_properties(start, len(self.text))
+            start = after_properties(self.text, start, len(self.text))
         before, outer_deepest = self._count, self._deepest
         self._deepest = depth
         self._count += 1

@@ -95,12 +95,12 @@ def _folded(text: str, start: int, end: int, *, continued: bool) -> Iterator[int
 
 def _block(text: str, scalar: Scalar) -> list[int]:
     """Scan a literal or folded scalar line by line, from the line after its header."""
-    indent = _indentation(text, scalar)
+    indent = indentation(text, scalar)
     wanted = len(scalar.text)
     places: list[int] = []
     pending: list[int] = []  # the breaks since the last line with content
     previous_is_blank = True
-    for start, end in _lines_below(text, scalar.start):
+    for start, end in lines_below(text, scalar.start):
         content = start + indent
         # Folding takes at most one of the pending breaks away.
         if len(places) + len(pending) > wanted or text[start : min(content, end)].strip(" "):
@@ -118,7 +118,7 @@ def _block(text: str, scalar: Scalar) -> list[int]:
     return places + pending
 
 
-def _lines_below(text: str, at: int) -> Iterator[tuple[int, int]]:
+def lines_below(text: str, at: int) -> Iterator[tuple[int, int]]:
     """Give start and end of each line below the one that `at` is in."""
     while True:
         end = _line_end(text, at)
@@ -134,13 +134,13 @@ def _line_end(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _indentation(text: str, scalar: Scalar) -> int:
+def indentation(text: str, scalar: Scalar) -> int:
     """Count the spaces that are not content, from the first line that has any, as it stands and as it was read."""
     value = scalar.text.lstrip("\n\u2028\u2029")
     skipped = len(scalar.text) - len(value)
     if not value:
         return len(text)
-    lines = _lines_below(text, scalar.start)
+    lines = lines_below(text, scalar.start)
     start, end = next(islice(lines, skipped, None), (scalar.start, scalar.start))
     return _leading_spaces(text[start:end]) - _leading_spaces(value[: _line_end(value, 0)])
 

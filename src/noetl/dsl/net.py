@@ -1,7 +1,7 @@
 """The Petri net of a playbook: steps as transitions, arcs between them, and what can reach what.
 
-Reachability is one bit set per step, computed once. Arcs to steps that do not exist are left out: they are told as
-diagnostics. Tested in tests/unit/dsl/test_net.py.
+Reachability is one bit set per step, computed once for every group of steps that lead to each other. Arcs to steps that
+do not exist are left out: they are told as diagnostics. Tested in tests/unit/dsl/test_net.py.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Net:
     out: tuple[tuple[Edge, ...], ...] = field(repr=False)
     into: tuple[tuple[Edge, ...], ...] = field(repr=False)
     reach: tuple[int, ...] = field(repr=False)  # reach[i]: steps at the end of some non-empty path from i
+    groups: tuple[tuple[int, ...], ...] = field(repr=False)  # steps that reach each other; followers before the rest
 
     def reaches(self, source: int, target: int) -> bool:
         return bool(self.reach[source] >> target & 1)
@@ -58,20 +59,7 @@ class Net:
 
     def cycles(self) -> tuple[tuple[int, ...], ...]:
         """Give the groups of steps that can all reach each other, in file order."""
-        seen = 0
-        groups: list[tuple[int, ...]] = []
-        for number in range(len(self.steps)):
-            if seen >> number & 1 or not self.reaches(number, number):
-                continue
-            group = tuple(
-                other
-                for other in range(number, len(self.steps))
-                if self.reaches(number, other) and self.reaches(other, number)
-            )
-            for other in group:
-                seen |= 1 << other
-            groups.append(group)
-        return tuple(groups)
+        return tuple(sorted(group for group in self.groups if self.reaches(group[0], group[0])))
 
 
 def build(playbook: Playbook) -> Net:
@@ -92,28 +80,57 @@ def build(playbook: Playbook) -> Net:
         out[edge.source].append(edge)
         into[edge.target].append(edge)
     entry = index.get(playbook.entry) if playbook.entry else None
-    return Net(tuple(steps), index, edges, entry, final, tuple(map(tuple, out)), tuple(map(tuple, into)), _reach(out))
+    followers = [[edge.target for edge in edges] for edges in out]
+    groups = _groups(followers)
+    reach = _reach(followers, groups)
+    return Net(tuple(steps), index, edges, entry, final, tuple(map(tuple, out)), tuple(map(tuple, into)), reach, groups)
 
 
-def _reach(out: Iterable[Iterable[Edge]]) -> tuple[int, ...]:
-    """Close the direct edges under following; a work list that revisits only what grew."""
-    direct = [0] * len(list(out))
-    into: list[list[int]] = [[] for _ in direct]
-    for number, edges in enumerate(out):
-        for edge in edges:
-            direct[number] |= 1 << edge.target
-            into[edge.target].append(number)
-    reach = list(direct)
-    pending = list(range(len(reach) - 1, -1, -1))
-    waiting = set(pending)
-    while pending:
-        number = pending.pop()
-        waiting.discard(number)
-        for before in into[number]:
-            grown = reach[before] | reach[number]
-            if grown != reach[before]:
-                reach[before] = grown
-                if before not in waiting:
-                    waiting.add(before)
-                    pending.append(before)
+def _groups(followers: list[list[int]]) -> tuple[tuple[int, ...], ...]:
+    """Find the strongly connected components by Tarjan's algorithm, with a stack of our own: nets may be deep."""
+    order = [0] * len(followers)  # when a step was found, from 1; 0: not yet
+    low = [0] * len(followers)
+    pending: list[int] = []
+    is_pending = [False] * len(followers)
+    found: list[tuple[int, ...]] = []
+    clock = 0
+    for start in range(len(followers)):
+        path = [] if order[start] else [(start, iter(followers[start]))]
+        while path:
+            number, rest = path[-1]
+            if not order[number]:
+                clock += 1
+                order[number] = low[number] = clock
+                pending.append(number)
+                is_pending[number] = True
+            for follower in rest:
+                if not order[follower]:
+                    path.append((follower, iter(followers[follower])))
+                    break
+                if is_pending[follower]:
+                    low[number] = min(low[number], order[follower])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[number])
+                if low[number] == order[number]:
+                    group = [pending.pop()]
+                    while group[-1] != number:
+                        group.append(pending.pop())
+                    for member in group:
+                        is_pending[member] = False
+                    found.append(tuple(sorted(group)))
+    return tuple(found)
+
+
+def _reach(followers: list[list[int]], groups: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """Close the direct edges under following: every group comes after the groups that it leads to."""
+    reach = [0] * len(followers)
+    for group in groups:
+        found = 0
+        for number in group:
+            for follower in followers[number]:
+                found |= 1 << follower | reach[follower]
+        for number in group:
+            reach[number] = found
     return tuple(reach)

@@ -12,7 +12,9 @@ from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.shape import ShapeFinding
 
 _AT_THE_VALUE = frozenset({"wrong-type", "not-templated"})
-_HIDING = _AT_THE_VALUE | {"unknown-key", "misplaced", "control", "set-in-spec", "legacy", "twice"}
+_ASTRAY = frozenset({"unknown-key", "misplaced", "control", "set-in-spec", "legacy"})
+_HIDING = _AT_THE_VALUE | _ASTRAY | {"twice"}
+_WITH_ROLES = frozenset({"spec", "set", "set_ctx", "set_iter", "policy", "output"})
 _ROUTING = frozenset({"next", "next_spec", "arc"})
 _LONGEST_NAME = 100
 
@@ -26,6 +28,17 @@ def obscured(findings: Iterable[ShapeFinding]) -> frozenset[str]:
         for part in _hidden_parts(finding)
         for word in _words(part)
     )
+
+
+def stray_ranges(findings: Iterable[ShapeFinding]) -> list[tuple[int, int]]:
+    """Give the ranges of the values under keys that belong elsewhere or nowhere; a tool's own fields are not among them."""
+    return [
+        (part.start, part.end)
+        for finding in findings
+        if finding.kind in _ASTRAY and (finding.tool is None or finding.meant in _WITH_ROLES)
+        for part in _hidden_parts(finding)
+        if part is not None
+    ]
 
 
 def hides_routing(finding: ShapeFinding) -> bool:

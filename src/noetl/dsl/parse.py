@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, cast
 
 import yaml
 
-from noetl.dsl.compose import MAX_DEPTH, MAX_NODES, Composer, Event, Stop
+from noetl.dsl.compose import MAX_DEPTH, MAX_NODES, Composer, Event, UnreadableError
 from noetl.dsl.locate import locate
 from noetl.dsl.mistakes import explain
 from noetl.dsl.nodes import MapNode, Node, Scalar, Source
@@ -121,7 +121,7 @@ def _compose(source: Source, events: _Events) -> Document:
             root = composer.node(event, 0)
             _check_root(composer, root)
             _check_end(composer, events)
-    except Stop:
+    except UnreadableError:
         root = None
     problems = composer.problems
     if events.error is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from noetl.dsl.playbook import Assign, Playbook, Step, Task
+from noetl.dsl.playbook import Assign, Playbook, Step, Task, Value
 from noetl.dsl.sites import Role, Site
 
 SCOPES: dict[str, str] = {
@@ -123,14 +123,18 @@ class Names:
         if isinstance(schema, dict) and isinstance(schema.get("properties"), dict):
             declared.update(schema["properties"])
         steps = playbook.workflow
-        writes = {step.name: tuple(step_writes(step)) for step in steps}
+        writes: dict[str, list[Assign]] = {}
+        labels: dict[str, dict[str, int]] = {}
+        for step in steps:  # of two steps with one name, either may be meant
+            writes.setdefault(step.name, []).extend(step_writes(step))
+            labels.setdefault(step.name, {}).update((task.label, place) for place, task in enumerate(step.tasks))
         return Names(
             workload=frozenset(declared),
             steps=frozenset(writes),
             ctx=frozenset(key for assigns in writes.values() for key in _keys(assigns, "ctx")),
             args=_bound(playbook),
             open_workload=not declared,
-            labels={step.name: {task.label: place for place, task in enumerate(step.tasks)} for step in steps},
+            labels=labels,
             iter={name: frozenset(_keys(assigns, "iter")) for name, assigns in writes.items()},
             scratch={name: frozenset(_keys(assigns, "step")) for name, assigns in writes.items()},
             workbook=_given(steps),
@@ -192,12 +196,21 @@ def in_iteration(site: Site) -> bool:
 
 def input_names(site: Site, names: Names) -> frozenset[str]:
     """Give the keys that `args` and `input` may have here."""
-    own = frozenset(site.task.input) if site.task and site.role in IN_PIPELINE else _NONE
+    own = _given_to(site, site.task.input) if site.task and site.role in IN_PIPELINE else _NONE
     if site.in_workbook:
         return own | names.workbook.get(site.task.label, _NONE) if site.task else own
     if site.step is None:
         return own
-    return own | names.args.get(site.step.name, _NONE) | frozenset(site.step.input)
+    return own | names.args.get(site.step.name, _NONE) | _given_to(site, site.step.input)
+
+
+def _given_to(site: Site, inputs: Mapping[str, Value]) -> frozenset[str]:
+    """Leave out the input that this template makes: `rows: "{{ rows }}"` reads another `rows`."""
+    return frozenset(
+        name
+        for name, value in inputs.items()
+        if value.at is None or not value.at.start <= site.node.start < value.at.end
+    )
 
 
 def iteration_names(site: Site, names: Names) -> frozenset[str]:

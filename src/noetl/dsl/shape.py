@@ -7,118 +7,67 @@ names, templates or the net. Tested in tests/unit/dsl/test_shape.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from noetl.dsl.diagnostic import nearest
 from noetl.dsl.dialects import LegacyForm, recognise
+from noetl.dsl.finding import ACTION_FIELDS, SETS, ShapeFinding, settled, stand_ins
 from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
 from noetl.dsl.grammar.places import Place, place
 from noetl.dsl.kinds import Kind, Kinds, Need
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 
-ShapeKind = Literal[
-    "unknown-key",
-    "misplaced",
-    "control",
-    "set-in-spec",
-    "missing",
-    "wrong-type",
-    "bad-value",
-    "twice",
-    "legacy",
-    "empty-list",
-    "not-templated",
-]
+__all__ = ["ShapeFinding", "findings", "fits", "is_template", "stand_ins"]
+
 _TASK_LEVELS = ("task", "workbook_task")
-_SETS = frozenset({"set", "set_ctx", "set_iter"})
+_RULE_LEVELS = ("task_rule", "admit_rule")
 _SPECS = frozenset({"executor_spec", "step_spec", "loop_spec", "task_spec", "next_spec", "arc_spec"})
-_ACTION_FIELDS = frozenset(LEVELS["task_then"].names()) - _SETS
 # Where an action may stand by mistake as a part of a task policy: there it is only misplaced.
 _POLICY_LEVELS = frozenset({"task_policy", "task_rule", "task_else"})
 _PROSE = frozenset({"desc", "description"})
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeFinding:
-    """One place that does not fit the grammar."""
-
-    kind: ShapeKind
-    node: Node  # what to point at
-    level: Level
-    name: str  # the key it is about
-    field: Field | None = None
-    expected: Type | None = None
-    tool: Kind | None = None  # set where the level is a tool's own input
-    form: LegacyForm | None = None
-    owner: Node | None = None  # the map that holds the key
-    place: Place | None = None  # where a misplaced key belongs
-    others: tuple[str, ...] = ()  # keys of the same map that belong to the same place
 
 
 def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
     """Give every place of the document that does not fit the grammar."""
     if root is None:
         return ()
-    return _settled(list(_Walk(kinds).value(root, LevelOf("playbook"), None, LEVELS["playbook"], "")))
-
-
-def stand_ins(found: Iterable[ShapeFinding]) -> frozenset[tuple[int, str]]:
-    """Give the fields that an older or a misplaced key stands in for, each as (id of the map, name of the field)."""
-    return frozenset(
-        (id(one.owner), name)
-        for one in found
-        if (name := one.form.replaces if one.form else one.place.stands_for if one.place else "")
-    )
-
-
-def _settled(found: list[ShapeFinding]) -> tuple[ShapeFinding, ...]:
-    """Leave out what only follows from another finding, so that one mistake is told once."""
-    instead = stand_ins(found)
-    absorbing = {id(one.owner) for one in found if one.form and one.form.absorbs}
-    actions = {id(one.owner) for one in found if one.kind == "control" and one.name == "do"}
-    settled: list[ShapeFinding] = []
-    moves: dict[tuple[int, Place], int] = {}
-    for one in found:
-        owner = id(one.owner)
-        if one.kind == "missing" and (id(one.node), one.name) in instead:
-            continue
-        if one.kind in ("unknown-key", "misplaced") and owner in absorbing:
-            continue
-        if one.name in _ACTION_FIELDS and one.name != "do" and owner in actions:
-            continue
-        if one.place is not None:
-            first = moves.setdefault((owner, one.place), len(settled))
-            if first < len(settled):
-                settled[first] = replace(settled[first], others=(*settled[first].others, one.name))
-                continue
-        settled.append(one)
-    return tuple(settled)
+    walk = _Walk(kinds)
+    walk.value(root, LevelOf("playbook"), None, LEVELS["playbook"], "")
+    return settled(walk.found) if walk.found else ()
 
 
 def is_template(node: Node) -> bool:
-    return isinstance(node, Scalar) and isinstance(node.value, str) and ("{{" in node.value or "{%" in node.value)
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        return False
+    return "{" in node.value and ("{{" in node.value or "{%" in node.value)
 
 
 def fits(node: Node, kind: Type) -> bool:
     """Tell whether a node has the outer shape that a type asks for."""
-    match kind:
-        case LevelOf() | MapOf():
-            return isinstance(node, MapNode)
-        case ListOf():
-            return isinstance(node, ListNode)
-        case Text():
-            return isinstance(node, Scalar) and node.value is not None
-        case Flag():
-            return isinstance(node, Scalar) and isinstance(node.value, bool)
-        case Number():
-            return isinstance(node, Scalar) and isinstance(node.value, int | float) and not isinstance(node.value, bool)
-        case Choice():
-            return isinstance(node, Scalar) and isinstance(node.value, str)
-        case OneOf(options):
-            return any(fits(node, option) for option in options)
-    return True
+    fitting = _FITTING.get(type(kind))
+    if fitting is None:
+        return not isinstance(kind, OneOf) or any(fits(node, option) for option in kind.options)
+    held, wanted = fitting
+    if held is not Scalar:
+        return isinstance(node, held)
+    # A boolean is an integer to Python, but not a number to a person.
+    value = node.value if isinstance(node, Scalar) else None
+    return isinstance(value, wanted) and (wanted is not _NUMBERS or not isinstance(value, bool))
+
+
+_NUMBERS = (int, float)
+_FITTING: dict[type[Type], tuple[type[Node], Any]] = {
+    LevelOf: (MapNode, None),
+    MapOf: (MapNode, None),
+    ListOf: (ListNode, None),
+    Text: (Scalar, (str, int, float)),
+    Flag: (Scalar, bool),
+    Number: (Scalar, _NUMBERS),
+    Choice: (Scalar, str),
+}
 
 
 class _TaskLevels(NamedTuple):
@@ -131,98 +80,117 @@ class _TaskLevels(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
+    """One walk over a document; `found` gathers what does not fit. Hot: a large playbook has ten thousand values."""
+
     kinds: Kinds
+    found: list[ShapeFinding] = dataclasses.field(default_factory=list)
     known: dict[str, _TaskLevels] = dataclasses.field(default_factory=dict)
 
-    def value(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> Iterator[ShapeFinding]:
-        """Check one value against its type."""
+    def value(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
+        """Check one value against its type; the tests are ordered by how often they decide."""
+        shape = type(kind)
+        if shape is Type:
+            return
         if isinstance(kind, OneOf):
             picked = kind.pick(node) if kind.pick else None
-            chosen = picked or next((option for option in kind.options if fits(node, option)), None)
-            if chosen is not None:
-                yield from self.value(node, chosen, field, level, name)
+            chosen = picked or next((option for option in kind.options if fits(node, option)), kind)
+            if chosen is not kind:
+                self.value(node, chosen, field, level, name)
                 return
         if is_template(node) and not _may_hold_marks(kind, field, level):
             if field is None or not field.rendered:
-                yield ShapeFinding("not-templated", node, level, name, field, kind)
-            return
-        if not fits(node, kind):
-            yield ShapeFinding("wrong-type", node, level, name, field, kind)
-            return
-        match kind:
-            case LevelOf(below, own):
-                yield from self.map(node, own or LEVELS[below])
-            case ListOf(item, least):
-                yield from self.list(node, item, least, field, level, name)
-            case MapOf(inner) if type(inner) is not Type and isinstance(node, MapNode):
-                for entry in node:
-                    yield from self.value(entry.value, inner, field, level, entry.key.text)
-            case Choice() | Number():
-                yield from _bounds(node, kind, field, level, name)
+                self.found.append(ShapeFinding("not-templated", node, level, name, field, kind))
+        elif not fits(node, kind):
+            self.found.append(ShapeFinding("wrong-type", node, level, name, field, kind))
+        elif shape is not Text and shape is not Flag:
+            self.within(node, kind, field, level, name)
 
-    def list(
-        self, node: Node, item: Type, least: int, field: Field | None, level: Level, name: str
-    ) -> Iterator[ShapeFinding]:
-        if not isinstance(node, ListNode):
-            return
-        if len(node.items) < least:
-            yield ShapeFinding("empty-list", node, level, name, field)
-        for element in node:
-            yield from self.value(element, item, field, level, name)
+    def within(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
+        """Check what a value of the right outer shape holds."""
+        if isinstance(kind, LevelOf):
+            self.map(node, kind.own or LEVELS[kind.level])
+        elif isinstance(kind, MapOf):
+            if type(kind.value) is not Type and isinstance(node, MapNode):
+                for entry in node.entries:
+                    self.value(entry.value, kind.value, field, level, entry.key.text)
+        elif isinstance(kind, ListOf):
+            self.list(node, kind, field, level, name)
+        elif isinstance(kind, Choice | Number) and isinstance(node, Scalar) and _is_out_of_bounds(node.value, kind):
+            self.found.append(ShapeFinding("bad-value", node, level, name, field, kind))
 
-    def map(self, node: Node, level: Level) -> Iterator[ShapeFinding]:
+    def list(self, node: Node, kind: ListOf, field: Field | None, level: Level, name: str) -> None:
+        if isinstance(node, ListNode):
+            if len(node.items) < kind.least:
+                self.found.append(ShapeFinding("empty-list", node, level, name, field))
+            for item in node.items:
+                self.value(item, kind.item, field, level, name)
+
+    def map(self, node: Node, level: Level) -> None:
         """Check the keys of a map against its level; a task gets the level of its kind."""
         if not isinstance(node, MapNode):
             return
         if level.name in _TASK_LEVELS:
-            yield from self.task(node, level)
+            self.task(node, level)
             return
-        for entry in node:
-            yield from self.entry(entry, node, level, level.name)
-        yield from _missing(node, level)
+        for entry in node.entries:
+            self.entry(entry, node, level, level.name)
+        self.missing(node, level)
+        if level.name in _RULE_LEVELS:
+            self.rule(node, level)
 
-    def entry(
-        self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None = None
-    ) -> Iterator[ShapeFinding]:
-        name = entry.key.text
+    def rule(self, node: MapNode, level: Level) -> None:
+        """Check that a rule has both parts, a condition and what follows from it."""
+        condition = node.entry("when") or node.entry("else")
+        if condition is None:
+            self.found.append(ShapeFinding("incomplete", node, level, "when or else", owner=node))
+        elif not _is_written(node, "then") and not (
+            condition.key.text == "else" and isinstance(condition.value, MapNode)
+        ):
+            self.found.append(ShapeFinding("incomplete", condition.key, level, "then", owner=node))
+
+    def entry(self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None = None) -> None:
+        name, value = entry.key.text, entry.value
         field = level.field(name)
         if field is None:
-            form = recognise(legacy, entry, node)
-            if form is None:
-                yield from self.unknown(entry, node, level, tool)
-            else:
-                yield ShapeFinding("legacy", entry.key, level, name, form=form, owner=node)
-                yield from self.inside(form, entry.value)
+            self.stranger(entry, node, level, legacy, tool)
             return
-        if name != field.name and (field.name in node or _earlier_alias(node, field, name)):
-            yield ShapeFinding("twice", entry.key, level, name, field, owner=node)
-        if _is_null(entry.value):
+        if isinstance(value, Scalar) and value.value is None:
             if field.required:
-                yield ShapeFinding("wrong-type", entry.value, level, name, field, field.type)
-        elif tool is None and field.required and _is_blank(entry.value):
-            yield ShapeFinding("missing", entry.value, level, name, field, field.type)
-        else:
-            yield from self.value(entry.value, field.type, field, level, name)
+                self.found.append(ShapeFinding("wrong-type", value, level, name, field, field.type))
+            return
+        if name != field.name and (_is_written(node, field.name) or _earlier_alias(node, field, name)):
+            self.found.append(ShapeFinding("twice", entry.key, level, name, field, owner=node))
+        if field.required and tool is None and isinstance(value, Scalar) and not value.text.strip():
+            self.found.append(ShapeFinding("missing", value, level, name, field, field.type))
+        elif type(field.type) is not Type:
+            self.value(value, field.type, field, level, name)
 
-    def inside(self, form: LegacyForm, node: Node) -> Iterator[ShapeFinding]:
-        """Look for older forms inside an older form; all else in there is said by the form itself."""
-        if form.below and isinstance(node, ListNode):
-            for item in node:
-                yield from (found for found in self.map(item, LEVELS[form.below]) if found.kind == "legacy")
-
-    def unknown(self, entry: Entry, node: MapNode, level: Level, tool: Kind | None) -> Iterator[ShapeFinding]:
-        """Say of a key that its level does not have whether it belongs elsewhere."""
+    def stranger(self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None) -> None:
+        """Say of a key that its level does not have whether it is an older form, belongs elsewhere, or is unknown."""
         name, base = entry.key.text, level.name.partition(":")[0]
-        if name in _SETS and base in _SPECS:
-            yield ShapeFinding("set-in-spec", entry.key, level, name, owner=node)
+        form = recognise(legacy, entry, node)
+        if form and not (form.shape and level.open):  # by its shape alone it may as well be an input of an unknown kind
+            self.found.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
+            self.inside(form, entry.value)
+        elif name in SETS and base in _SPECS:
+            self.found.append(ShapeFinding("set-in-spec", entry.key, level, name, owner=node))
         elif level.open:
             return
         elif _is_control(base, name, entry.value):
-            yield ShapeFinding("control", entry.key, level, name, owner=node)
+            self.found.append(ShapeFinding("control", entry.key, level, name, owner=node))
         elif home := self.home(entry, node, base):
-            yield ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home)
+            self.found.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
         else:
-            yield ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node)
+            meant = nearest(name, level.names()) or ""
+            self.found.append(ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant))
+
+    def inside(self, form: LegacyForm, node: Node) -> None:
+        """Look for older forms inside an older form; all else in there is said by the form itself."""
+        if form.below and isinstance(node, ListNode):
+            walk = _Walk(self.kinds)
+            for item in node.items:
+                walk.map(item, LEVELS[form.below])
+            self.found.extend(one for one in walk.found if one.kind == "legacy")
 
     def home(self, entry: Entry, node: MapNode, level: str) -> Place | None:
         if level == "step" and self.is_tool_field(entry.key.text, node):
@@ -245,42 +213,47 @@ class _Walk:
             self.known[kind.name] = found
         return found
 
-    def task(self, node: MapNode, level: Level) -> Iterator[ShapeFinding]:
+    def task(self, node: MapNode, level: Level) -> None:
         inner = node.get("tool")
         if level.name == "workbook_task" and isinstance(inner, MapNode):
-            yield from self.around_a_task(node, level)
-            yield from self.task(inner, LEVELS["task"])
+            self.around_a_task(node, level)
+            self.task(inner, LEVELS["task"])
             return
         named = node.get("kind")
         kind = self.kinds.get(named.text) if isinstance(named, Scalar) else None
         levels = self.levels(kind) if kind else _TaskLevels(level, LEVELS["task_spec"], frozenset())
-        for entry in node:
+        for entry in node.entries:
             if entry.key.text == "spec" and isinstance(entry.value, MapNode):
-                for inner_entry in entry.value:
-                    yield from self.entry(inner_entry, entry.value, levels.spec, "task", kind)
+                for inner_entry in entry.value.entries:
+                    self.entry(inner_entry, entry.value, levels.spec, "task", kind)
             else:
                 is_own = entry.key.text in levels.own or levels.task.field(entry.key.text) is None
-                yield from self.entry(entry, node, levels.task, "task", kind if is_own else None)
+                self.entry(entry, node, levels.task, "task", kind if is_own else None)
         if kind is None:
-            yield from _missing(node, level)
+            self.missing(node, level)
         else:
-            yield from _missing_in_task(node, levels.task, kind)
+            self.found.extend(_missing_in_task(node, levels.task, kind))
 
-    def around_a_task(self, node: MapNode, level: Level) -> Iterator[ShapeFinding]:
+    def around_a_task(self, node: MapNode, level: Level) -> None:
         """Check the keys beside the `tool` of a workbook's task, which may only name and describe it."""
-        for entry in node:
+        for entry in node.entries:
             name = entry.key.text
             if name in ("name", "tool") or name in _PROSE:
                 continue
             form = recognise("task", entry, node)
             if form:
-                yield ShapeFinding("legacy", entry.key, level, name, form=form, owner=node)
+                self.found.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
             elif level.field(name):
-                yield ShapeFinding(
-                    "misplaced", entry.key, level, name, owner=node, place=Place("workbook_task", "tool")
-                )
+                home = Place("workbook_task", "tool")
+                self.found.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
             else:
-                yield ShapeFinding("unknown-key", entry.key, level, name, owner=node)
+                meant = nearest(name, level.names()) or ""
+                self.found.append(ShapeFinding("unknown-key", entry.key, level, name, owner=node, meant=meant))
+
+    def missing(self, node: MapNode, level: Level) -> None:
+        for field in level.required:
+            if field.name not in node and not any(name in node for name in field.aliases):
+                self.found.append(ShapeFinding("missing", node, level, field.name, field, field.type))
 
 
 def _may_hold_marks(kind: Type, field: Field | None, level: Level) -> bool:
@@ -298,7 +271,7 @@ def _is_control(level: str, name: str, value: Node) -> bool:
         return False
     if name == "rules":
         return level not in ("task", "task_spec") and isinstance(value, ListNode) and any(map(_acts, value))
-    return name == "do" or (name in _ACTION_FIELDS and level in ("admit_then", "admit_rule", "admit_else"))
+    return name == "do" or (name in ACTION_FIELDS and level in ("admit_then", "admit_rule", "admit_else"))
 
 
 def _acts(rule: Node) -> bool:
@@ -309,22 +282,17 @@ def _acts(rule: Node) -> bool:
 
 
 def _earlier_alias(node: MapNode, field: Field, name: str) -> bool:
-    order = [entry.key.text for entry in node if entry.key.text in field.aliases]
+    order = [entry.key.text for entry in node if entry.key.text in field.aliases and not _is_null(entry.value)]
     return bool(order) and order[0] != name
+
+
+def _is_written(node: MapNode, name: str) -> bool:
+    value = node.get(name)
+    return value is not None and not _is_null(value)
 
 
 def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None
-
-
-def _is_blank(node: Node) -> bool:
-    return isinstance(node, Scalar) and not node.text.strip()
-
-
-def _missing(node: MapNode, level: Level) -> Iterator[ShapeFinding]:
-    for field in level.fields:
-        if field.required and not any(name in node for name in (field.name, *field.aliases)):
-            yield ShapeFinding("missing", node, level, field.name, field, field.type)
 
 
 def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeFinding]:
@@ -336,8 +304,8 @@ def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeF
         names = (field.name, *field.aliases)
         return next((value for place in places for name in names if (value := place.get(name))), None)
 
-    for field in level.fields:
-        if field.required and not written(field):
+    for field in level.required:
+        if not written(field):
             yield ShapeFinding("missing", node, level, field.name, field, field.type, kind)
     own = {field.name: field for field in kind.input.fields}
     for group in (*kind.one_of, *kind.at_most_one):
@@ -361,15 +329,9 @@ def _applies(need: Need, field: Field, node: Node | None) -> bool:
     return isinstance(node, Scalar) and node.value == need.value
 
 
-def _bounds(node: Node, kind: Type, field: Field | None, level: Level, name: str) -> Iterator[ShapeFinding]:
-    if not isinstance(node, Scalar):
-        return
-    value = node.value
+def _is_out_of_bounds(value: Any, kind: Choice | Number) -> bool:
     if isinstance(kind, Choice):
-        if value not in kind.words and not any(value.startswith(p) and value != p for p in kind.prefixes):
-            yield ShapeFinding("bad-value", node, level, name, field, kind)
-    elif isinstance(kind, Number):
-        low = kind.least is not None and value < kind.least
-        high = kind.most is not None and value > kind.most
-        if low or high or (kind.integer and value != value // 1):
-            yield ShapeFinding("bad-value", node, level, name, field, kind)
+        return value not in kind.words and not any(value.startswith(p) and value != p for p in kind.prefixes)
+    low = kind.least is not None and value < kind.least
+    high = kind.most is not None and value > kind.most
+    return bool(low or high or (kind.integer and value != value // 1))

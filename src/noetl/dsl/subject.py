@@ -15,7 +15,7 @@ from noetl.dsl.kinds import Kinds
 from noetl.dsl.net import Net, build
 from noetl.dsl.nodes import ListNode, MapNode, Node, Source
 from noetl.dsl.normalize import normalize
-from noetl.dsl.obscured import hides_routing, obscured
+from noetl.dsl.obscured import hides_routing, obscured, stray_ranges
 from noetl.dsl.parse import Document, locate
 from noetl.dsl.playbook import Playbook, Task
 from noetl.dsl.references import Reference, references
@@ -55,6 +55,11 @@ class Subject:
     def legacy(self) -> tuple[LegacyForm, ...]:
         return tuple(finding.form for finding in self.shape if finding.form)
 
+    @property
+    def is_read_whole(self) -> bool:
+        """Tell whether the document holds all that the text says: doubled keys and broken values are left out of it."""
+        return all(problem.kind == "legacy-boolean" for problem in self.document.problems)
+
     @cached_property
     def net_is_whole(self) -> bool:
         """Tell whether the arcs say all about routing: misshapen parts, older forms and wrong names hide some of it."""
@@ -63,6 +68,8 @@ class Subject:
         complete = isinstance(workflow, ListNode) and len(named) == len(workflow.items)
         return (
             complete
+            and self.is_read_whole
+            and all(named)
             and len(set(named)) == len(named)
             and not any(form.routes for form in self.legacy)
             and not any(map(hides_routing, self.shape))
@@ -88,7 +95,11 @@ class Subject:
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:
-        return sites(self.playbook, self.kinds)
+        """Every template whose role is known: under a key that stands at a wrong place, it is not."""
+        found, strayed = sites(self.playbook, self.kinds), stray_ranges(self.shape)
+        if not strayed:
+            return found
+        return tuple(site for site in found if not any(start <= site.node.start < end for start, end in strayed))
 
     @cached_property
     def names(self) -> Names:
@@ -108,7 +119,7 @@ class Subject:
 
     @cached_property
     def flow(self) -> Flow:
-        return Flow(self.playbook, self.net)
+        return Flow(self.playbook, self.net, self.sites)
 
     @cached_property
     def code(self) -> tuple[Code, ...]:

@@ -6,8 +6,9 @@ Tool kinds describe their inputs with the same types. Tested in tests/unit/dsl/t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from dataclasses import field as derived
 from typing import Literal
 
 from noetl.dsl.nodes import Node
@@ -104,12 +105,16 @@ class Level:
     fields: tuple[Field, ...]
     open: bool = False  # other keys are allowed
     example: str = ""
+    required: tuple[Field, ...] = derived(init=False, repr=False, compare=False)  # the fields that must be there
+    _by_name: Mapping[str, Field] = derived(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name = {name: known for known in reversed(self.fields) for name in (*known.aliases, known.name)}
+        object.__setattr__(self, "_by_name", by_name)
+        object.__setattr__(self, "required", tuple(known for known in self.fields if known.required))
 
     def field(self, name: str) -> Field | None:
-        for candidate in self.fields:
-            if name == candidate.name or name in candidate.aliases:
-                return candidate
-        return None
+        return self._by_name.get(name)
 
     def names(self) -> tuple[str, ...]:
         return tuple(name for known in self.fields for name in (known.name, *known.aliases))

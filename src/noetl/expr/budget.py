@@ -18,7 +18,8 @@ BYTES: Final = 10_000_000
 OPERATIONS_PER_MS: Final = 10_000
 INTEGER_BITS: Final = 65_536
 SLOT: Final = 8  # bytes that one item of a list or map counts, beside what it holds
-DEPTH: Final = 200  # of nested lists and maps in a value: what every JSON library still takes
+DEPTH: Final = 100  # of nested lists and maps in a value: what every JSON library still takes
+_LISTS: Final = (list, tuple)
 _FIX: Final = "make the template do less, or do the work in a `python` task"
 
 
@@ -87,13 +88,16 @@ class Budget:
             size = 0
             below: list[Any] = []
             for item in level:
-                if isinstance(item, str):
+                kind = type(item)
+                if kind is str:
                     size += len(item) + 2
+                elif kind is int or kind is float or item is None:
+                    size += 4
                 elif isinstance(item, dict):
                     size += SLOT * len(item) + 2
                     below.extend(item.keys())
                     below.extend(item.values())
-                elif isinstance(item, list | tuple):
+                elif isinstance(item, _LISTS):
                     size += SLOT * len(item) + 2
                     tuples = tuples or isinstance(item, tuple)
                     below.extend(item)
@@ -144,13 +148,13 @@ class Context:
 
     def text(self, value: Any) -> str:
         """`value` as it stands in text. Free for what is text already; its size is drawn for what must be written."""
-        if type(value) is str:
+        if isinstance(value, str):
             return value
         if isinstance(value, Undefined):
             if self.strict:
                 value.fail()
             return ""
-        if isinstance(value, list | tuple | dict):
+        if isinstance(value, (*_LISTS, dict)):
             self.budget.weigh(value)
             missing = first_undefined(value) if self.strict else None
             if missing is not None:

@@ -12,8 +12,8 @@ from noetl.expr import tree
 from noetl.expr.budget import Context
 from noetl.expr.closures import FAILURES, Code, Compile, Run, failed, lifted, together
 from noetl.expr.errors import EvaluationError, TemplateError
+from noetl.expr.kinds import kind_of
 from noetl.expr.methods import method_of
-from noetl.expr.operators import kind_of
 from noetl.expr.undefined import Undefined
 
 # These never look at the context, so they can be called without one.
@@ -36,11 +36,21 @@ def apply_code(node: tree.Apply, compile_: Compile) -> Code:
     if node.callee.name in free and plain:
         codes = [value, *(compile_(argument) for argument in arguments.positional)]
         runs, light = together(*codes)
+        if node.callee.name in {"d", "default"} and len(runs) == 2:
+            return Code(_default(*runs), light)
         return Code(_free(call, runs, what, offset), light)
     if plain and len(arguments.positional) <= 1:
         rest = tuple(lifted(compile_(argument)) for argument in arguments.positional)
         return Code(_short(call, lifted(value), rest, what, offset), False)
     return Code(_full(call, lifted(value), gathered(arguments, compile_), what, offset), False)
+
+
+def _default(value: Run, fallback: Run) -> Run:
+    def run(x: Any) -> Any:
+        found = value(x)
+        return fallback(x) if isinstance(found, Undefined) else found
+
+    return run
 
 
 def _free(call: Callable[..., Any], runs: tuple[Run, ...], what: str, offset: int) -> Run:

@@ -12,7 +12,8 @@ from typing import Any, Final
 from noetl.expr import tree
 from noetl.expr.closures import Code, Compile, Run, lifted, together
 from noetl.expr.errors import EvaluationError, TemplateError
-from noetl.expr.operators import COMPARISONS, kind_of
+from noetl.expr.kinds import kind_of
+from noetl.expr.operators import COMPARISONS
 
 _SCALARS: Final = (str, int, float, bool, type(None))
 _NATIVE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -52,10 +53,10 @@ def _single(left: tree.Expr, sign: str, right: tree.Expr, offset: int, compile_:
         constants = [item.value for item in right.items if isinstance(item, tree.Const)]
         if len(constants) == len(right.items):
             return _among(compile_(left), frozenset(constants), sign == "in")
-    if isinstance(left, tree.Const) and sign in _MIRRORED and not isinstance(right, tree.Const):
-        left, sign, right = right, _MIRRORED[sign], left
     if isinstance(right, tree.Const) and isinstance(right.value, _SCALARS) and sign in _MIRRORED:
-        return _with_constant(compile_(left), sign, right.value, offset)
+        return _with_constant(compile_(left), sign, right.value, offset, False)
+    if isinstance(left, tree.Const) and isinstance(left.value, _SCALARS) and sign in _MIRRORED:
+        return _with_constant(compile_(right), _MIRRORED[sign], left.value, offset, True)
     return _general(compile_(left), sign, compile_(right), offset)
 
 
@@ -79,16 +80,16 @@ def _among(code: Code, options: frozenset[Any], wanted: bool) -> Code:
     return Code(within if wanted else without, code.light)
 
 
-def _with_constant(code: Code, sign: str, constant: Any, offset: int) -> Code:
+def _with_constant(code: Code, sign: str, constant: Any, offset: int, mirrored: bool) -> Code:
     run = code.run
     if sign == "==":
         return Code(lambda x: run(x) == constant, code.light)
     if sign == "!=":
         return Code(lambda x: run(x) != constant, code.light)
-    return Code(_ordered(run, sign, constant, offset), code.light)
+    return Code(_ordered(run, sign, constant, offset, mirrored), code.light)
 
 
-def _ordered(run: Run, sign: str, constant: Any, offset: int) -> Run:
+def _ordered(run: Run, sign: str, constant: Any, offset: int, mirrored: bool) -> Run:
     native = _NATIVE[sign]
 
     def compare(x: Any) -> Any:
@@ -96,7 +97,8 @@ def _ordered(run: Run, sign: str, constant: Any, offset: int) -> Run:
         try:
             return native(value, constant)
         except TypeError:
-            message = f"`{sign}` cannot compare {kind_of(value)} with {kind_of(constant)}"
+            shown, left, right = (_MIRRORED[sign], constant, value) if mirrored else (sign, value, constant)
+            message = f"`{shown}` cannot compare {kind_of(left)} with {kind_of(right)}"
             raise EvaluationError(message, offset, "write `| int` or `| string` after one of them") from None
 
     return compare

@@ -16,9 +16,10 @@ from noetl.expr.closures import MISSING, Code, Run, lifted, together
 from noetl.expr.comparing import compare_code
 from noetl.expr.errors import EvaluationError, TemplateError
 from noetl.expr.iterate import number
+from noetl.expr.kinds import kind_of
 from noetl.expr.lookup import lookup, path_reader, walk
 from noetl.expr.names import dotted
-from noetl.expr.operators import ARITHMETIC, kind_of, negate
+from noetl.expr.operators import ARITHMETIC, negate
 from noetl.expr.undefined import Path, Undefined
 
 _NO_ELSE: Final[Path] = ("(choice without else)",)

@@ -96,6 +96,8 @@ def _value(name: str, values: Sequence[Any], named: Mapping[str, Any]) -> Any:
 def _field(context: Context, value: Any, spec: str, conversion: str | None) -> str:
     if isinstance(value, Undefined):
         value = context.text(value)
+    if conversion not in {None, "r", "s", "a"}:
+        raise EvaluationError(f"`!{conversion}` is no conversion", None, "use `!r` or `!s`")
     if conversion is not None:
         context.budget.weigh(value)
         value = repr(value) if conversion == "r" else ascii(value) if conversion == "a" else str(value)

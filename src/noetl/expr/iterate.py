@@ -7,18 +7,18 @@ Tested in tests/unit/expr/test_filters.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
+from noetl.expr.kinds import CONTAINERS, LISTS, kind_of
 from noetl.expr.lookup import lookup
-from noetl.expr.operators import kind_of
-from noetl.expr.undefined import Undefined
+from noetl.expr.undefined import Path, Undefined, first_undefined
 
 
 def items_of(context: Context, value: Any) -> list[Any] | tuple[Any, ...]:
     """The items of `value`; the caller must not change the list it gets."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, LISTS):
         context.spend(len(value))
         return value
     if isinstance(value, str):
@@ -35,6 +35,7 @@ def items_of(context: Context, value: Any) -> list[Any] | tuple[Any, ...]:
     raise EvaluationError(f"there are no items in {kind_of(value)}")
 
 
+_ITEM: Final[Path] = ("(item)",)
 Getter = Callable[[Any], Any]
 
 
@@ -45,9 +46,13 @@ def attribute_getter(attribute: Any, default: Any = None) -> Getter:
     parts = str(attribute).split(".") if isinstance(attribute, str) else [attribute]
     keys = [int(part) if isinstance(part, str) and part.isdecimal() and len(part) < 10 else part for part in parts]
 
+    if len(keys) == 1 and default is None:
+        (only,) = keys
+        return lambda item: item[only] if type(item) is dict and only in item else lookup(item, only, _ITEM)
+
     def get(item: Any) -> Any:
         for key in keys:
-            item = lookup(item, key, ("(item)",))
+            item = lookup(item, key, _ITEM)
             if default is not None and isinstance(item, Undefined):
                 return default
         return item
@@ -68,17 +73,25 @@ def folded(value: Any) -> Any:
 def sorted_by(context: Context, items: list[Any], keys: list[Any], reverse: bool) -> list[Any]:
     """The items in the order of their keys; equal ones stay as they were."""
     context.spend(len(keys) * max(1, len(keys).bit_length()))
-    for key in keys:
-        if isinstance(key, Undefined):
-            key.fail()
-        if isinstance(key, list | tuple | dict):
-            context.budget.weigh(key)
+    check_keys(context, keys)
     try:
         order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
     except TypeError:
         kinds = sorted({kind_of(key) for key in keys})
         raise EvaluationError(f"these cannot be put in order: {', '.join(kinds)}") from None
     return [items[index] for index in order]
+
+
+def check_keys(context: Context, keys: list[Any]) -> None:
+    """Refuse undefined keys, and draw what comparing large ones may cost."""
+    for key in keys:
+        if isinstance(key, CONTAINERS):
+            context.budget.weigh(key)
+            missing = first_undefined(key)
+            if missing is not None:
+                missing.fail()
+        elif isinstance(key, Undefined):
+            key.fail()
 
 
 def identity(context: Context, value: Any) -> Any:
@@ -89,7 +102,7 @@ def identity(context: Context, value: Any) -> Any:
     if isinstance(value, Mapping):
         context.budget.weigh(value)
         return (dict, frozenset((key, identity(context, item)) for key, item in value.items()))
-    return value
+    return Undefined if isinstance(value, Undefined) else value
 
 
 def number(name: str, value: Any, most: int | None = None) -> int:

@@ -17,6 +17,7 @@ Scope = Mapping[str, Any]
 # What `scope[a][b]` raises on plain data when something is not there. A view raises KeyError.
 _MISSES: Final = (KeyError, TypeError, IndexError)
 UNNAMED: Final[Path] = ("(value)",)
+_INDEXED: Final = (list, tuple, str)
 
 _DATE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "year": lambda value: value.year,
@@ -53,14 +54,14 @@ _GROUP: Final = {"grouper": 0, "list": 1}
 
 def lookup(base: Any, key: Any, path: Path = UNNAMED) -> Any:
     """`base[key]` over plain data, or an `Undefined` that knows `path`, which is the path of `base`."""
-    if isinstance(base, Mapping):
+    if type(base) is dict or isinstance(base, Mapping):
         try:
             return base[key]
         except (KeyError, TypeError):
             return Undefined((*path, _element(key)), len(path), base)
     if isinstance(base, Undefined):
         return base.below(key)
-    if isinstance(base, list | tuple | str) and isinstance(key, int):
+    if isinstance(base, _INDEXED) and isinstance(key, int):
         try:
             return base[key]
         except IndexError:
@@ -92,6 +93,11 @@ def read_path(scope: Scope, path: Path) -> Any:
     except KeyError:
         return Undefined(path, 0, scope)
     done = 0
+    while done < len(keys) and type(value) is dict:
+        if keys[done] not in value:
+            return Undefined(path, done + 1, value)
+        value = value[keys[done]]
+        done += 1
     while done < len(keys) and isinstance(value, View):
         try:
             value = value[keys[done]]

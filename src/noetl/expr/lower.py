@@ -18,11 +18,12 @@ from noetl.expr.errors import TemplateError, TemplateSyntaxError
 from noetl.expr.locals import Names
 from noetl.expr.operators import ARITHMETIC
 from noetl.expr.problems import Problem, python_attribute
-from noetl.expr.reads import Read, constant_key, facts, operands
+from noetl.expr.reads import LOOKUPS, Read, constant_key, facts, operands
 from noetl.expr.undefined import Path
 
 DEPTH: Final = 150
 PATH_LENGTH: Final = 100
+_KEYS: Final = (str, int)
 # How far a fallback reaches: `or` forgives the value on its left, `default` whatever stands below it.
 UNGUARDED, VALUE_GUARDED, ALL_GUARDED = 0, 1, 2
 _BINARY: Final[dict[type[nodes.Node], str]] = {
@@ -119,7 +120,7 @@ class Lowering:
     def path(self, node: nodes.Expr, called: bool = False) -> tree.Expr:
         steps: list[tuple[nodes.Node | str | int, int]] = []
         base: nodes.Node = node
-        while isinstance(base, nodes.Getattr | nodes.Getitem):
+        while isinstance(base, LOOKUPS):
             if isinstance(base, nodes.Getattr):
                 key: nodes.Node | str | int = base.attr
             else:
@@ -134,15 +135,15 @@ class Lowering:
         if wrong is not None:
             return self.problem(wrong, [self.expr(base)])
         constant_steps = 0
-        while constant_steps < len(steps) and isinstance(steps[constant_steps][0], str | int):
+        while constant_steps < len(steps) and isinstance(steps[constant_steps][0], _KEYS):
             constant_steps += 1
-        keys = tuple(key for key, _ in steps[:constant_steps] if isinstance(key, str | int))
+        keys = tuple(key for key, _ in steps[:constant_steps] if isinstance(key, _KEYS))
         value = self._start(base, keys, [offset for _, offset in steps], constant_steps < len(steps), called)
         return self._rest(value, steps[constant_steps:], self._name_of(base, keys))
 
     @staticmethod
     def attribute_problem(node: nodes.Node) -> Problem | None:
-        while isinstance(node, nodes.Getattr | nodes.Getitem):
+        while isinstance(node, LOOKUPS):
             if isinstance(node, nodes.Getattr) and node.attr.startswith("__") and node.attr.endswith("__"):
                 return python_attribute(node.attr, node.lineno)
             node = node.node
@@ -180,7 +181,7 @@ class Lowering:
                 value = tree.Item(value, self.inner(key), path)
             else:
                 value = tree.Items(value, (key,), path)
-            path = (*path, key if isinstance(key, str | int) else "[…]")
+            path = (*path, key if isinstance(key, _KEYS) else "[…]")
         return value
 
     # Operators

@@ -15,7 +15,8 @@ from noetl.expr.errors import EvaluationError
 from noetl.expr.filters import maps, text
 from noetl.expr.formatting import fill, format_date
 from noetl.expr.iterate import items_of, number
-from noetl.expr.operators import equal, kind_of
+from noetl.expr.kinds import kind_of
+from noetl.expr.operators import equal
 from noetl.expr.undefined import Undefined
 
 Implementation = Callable[..., Any]

@@ -6,35 +6,18 @@ Undefined values take part in no arithmetic: the error names the path. Compariso
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
-from noetl.expr.budget import SLOT, Context, check_bits
+from noetl.expr.budget import INTEGER_BITS, SLOT, Context, check_bits
 from noetl.expr.errors import EvaluationError
 from noetl.expr.formatting import percent
+from noetl.expr.kinds import CONTAINERS, LISTS, NUMBERS, TIMES, kind_of
 from noetl.expr.undefined import Undefined
 
-_NUMBERS: Final = (int, float)
 _SCALARS: Final = frozenset({int, float, bool, type(None), str})
-
-
-def kind_of(value: Any) -> str:
-    """What people call a value of this type."""
-    if isinstance(value, bool):
-        return "a boolean"
-    for types, name in (
-        ((int, float), "a number"),
-        ((str,), "a text"),
-        ((list, tuple), "a list"),
-        ((Mapping,), "a map"),
-        ((datetime, date), "a date"),
-        ((timedelta,), "a duration"),
-        ((Undefined,), "an undefined value"),
-    ):
-        if isinstance(value, types):
-            return name
-    return "null" if value is None else "a value of another kind"
 
 
 def _refuse(sign: str, left: Any, right: Any) -> EvaluationError:
@@ -46,20 +29,16 @@ def _refuse(sign: str, left: Any, right: Any) -> EvaluationError:
 
 def add(context: Context, left: Any, right: Any) -> Any:
     """`left + right`: numbers, texts, lists, dates and durations."""
-    if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
+    if isinstance(left, NUMBERS) and isinstance(right, NUMBERS):
         return left + right
     if isinstance(left, str) and isinstance(right, str):
         context.produce(len(left) + len(right))
         return left + right
-    if (
-        isinstance(left, list | tuple)
-        and isinstance(right, list | tuple)
-        and isinstance(left, list) == isinstance(right, list)
-    ):
+    if isinstance(left, LISTS) and isinstance(right, LISTS) and isinstance(left, list) is isinstance(right, list):
         context.spend((len(left) + len(right)) // SLOT)
         context.produce((len(left) + len(right)) * SLOT)
-        return left + right  # type: ignore[operator]
-    if isinstance(left, datetime | date | timedelta) and isinstance(right, datetime | date | timedelta):
+        return [*left, *right] if isinstance(left, list) else (*left, *right)
+    if isinstance(left, TIMES) and isinstance(right, TIMES):
         return _times("+", left, right)
     raise _refuse("+", left, right)
 
@@ -73,25 +52,25 @@ def _times(sign: str, left: Any, right: Any) -> Any:
 
 def subtract(_context: Context, left: Any, right: Any) -> Any:
     """`left - right`: numbers, dates and durations."""
-    if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
+    if isinstance(left, NUMBERS) and isinstance(right, NUMBERS):
         return left - right
-    if isinstance(left, datetime | date | timedelta) and isinstance(right, datetime | date | timedelta):
+    if isinstance(left, TIMES) and isinstance(right, TIMES):
         return _times("-", left, right)
     raise _refuse("-", left, right)
 
 
 def multiply(context: Context, left: Any, right: Any) -> Any:
     """`left * right`: numbers, or a text or list repeated."""
-    if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
-        if isinstance(left, int) and isinstance(right, int):
+    if isinstance(left, NUMBERS) and isinstance(right, NUMBERS):
+        if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > INTEGER_BITS:
             check_bits(left.bit_length() + right.bit_length())
         return left * right
-    if isinstance(left, int) and isinstance(right, str | list | tuple):
+    if isinstance(left, int) and isinstance(right, (str, *LISTS)):
         left, right = right, left
     if isinstance(left, str) and isinstance(right, int):
         context.produce(len(left) * max(right, 0))
         return left * right
-    if isinstance(left, list | tuple) and isinstance(right, int):
+    if isinstance(left, LISTS) and isinstance(right, int):
         size = len(left) * max(right, 0)
         context.produce(size * SLOT)
         context.spend(size // SLOT)
@@ -106,7 +85,7 @@ def multiply(context: Context, left: Any, right: Any) -> Any:
 
 def _number(sign: str, operate: Callable[[Any, Any], Any]) -> Callable[[Context, Any, Any], Any]:
     def calculate(_context: Context, left: Any, right: Any) -> Any:
-        if not (isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS)):
+        if not (isinstance(left, NUMBERS) and isinstance(right, NUMBERS)):
             raise _refuse(sign, left, right)
         try:
             return operate(left, right)
@@ -132,10 +111,10 @@ def remainder(context: Context, left: Any, right: Any) -> Any:
 
 def power(_context: Context, left: Any, right: Any) -> Any:
     """`left ** right`, if the result is a number of bearable size."""
-    if not (isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS)):
+    if not (isinstance(left, NUMBERS) and isinstance(right, NUMBERS)):
         raise _refuse("**", left, right)
-    if isinstance(left, int) and isinstance(right, int) and abs(left) > 1:
-        check_bits(left.bit_length() * abs(right))
+    if isinstance(left, int) and isinstance(right, int) and abs(left) > 1 and right > 1:
+        check_bits(right if right > INTEGER_BITS else int(math.log2(abs(left)) * right) + 1)
     try:
         result = left**right
     except (ZeroDivisionError, OverflowError):
@@ -167,7 +146,7 @@ def negate(_context: Context, sign: str, value: Any) -> Any:
 
 def draw_for(context: Context, left: Any, right: Any) -> None:
     """Draw what comparing two values may cost. Two numbers or short texts cost nothing."""
-    if isinstance(left, list | tuple | dict) and isinstance(right, list | tuple | dict):
+    if isinstance(left, CONTAINERS) and isinstance(right, CONTAINERS):
         context.budget.weigh(left)
     elif isinstance(left, str) and isinstance(right, str):
         context.spend(min(len(left), len(right)) // 256)
@@ -177,7 +156,7 @@ def equal(context: Context, left: Any, right: Any) -> bool:
     """`left == right`; false for what is undefined."""
     if type(left) in _SCALARS and type(right) is not str:
         return bool(left == right)
-    if isinstance(left, list | tuple | dict) and type(left) is type(right) and len(left) != len(right):
+    if isinstance(left, CONTAINERS) and type(left) is type(right) and len(left) != len(right):
         return False
     if isinstance(left, Undefined) or isinstance(right, Undefined):
         return False
@@ -210,7 +189,7 @@ def contains(context: Context, item: Any, container: Any) -> bool:
             return item in container
         except TypeError:
             return False
-    if isinstance(container, list | tuple):
+    if isinstance(container, LISTS):
         context.spend(len(container) // SLOT)
         if type(item) in _SCALARS:
             return item in container

@@ -1,15 +1,14 @@
 """Turns template text into Jinja2's tree, with exact character offsets in place of line numbers.
 
-Jinja2's tokens know only their line. Its raw tokens are the source itself, cut into pieces, so each is found again in
-the text, and every token, node and syntax error then carries the offset where it stands. Texts that would exhaust the
-parser's recursion are refused by their tokens, before they are parsed. Does not look at what names, filters or
-statements mean. Tested in tests/unit/expr/test_parser.py and test_syntax_errors.py.
+The tree comes from Jinja2's own parser. Its tokens know only their line; ours carry the offset there, so every node and
+every syntax error knows where it stands. Texts that would exhaust the parser's recursion are refused by their pieces,
+before they are parsed. Does not look at what names, filters or statements mean. Tested in
+tests/unit/expr/test_parser.py and test_syntax_errors.py.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from typing import Final
 
 from jinja2 import Environment, nodes
@@ -18,7 +17,8 @@ from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
 from noetl.expr.errors import TemplateSyntaxError
-from noetl.expr.syntax import Piece, Trouble, explain
+from noetl.expr.lexer import LexError, Piece, cut, tokens
+from noetl.expr.syntax import Trouble, explain
 
 SOURCE_LIMIT: Final = 262_144
 # Frames of Python's stack that the parser needs, measured per construct. The sum leaves room for whoever called us.
@@ -26,16 +26,13 @@ _FRAMES: Final = 520
 _BRACKET_FRAMES: Final = 15
 _BLOCK_FRAMES: Final = 4
 
-_ENVIRONMENT: Final = Environment()  # only its lexer's settings are used: Jinja2 renders nothing here
-_LEXER: Final = _ENVIRONMENT.lexer
+_ENVIRONMENT: Final = Environment()  # the parser asks it for extensions; Jinja2 renders nothing here
 _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
 _BEFORE_PREFIX: Final = frozenset({"(", "[", "{", ",", ":", "-", "+", "not", "and", "or", "if", "else", "in"})
 _SMALLER: Final = "break it up into smaller parts"
 _SPACE: Final = re.compile(r"\s*")
-_IGNORED: Final = frozenset({"whitespace", "comment_begin", "comment", "comment_end"})
 _MARKS: Final = re.compile(r"\{[{%#]")
-_RETURNS: Final = re.compile(r"\r\n?")
 # Statements that exist only with extensions: parsed as such, so that they are reported as statements and not as noise.
 _EXTENSIONS: Final = ("do", "break", "continue", "trans", "debug")
 
@@ -53,51 +50,17 @@ def parse(source: str) -> nodes.Template:
             0,
             "move large texts out of the template",
         )
-    returns = [match.start() for match in _RETURNS.finditer(source) if match.end() - match.start() == 2]
-    text = _RETURNS.sub("\n", source) if "\r" in source else source
     pieces: list[Piece] = []
     try:
-        _cut(text, pieces)
+        cut(source, pieces)
         _check_depth(pieces)
-        return _Offsets(pieces, text).parse()
+        return _Offsets(pieces, source).tree()
+    except LexError as error:
+        raise explain(Trouble(source, pieces, error.offset, error.message)) from None
     except JinjaSyntaxError as error:
-        offset = error.lineno if pieces and pieces[-1].type == "end" else _end(pieces)
-        raise _original(explain(Trouble(text, pieces, offset, error.message or "")), returns) from None
-    except TemplateSyntaxError as error:
-        raise _original(error, returns) from None
-    except (RecursionError, ValueError) as error:
-        deep = isinstance(error, RecursionError)
-        message = "the template is nested too deeply" if deep else "a number in the template has too many digits"
-        raise TemplateSyntaxError(message, _end(pieces), _SMALLER) from None
-
-
-def _original(error: TemplateSyntaxError, returns: list[int]) -> TemplateSyntaxError:
-    """Undo the shift of offsets that came from reading `\\r\\n` as one character."""
-    if returns and error.offset is not None:
-        error.offset = original_offset(error.offset, returns)
-    return error
-
-
-def original_offset(offset: int, returns: list[int]) -> int:
-    """The offset in the source of an offset in its text, given where the source has `\\r\\n`."""
-    shifted = [position - index for index, position in enumerate(returns)]
-    return offset + bisect_right(shifted, offset - 1)
-
-
-def _end(pieces: list[Piece]) -> int:
-    """Where the last piece ends: the lexer fails at the first character that it cannot take."""
-    return pieces[-1].offset + len(pieces[-1].text) if pieces else 0
-
-
-def _cut(text: str, pieces: list[Piece]) -> None:
-    """Fill `pieces`, as far as the lexer gets; a last piece of type `end` says that it got to the end."""
-    position = 0
-    for _, type_, piece in _LEXER.tokeniter(text, None):
-        # Only white space that a `-` strips can lie between two raw tokens.
-        position = text.find(piece, position)
-        pieces.append(Piece(position, type_, piece))
-        position += len(piece)
-    pieces.append(Piece(len(text), "end", ""))
+        raise explain(Trouble(source, pieces, error.lineno, error.message or "")) from None
+    except RecursionError:
+        raise TemplateSyntaxError("the template is nested too deeply", 0, _SMALLER) from None
 
 
 def _check_depth(pieces: list[Piece]) -> None:
@@ -105,8 +68,6 @@ def _check_depth(pieces: list[Piece]) -> None:
     brackets = blocks = prefixes = choices = 0
     previous = Piece(0, "", "")
     for piece in pieces:
-        if piece.type == "whitespace":
-            continue
         prefix = piece.text in {"-", "+", "not"} and (
             previous.type.endswith("_begin") or previous.text in _BEFORE_PREFIX
         )
@@ -127,13 +88,16 @@ def _check_depth(pieces: list[Piece]) -> None:
 class _Offsets(Parser):
     """Jinja2's parser over tokens whose line numbers are offsets; lookups point at the key, tests at their name."""
 
-    def __init__(self, pieces: list[Piece], text: str) -> None:
+    def __init__(self, pieces: list[Piece], source: str) -> None:
         super().__init__(_ENVIRONMENT, "")
-        raw = [piece for piece in pieces if piece.type not in _IGNORED and piece.type != "end"]
-        self.stream = TokenStream(_LEXER.wrap(raw), None, None)
-        self._text = text
+        self.stream = TokenStream(tokens(pieces), None, None)
+        self._source = source
         for tag in _EXTENSIONS:
             self.extensions[tag] = _parse_extension
+
+    def tree(self) -> nodes.Template:
+        """The whole template. Unlike `parse`, this does not tell every node about an environment nobody asks for."""
+        return nodes.Template(self.subparse(), lineno=1)
 
     def parse_subscript(self, node: nodes.Expr) -> nodes.Getattr | nodes.Getitem:
         """A lookup carries the offset of its key."""
@@ -147,7 +111,7 @@ class _Offsets(Parser):
         token = self.stream.look()
         test = super().parse_test(node)
         if isinstance(test, nodes.Not):
-            space = _SPACE.match(self._text, token.lineno + len("not"))
+            space = _SPACE.match(self._source, token.lineno + len("not"))
             test.node.lineno = space.end() if space else token.lineno
         else:
             test.lineno = token.lineno

@@ -13,6 +13,8 @@ from jinja2 import nodes
 
 from noetl.expr.undefined import Path
 
+LOOKUPS: Final = (nodes.Getattr, nodes.Getitem)
+_CHAINS: Final = (nodes.And, nodes.Or)
 _NONE: Final[frozenset[Path]] = frozenset()
 
 
@@ -41,7 +43,7 @@ def constant_key(node: nodes.Node) -> str | int | None:
 def constant_path(node: nodes.Node) -> Path | None:
     """The path that an expression is, if it is nothing but a path."""
     keys: list[str | int] = []
-    while isinstance(node, nodes.Getattr | nodes.Getitem):
+    while isinstance(node, LOOKUPS):
         key = node.attr if isinstance(node, nodes.Getattr) else constant_key(node.arg)
         if key is None:
             return None
@@ -67,7 +69,7 @@ def facts(node: nodes.Node, truth: bool) -> frozenset[Path]:
     """The paths that are certainly there if `node` is true (or, with `truth` false, if it is false)."""
     if isinstance(node, nodes.Not):
         return facts(node.node, not truth)
-    if isinstance(node, nodes.And | nodes.Or):
+    if isinstance(node, _CHAINS):
         if truth is not isinstance(node, nodes.And):
             return _NONE
         return frozenset().union(*(facts(part, truth) for part in operands(node)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
 from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
-from noetl.expr.operators import kind_of
+from noetl.expr.kinds import kind_of
 
 _PATTERN_LIMIT: Final = 10_000
 _GROUP: Final = re.compile(r"\\(?:(\d{1,2})|g<(\w+)>|(.))", re.DOTALL)
@@ -43,16 +44,37 @@ def compiled(context: Context, pattern: Any, text: str, ignorecase: bool = False
     return _compiled(pattern, bool(ignorecase), bool(multiline))
 
 
-def expanded(match: Any, template: str) -> str:
-    """A replacement with its `\\1` and `\\g<name>` filled in."""
+def matches(context: Context, pattern: Any, text: str, ignorecase: bool, multiline: bool) -> Iterator[Any]:
+    """All matches, one after the other. Each has its price, and may have looked at the whole rest of the text."""
+    before = (-1, -1)
+    for match in compiled(context, pattern, text, ignorecase, multiline).finditer(text):
+        context.spend(16 + (len(text) - match.start()) // 1024)
+        # The binding finds an empty match twice when it lies ahead of where it looked from.
+        if match.span() != before:
+            yield match
+        before = match.span()
 
-    def group(found: re.Match[str]) -> str:
-        position, name, sign = found.groups()
-        if sign is not None:
-            return {"n": "\n", "t": "\t"}.get(sign, sign if sign == "\\" else "\\" + sign)
-        try:
-            return match.group(int(position or name) if (position or name).isdecimal() else name) or ""
-        except (IndexError, KeyError):
-            raise EvaluationError(f"the pattern has no group `{found.group()}`") from None
 
-    return _GROUP.sub(group, template)
+def expanded(context: Context, match: Any, template: str) -> str:
+    """A replacement with its `\\1` and `\\g<name>` filled in; draws for it part by part."""
+    made: list[str] = []
+    end = 0
+    for found in _GROUP.finditer(template):
+        part = template[end : found.start()] + _group(match, found)
+        context.produce(len(part))
+        made.append(part)
+        end = found.end()
+    context.produce(len(template) - end)
+    made.append(template[end:])
+    return "".join(made)
+
+
+def _group(match: Any, found: re.Match[str]) -> str:
+    position, name, sign = found.groups()
+    if sign is not None:
+        return {"n": "\n", "t": "\t", "\\": "\\"}.get(sign, "\\" + sign)
+    group = position or name
+    try:
+        return match.group(int(group) if group.isdecimal() else group) or ""
+    except (IndexError, KeyError):
+        raise EvaluationError(f"the pattern has no group `{found.group()}`") from None

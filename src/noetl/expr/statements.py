@@ -11,11 +11,11 @@ from typing import Any
 
 from noetl.expr import tree
 from noetl.expr.budget import Context
-from noetl.expr.closures import MISSING
+from noetl.expr.closures import MISSING, Run
 from noetl.expr.compile import Compiler
 from noetl.expr.errors import EvaluationError, TemplateError
 from noetl.expr.iterate import items_of
-from noetl.expr.operators import kind_of
+from noetl.expr.kinds import kind_of
 from noetl.expr.undefined import Undefined
 
 Step = Callable[[Context, list[str]], None]
@@ -23,6 +23,8 @@ Step = Callable[[Context, list[str]], None]
 
 def text_code(body: tree.Body, compiler: Compiler) -> Callable[[Context], str]:
     """The closure that renders a whole template as text."""
+    if all(isinstance(statement, tree.Text | tree.Output) for statement in body):
+        return _flat(body, compiler)
     steps = _steps(body, compiler)
 
     def render(context: Context) -> str:
@@ -32,6 +34,34 @@ def text_code(body: tree.Body, compiler: Compiler) -> Callable[[Context], str]:
         return "".join(out)
 
     return render
+
+
+def _flat(body: tree.Body, compiler: Compiler) -> Callable[[Context], str]:
+    """Text and `{{ … }}` only, which is what most texts in a playbook are: drawn for once, at the end."""
+    compiler.weight += len(body)
+    parts = [_part(statement, compiler) for statement in body if isinstance(statement, tree.Text | tree.Output)]
+
+    def render(context: Context) -> str:
+        texts: list[str] = []
+        for text, run, offset in parts:
+            if run is None:
+                texts.append(text)
+                continue
+            try:
+                texts.append(context.text(run(context)))
+            except TemplateError as error:
+                error.at(offset)
+                raise
+        context.produce(sum(map(len, texts)))
+        return "".join(texts)
+
+    return render
+
+
+def _part(statement: tree.Text | tree.Output, compiler: Compiler) -> tuple[str, Run | None, int]:
+    if isinstance(statement, tree.Text):
+        return statement.text, None, 0
+    return "", compiler.run(statement.value), statement.offset
 
 
 def _steps(body: tree.Body, compiler: Compiler) -> tuple[Step, ...]:

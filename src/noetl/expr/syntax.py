@@ -11,19 +11,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from noetl.expr.errors import TemplateSyntaxError
+from noetl.expr.lexer import Piece
 from noetl.expr.names import nearest
-
-
-class Piece(NamedTuple):
-    """One raw token of a template and where it stands."""
-
-    offset: int
-    type: str
-    text: str
-
 
 _CLOSES: Final = {"(": ")", "[": "]", "{": "}"}
 _TAG_ENDS: Final = {"{{": "}}", "{%": "%}", "{#": "#}"}
@@ -49,8 +41,8 @@ class Trouble:
         return match.group() if match else ""
 
     def before(self) -> str:
-        """The piece before the place, white space left out."""
-        pieces = [piece for piece in self.pieces if piece.offset < self.offset and piece.type != "whitespace"]
+        """The piece before the place."""
+        pieces = [piece for piece in self.pieces if piece.offset < self.offset]
         return pieces[-1].text if pieces else ""
 
     def tag(self) -> Piece | None:
@@ -69,7 +61,7 @@ class Trouble:
         """The innermost bracket that is open at the place."""
         stack: list[Piece] = []
         for piece in self.pieces:
-            if piece.offset >= self.offset and piece.type != "end":
+            if piece.offset >= self.offset:
                 break
             if piece.type == "operator" and piece.text in _CLOSES:
                 stack.append(piece)
@@ -80,8 +72,7 @@ class Trouble:
     def block(self) -> tuple[str, int] | None:
         """The name and offset of the innermost statement that no end closes."""
         stack: list[tuple[str, int]] = []
-        names = [piece for piece in self.pieces if piece.type != "whitespace"]
-        for begin, name in pairwise(names):
+        for begin, name in pairwise(self.pieces):
             if begin.type != "block_begin" or name.type != "name":
                 continue
             if name.text.startswith("end"):
@@ -163,9 +154,9 @@ _CHARS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def _characters(trouble: Trouble) -> TemplateSyntaxError | None:
-    if not trouble.message.startswith("unexpected char"):
-        return None
     char = trouble.char()
+    if not trouble.message.startswith("unexpected char") and char != ";":
+        return None
     if char in "‘’“”":
         return _error("a typographic quote starts no text", trouble.offset, "use a straight `'` or `\"`")
     message, fix = _CHARS.get(char, (f"`{char}` has no meaning here", "remove it, or put it in quotes"))

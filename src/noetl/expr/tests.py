@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from noetl.expr.budget import Context
 from noetl.expr.errors import EvaluationError
-from noetl.expr.operators import COMPARISONS, contains, equal, kind_of
+from noetl.expr.kinds import kind_of
+from noetl.expr.operators import COMPARISONS, contains, equal
 from noetl.expr.regex import compiled
 from noetl.expr.registry import Callee
 from noetl.expr.undefined import Undefined

@@ -7,9 +7,9 @@ Tested through everything that walks it: tests/unit/expr/test_lower.py, test_rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, get_args
 
 from noetl.expr.problems import Problem
 from noetl.expr.registry import Callee
@@ -288,6 +288,12 @@ Statement = Text | Output | If | For | Set | SetBlock | SetField | Refused
 Body = tuple[Statement, ...]
 
 
+_FIELDS: Final[Mapping[type, tuple[str, ...]]] = {
+    kind: tuple(field.name for field in reversed(fields(kind)))
+    for kind in (Arguments, *get_args(Expr), *get_args(Statement))
+}
+
+
 def parts_of(node: Any) -> Iterator[Any]:
     """Every expression, statement and call below a node (or a body), the node itself first."""
     stack = [node]
@@ -295,6 +301,8 @@ def parts_of(node: Any) -> Iterator[Any]:
         item = stack.pop()
         if isinstance(item, tuple):
             stack.extend(reversed(item))
-        elif is_dataclass(item) and not isinstance(item, type | Callee | Problem):
+            continue
+        names = _FIELDS.get(type(item))
+        if names is not None:
             yield item
-            stack.extend(getattr(item, field.name) for field in reversed(fields(item)))
+            stack.extend([getattr(item, name) for name in names])

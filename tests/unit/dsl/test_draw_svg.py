@@ -29,8 +29,8 @@ def test_any_picture_is_well_formed_and_every_part_has_a_title(picture: Picture)
     assert root.tag == f"{NS}svg"
     assert root.find(f"{NS}title") is not None
     drawn = [group for group in root.iter(f"{NS}g") if "transform" not in group.attrib]
-    extra = 0 if picture.entry is None else 1
-    assert len(drawn) == len(picture.vertices) + len(picture.links) + extra
+    assert sum(group.attrib["class"].startswith("step") for group in drawn) == len(picture.vertices)
+    assert sum(group.attrib["class"] == "way" for group in drawn) == len(picture.links)
     assert all(group.find(f"{NS}title") is not None for group in drawn)
 
 
@@ -118,6 +118,16 @@ def test_success_beside_failure_needs_no_numbers() -> None:
     words = [found.text for found in root.iter(f"{NS}text")]
     assert "on failure" in words
     assert not {"1", "2", "on success"} & set(words)
+
+
+def test_a_way_that_many_links_share_is_drawn_once() -> None:
+    failing = "{arcs: [{step: s%d}, {step: alarm, when: \"{{ event.name == 'step.failed' }}\"}]}"
+    chain = "".join(f"  - {{step: s{number}, next: {failing % (number + 1)}}}\n" for number in range(6))
+    root = read(pictured(f"{chain}  - {{step: s6, next: alarm}}\n  - {{step: alarm}}\n"))
+    rails = [group for group in root.iter(f"{NS}g") if group.attrib.get("class") == "rail"]
+    assert [group.findtext(f"{NS}title") for group in rails] == ["to alarm"]
+    heads = [found for found in root.iter(f"{NS}path") if found.attrib["class"] == "head-fail"]
+    assert len(heads) == 1
 
 
 def test_it_has_colours_for_dark_surroundings() -> None:

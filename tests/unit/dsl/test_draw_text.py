@@ -22,9 +22,8 @@ sample · tests/sample
 
   left         http → python, parallel loop, 4 at once
   │ for each page in workload.pages
-  │ the first that matches
   ├─→ meet     on success
-  └─→ alarm    [failed] when event.name == 'step.failed'
+  └─→ alarm    [failed] on failure
 
   right        postgres, undone by forget
   └─→ meet
@@ -95,7 +94,7 @@ def test_a_closed_gate_is_told() -> None:
 def test_lines_are_cut_to_the_width() -> None:
     narrow = draw_text(pictured(WORKFLOW), width=40)
     assert all(cells(line) <= 40 for line in narrow.splitlines())
-    assert "  └─→ alarm    [failed] when event.name…" in narrow.splitlines()
+    assert "  │ admitted when ctx.ready or nothing …" in narrow.splitlines()
     assert "…" not in draw_text(pictured(WORKFLOW))
 
 

@@ -13,9 +13,10 @@ from noetl.dsl.nodes import Scalar
 from noetl.dsl.parse import parse
 from noetl.dsl.sites import scalars, sites
 from noetl.dsl.subject import Subject
-from noetl.expr import TemplateError, Undefined
+from noetl.expr import TemplateError
 from noetl.wiring import language_kinds
 from tests.unit.expr.escapes import ESCAPES
+from tests.unit.expr.plain import is_plain
 
 KINDS = language_kinds()
 MARK = "{{ MARK }}"
@@ -143,20 +144,12 @@ def test_an_escape_is_denied_in_every_field(payload: str) -> None:
             value = site.template.evaluate({"workload": {"x": "text"}, "ctx": {}, "x": [1, {"a": 2}]})
         except TemplateError:
             continue
-        assert isinstance(value, Undefined) or _is_plain(value), (site.role, value)
+        assert is_plain(value), (site.role, value)
 
 
 def _with_payload(text: str, payload: str) -> str:
     quoted = payload.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return text.replace(MARK, quoted)
-
-
-def _is_plain(value: object) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(key, str | int | float | bool | None) and _is_plain(below) for key, below in value.items())
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    return value is None or type(value) in (str, int, float, bool)
 
 
 def test_a_python_body_is_not_a_template() -> None:

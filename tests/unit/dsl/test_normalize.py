@@ -157,6 +157,12 @@ def test_seconds_become_milliseconds_also_in_templates() -> None:
     assert value.data == "{{ (workload.t) * 1000 }}"
 
 
+def test_a_time_without_end_stays_one() -> None:
+    found = task_of("kind: http\nurl: u\ntimeout: 1e400").timeout_ms
+    assert found is not None
+    assert found.data == float("inf")
+
+
 def test_output_and_spec_result_are_one_setting() -> None:
     io = task_of("kind: http\nurl: u\noutput: { output_select: [{ path: $.n, as: n }], store: { kind: file } }")
     v10 = task_of("kind: http\nurl: u\nspec: { result: { select: [{ path: $.n, as: n }], store: { kind: file } } }")

@@ -137,6 +137,7 @@ def test_every_node_knows_its_place() -> None:
         ("a: é😀\nb: x\n", "b", "x"),
         ("a: 1\r\nb: x\r\n", "b", "x"),
         ("a: &n !!str x\n", "a", "x"),
+        ("a: !<tag:yaml.org,2002:str> x\n", "a", "x"),
         ("a: &n\n  # c\n  b: c\n", "a", "b: c"),
         ("a: !!map {b: c}\n", "a", "{b: c}"),
         ("a: &n\nb: *n\n", "a", ""),

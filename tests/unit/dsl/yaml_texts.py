@@ -5,11 +5,11 @@ Every comment carries a number (`# c12`) and no value does, so that a test can f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 
 from hypothesis import strategies as st
-
-Draw = st.DrawFn
 
 WORDS = [
     "a",
@@ -68,20 +68,24 @@ BLOCK_LINES = [
 class Writer:
     """Writes one document; knows which anchors exist and how many comments there are."""
 
-    draw: Draw
+    random: Random
+    aliases: bool = True
     anchors: list[str] = field(default_factory=list)
     map_anchors: list[str] = field(default_factory=list)
     comments: int = 0
     anchor_count: int = 0
 
     def chance(self, one_in: int) -> bool:
-        return self.draw(st.integers(1, one_in)) == one_in
+        return self.random.randint(1, one_in) == one_in
 
     def pick(self, options: list[str]) -> str:
-        return self.draw(st.sampled_from(options))
+        return self.random.choice(options)
 
     def number(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
+        return self.random.randint(low, high)
+
+    def keys(self, low: int, high: int) -> list[str]:
+        return self.random.sample(KEYS, self.number(low, high))
 
     def comment(self) -> str:
         self.comments += 1
@@ -102,7 +106,7 @@ class Writer:
         return lines
 
     def anchor(self, *, of_map: bool) -> str:
-        if not self.chance(8):
+        if not self.aliases or not self.chance(8):
             return ""
         self.anchor_count += 1
         name = f"n{self.anchor_count}"
@@ -184,7 +188,7 @@ class Writer:
 
     def map_lines(self, column: int, depth: int) -> list[str]:
         lines: list[str] = []
-        keys = self.draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=4, unique=True))
+        keys = self.keys(1, 4)
         if self.map_anchors and self.chance(3):
             lines.append(f"{' ' * column}<<: *{self.pick(self.map_anchors)}")
         for key in keys:
@@ -230,7 +234,7 @@ class Writer:
         if self.chance(2):
             items = [self.flow_item(depth) for _ in range(size)]
             return "[" + pad + separator + comma.join(items) + pad + "]"
-        keys = self.draw(st.lists(st.sampled_from(KEYS), min_size=size, max_size=size, unique=True))
+        keys = self.keys(size, size)
         entries = [self.flow_entry(key, depth) for key in keys]
         return "{" + pad + separator + comma.join(entries) + pad + "}"
 
@@ -250,17 +254,72 @@ class Writer:
         return self.pick(WORDS[:8]) if self.chance(2) else self.quoted()
 
 
-@st.composite
-def yaml_texts(draw: Draw) -> str:
-    """A document whose root is a block map, mostly well formed."""
-    writer = Writer(draw)
+def yaml_text(random: Random) -> str:
+    """Write a document whose root is a block map, mostly well formed."""
+    writer = Writer(random)
     lines = writer.between(0)
     if writer.chance(6):
         lines.append("---" + writer.trailing())
     lines += writer.map_lines(0, 0)
     lines += writer.between(0)
+    if writer.chance(8):
+        lines += ["..." + writer.trailing(), *writer.between(0)]
     newline = writer.pick(["\n", "\n", "\n", "\r\n"])
     return newline.join(lines) + (newline if not writer.chance(5) else "")
+
+
+def yaml_texts() -> st.SearchStrategy[str]:
+    """Documents of every kind; a seed gives more variety than many small decisions, each of which is kept simple."""
+    return st.integers(0, 2**32).map(lambda seed: yaml_text(Random(seed))) | st.randoms().map(yaml_text)
+
+
+def playbook_text(random: Random) -> str:
+    """Write a playbook whose keys stand in any order, with comments anywhere; some keys share a value by an alias."""
+    writer = Writer(random, aliases=False)
+    step_keys = ["step", "desc", "spec", "loop", "input", "tool", "set", "next", "compensate"]
+
+    def level(keys: list[str], column: int, values: dict[str, list[str]]) -> list[str]:
+        lines: list[str] = []
+        chosen = random.sample(keys, len(keys) if writer.chance(3) else writer.number(1, len(keys)))
+        shared = ""
+        for key in chosen + (["extra"] if writer.chance(6) else []):
+            lines += writer.between(column)
+            if key not in values and writer.chance(8):
+                writer.anchor_count += not shared
+                lines.append(" " * column + f"{key}: " + (f"*{shared}" if shared else f"&n{writer.anchor_count} x"))
+                shared = shared or f"n{writer.anchor_count}"
+                continue
+            if key in values:
+                lines += [" " * column + f"{key}:" + writer.trailing(), *values[key]]
+                continue
+            inline, below = writer.value(column, 3, in_list=False)
+            lines += [" " * column + f"{key}: {inline}", *below]
+        return lines
+
+    def items(column: int, make: Callable[[int], list[str]]) -> list[str]:
+        lines: list[str] = []
+        for _ in range(writer.number(1, 3)):
+            lines += writer.between(column)
+            first, *rest = make(column + 2)
+            is_key = bool(first.strip()) and not first.lstrip().startswith("#")
+            lines += [" " * column + "- " + first[column + 2 :]] if is_key else [" " * column + "-", first]
+            lines += rest
+        return lines
+
+    def step(column: int) -> list[str]:
+        arcs = items(column + 4, lambda at: level(["step", "when", "args", "set", "label", "spec"], at, {}))
+        tasks = items(column + 2, lambda at: level(["name", "kind", "url", "spec", "args"], at, {}))
+        return level(step_keys, column, {"next": [" " * (column + 2) + "arcs:", *arcs], "tool": tasks})
+
+    root_keys = ["apiVersion", "kind", "metadata", "keychain", "executor", "workload", "workbook", "workflow", "policy"]
+    metadata = level(["name", "path", "version", "labels", "tags"], 2, {})
+    lines = level(root_keys, 0, {"workflow": items(writer.number(0, 2), step), "metadata": metadata})
+    return "\n".join(lines) + "\n"
+
+
+def playbook_texts() -> st.SearchStrategy[str]:
+    """Playbooks of every kind."""
+    return st.integers(0, 2**32).map(lambda seed: playbook_text(Random(seed)))
 
 
 # Texts that are mostly not YAML: for what must never crash. Pieces are separated by a tilde.

@@ -36,12 +36,14 @@ def _vertex_looks(picture: Picture, number: int, vertex: Vertex) -> Iterator[str
         yield "shape=octagon"
     if number == picture.entry:
         yield "penwidth=2.5"
-    if number == picture.final:
-        yield 'color="#7c3aed"'
     if not vertex.known:
-        yield 'style="rounded,dashed", color="#c2410c", fontcolor="#c2410c"'
+        yield 'style=dashed, color="#c2410c", fontcolor="#c2410c"'
     elif not vertex.reachable:
-        yield 'style="rounded,dotted"'
+        yield "style=dotted"
+    elif vertex.gate is not None:
+        yield "style=filled"  # an octagon has no corners to round
+    if number == picture.final and vertex.known:
+        yield 'color="#7c3aed"'
 
 
 def _link_looks(picture: Picture, number: int, link: Link) -> Iterator[str]:
@@ -58,5 +60,6 @@ def _link_looks(picture: Picture, number: int, link: Link) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Write a text as a quoted string of Graphviz; a line break becomes its `\\n`."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", "\\n") + '"'
+    """Write a text as a quoted string of Graphviz: a line break is `\\n` there, other control characters are left out."""
+    kept = "".join(char if char == "\n" or char.isprintable() else " " for char in text)
+    return '"' + kept.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

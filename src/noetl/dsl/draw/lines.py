@@ -13,6 +13,7 @@ from noetl.dsl.draw.picture import Link, Picture
 from noetl.dsl.draw.plan import BADGE, LINE_HEIGHT, Plan, numbered, room
 
 Point = tuple[float, float]
+Passage = tuple[Point, Point]
 _ARROW = 7.0
 _BULGE = 30.0
 
@@ -28,51 +29,104 @@ def look(picture: Picture, number: int) -> str:
 
 
 def draw_link(plan: Plan, number: int) -> Iterator[str]:
-    """Draw the line of a link with its arrow head."""
+    """Draw the line of a link: the whole of it, or as far as the rail that it shares with others."""
     link = plan.picture.links[number]
-    name = look(plan.picture, number)
-    classes = f"link {name}" + (" back" if number in plan.picture.ordered.back else "")
-    if number in plan.layers.chains:
-        points, head = _chain(plan, number)
-        path, arrow = _curve(points), head
+    yield f'<g class="way"><title>{clean(_title(plan.picture, link))}</title>'
+    if number not in plan.layers.chains:
+        yield from _draw_loop(plan, number)
     else:
-        right = plan.x[link.source] + plan.boxes[link.source].width / 2
-        middle = (plan.top(link.source) + plan.bottom(link.source)) / 2
-        far = right + _BULGE
-        path = f"M{right:.1f} {middle - 9:.1f}C{far:.1f} {middle - 22:.1f} {far:.1f} {middle + 22:.1f} {right + _ARROW:.1f} {middle + 9:.1f}"
-        arrow = f"M{right:.1f} {middle + 9:.1f}l7 -5.5l2.4 7.6z"
-    yield f"<g><title>{clean(_title(plan.picture, link))}</title>"
-    yield f'<path class="{classes}" d="{path}"/><path class="head-{name}" d="{arrow}"/></g>'
+        own, rail = _parts(plan, number)
+        yield _path(plan, number, own) + ("" if rail else _head(plan, number))
+    yield "</g>"
 
 
-def _chain(plan: Plan, number: int) -> tuple[list[tuple[Point, Point]], str]:
-    """Give where the line enters and leaves each cell from the top down, and its arrow head."""
+def draw_rails(plan: Plan) -> Iterator[str]:
+    """Draw the lines that several links to one step share, each once, with their arrow heads."""
+    longest: dict[int, int] = {}
+    for number, chain in plan.layers.chains.items():
+        if len(chain.cells) > 3:
+            near = chain.cells[1] if number in plan.picture.ordered.back else chain.cells[-2]
+            before = longest.setdefault(near, number)
+            if len(plan.layers.chains[before].cells) < len(chain.cells):
+                longest[near] = number
+    for number in longest.values():
+        target = plan.picture.vertices[plan.picture.links[number].target].name
+        _, rail = _parts(plan, number)
+        yield f'<g class="rail"><title>to {clean(target)}</title>{_path(plan, number, rail)}{_head(plan, number)}</g>'
+
+
+def _parts(plan: Plan, number: int) -> tuple[list[Passage], list[Passage]]:
+    """Give the part of a line that is the link's own, and the part that it may share with others."""
+    chain = plan.layers.chains[number]
+    points = _passages(plan, number)
+    if len(chain.cells) == 3:
+        return [point for point in points if point], []
+    if number in plan.picture.ordered.back:
+        own, rail = points[-3:], points[:-2]
+    else:
+        meet = points[2]
+        own, rail = [*points[:2], meet and (meet[0], meet[0])], [meet and (meet[0], meet[0]), *points[2:]]
+    return [point for point in own if point], [point for point in rail if point]
+
+
+def _draw_loop(plan: Plan, number: int) -> Iterator[str]:
+    """Draw a line from the right side of a box back to it."""
+    box = plan.picture.links[number].source
+    right = plan.x[box] + plan.boxes[box].width / 2
+    middle = (plan.top(box) + plan.bottom(box)) / 2
+    far = right + _BULGE
+    bend = f"C{far:.1f} {middle - 22:.1f} {far:.1f} {middle + 22:.1f} {right + _ARROW:.1f} {middle + 9:.1f}"
+    name = look(plan.picture, number)
+    yield f'<path class="{_classes(plan, number)}" d="M{right:.1f} {middle - 9:.1f}{bend}"/>'
+    yield f'<path class="head-{name}" d="M{right:.1f} {middle + 9:.1f}l7 -5.5l2.4 7.6z"/>'
+
+
+def _classes(plan: Plan, number: int) -> str:
+    name = look(plan.picture, number)
+    return f"link {name} back" if number in plan.picture.ordered.back and name != "back" else f"link {name}"
+
+
+def _path(plan: Plan, number: int, points: Sequence[Passage]) -> str:
+    return f'<path class="{_classes(plan, number)}" d="{_curve(points)}"/>'
+
+
+def _ends(plan: Plan, number: int) -> tuple[Point, Point]:
+    """Give where the line of a link meets the upper and the lower box."""
     cells = plan.layers.chains[number].cells
     upper, lower = cells[0], cells[-1]
-    start = (plan.ports[upper, cells[1]], plan.bottom(upper))
-    end = (plan.ports[lower, cells[-2]], plan.top(lower))
-    points: list[tuple[Point, Point]] = []
-    for cell in cells[1:-1]:
-        if cell == plan.layers.chains[number].label and not plan.heights[plan.layers.row[cell]]:
-            continue  # nobody writes in this row, so the line need not keep to its cell
-        top = plan.tops[plan.layers.row[cell]]
-        below = top + plan.heights[plan.layers.row[cell]]
-        points.append(((plan.x[cell], top), (plan.x[cell], below)))
+    return (plan.ports[upper, cells[1]], plan.bottom(upper)), (plan.ports[lower, cells[-2]], plan.top(lower))
+
+
+def _head(plan: Plan, number: int) -> str:
+    upper, lower = _ends(plan, number)
+    tip, away = (upper, _ARROW) if number in plan.picture.ordered.back else (lower, -_ARROW)
+    name = look(plan.picture, number)
+    return f'<path class="head-{name}" d="M{tip[0]:.1f} {tip[1]:.1f}l-4 {away * 1.15:.1f}h8z"/>'
+
+
+def _passages(plan: Plan, number: int) -> list[Passage | None]:
+    """Give where a line enters and leaves each of its cells, from the top down; None where it need not keep to its cell."""
+    chain = plan.layers.chains[number]
+    start, end = _ends(plan, number)
     if number in plan.picture.ordered.back:
-        tip, away = start, _ARROW
         start = (start[0], start[1] + _ARROW)
     else:
-        tip, away = end, -_ARROW
         end = (end[0], end[1] - _ARROW)
-    head = f"M{tip[0]:.1f} {tip[1]:.1f}l-4 {away * 1.15:.1f}h8z"
-    return [(start, start), *points, (end, end)], head
+    points: list[Passage | None] = [(start, start)]
+    for cell in chain.cells[1:-1]:
+        top, height = plan.tops[plan.layers.row[cell]], plan.heights[plan.layers.row[cell]]
+        written = cell != chain.label or height  # in a row without words, a line may swing freely
+        points.append(((plan.x[cell], top), (plan.x[cell], top + height)) if written else None)
+    return [*points, (end, end)]
 
 
-def _curve(points: Sequence[tuple[Point, Point]]) -> str:
+def _curve(points: Sequence[Passage]) -> str:
     parts = [f"M{points[0][1][0]:.1f} {points[0][1][1]:.1f}"]
     for (_, leave), (enter, out) in pairwise(points):
         middle = (leave[1] + enter[1]) / 2
-        if abs(leave[0] - enter[0]) < 0.5:
+        if leave == enter:
+            pass
+        elif abs(leave[0] - enter[0]) < 0.5:
             parts.append(f"L{enter[0]:.1f} {enter[1]:.1f}")
         else:
             parts.append(f"C{leave[0]:.1f} {middle:.1f} {enter[0]:.1f} {middle:.1f} {enter[0]:.1f} {enter[1]:.1f}")

@@ -74,11 +74,16 @@ class Link:
     sets: tuple[str, ...] = ()
 
     @property
+    def outcome_words(self) -> str:
+        """`on success` or `on failure` where the condition asks for just that; else nothing."""
+        return _SAID.get(self.when, "")
+
+    @property
     def said(self) -> str:
         """What to write beside the line, in as few words as do."""
         if self.kind == "compensate":
             return "undo"
-        return self.label or _SAID.get(self.when, self.when)
+        return self.label or self.outcome_words or self.when
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,11 @@ class Picture:
             if link.kind == "arc":
                 found[link.target].append(number)
         return tuple(map(tuple, found))
+
+    def has_order(self, number: int) -> bool:
+        """Tell whether the order of a step's arcs decides anything: not where one is for success and one for failure."""
+        outcomes = sorted(self.links[arc].outcome for arc in self.out[number])
+        return len(outcomes) > 1 and self.vertices[number].mode == "exclusive" and outcomes != ["failure", "success"]
 
 
 def picture(playbook: Playbook) -> Picture:

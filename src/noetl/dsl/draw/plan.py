@@ -75,11 +75,9 @@ def _side_by_side(wishes: Sequence[float], room: float) -> list[float]:
 def numbered(picture: Picture, number: int) -> int | None:
     """Give the place of an arc where the order of arcs matters; None where it does not."""
     link = picture.links[number]
-    arcs = picture.out[link.source]
-    if link.kind != "arc" or len(arcs) < 2 or picture.vertices[link.source].mode == "inclusive":
+    if link.kind != "arc" or not picture.has_order(link.source):
         return None
-    outcomes = sorted(picture.links[arc].outcome for arc in arcs)
-    return None if outcomes == ["failure", "success"] else arcs.index(number) + 1
+    return picture.out[link.source].index(number) + 1
 
 
 def words(picture: Picture, number: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.draw.boxes import SMALL_SIZE, clean, draw_box, wide
 from noetl.dsl.draw.captions import counted
-from noetl.dsl.draw.lines import draw_label, draw_link, look
+from noetl.dsl.draw.lines import draw_label, draw_link, draw_rails, look
 from noetl.dsl.draw.looks import SANS_EM, style
 from noetl.dsl.draw.picture import Picture
 from noetl.dsl.draw.plan import MARGIN, Plan, make_plan, numbered
@@ -63,6 +63,7 @@ def _summary(picture: Picture) -> str:
 def _drawing(plan: Plan) -> Iterator[str]:
     for number in range(len(plan.picture.links)):
         yield from draw_link(plan, number)
+    yield from draw_rails(plan)
     for number, box in enumerate(plan.boxes):
         yield from draw_box(plan.picture, number, box, plan.x[number], plan.top(number))
         if plan.picture.vertices[number].mode == "inclusive" and len(plan.picture.out[number]) > 1:
@@ -75,7 +76,7 @@ def _drawing(plan: Plan) -> Iterator[str]:
         yield from draw_label(plan, number)
     if plan.picture.entry is not None:
         x, top = plan.x[plan.picture.entry], plan.top(plan.picture.entry)
-        yield f'<g><title>the first token</title><circle class="token" cx="{x:.1f}" cy="{top - 20:.1f}" r="5"/>'
+        yield f'<g class="first"><title>the first token</title><circle class="token" cx="{x:.1f}" cy="{top - 20:.1f}" r="5"/>'
         yield f'<path class="link line" d="M{x:.1f} {top - 15:.1f}V{top - 7:.1f}"/>'
         yield f'<path class="head-line" d="M{x:.1f} {top:.1f}l-4 -8h8z"/></g>'
 

@@ -98,24 +98,24 @@ def _notes(picture: Picture, number: int, vertex: Vertex) -> Iterator[str]:
 
 def _arcs(picture: Picture, number: int, vertex: Vertex, column: int) -> Iterator[str]:
     arcs = picture.out[number]
-    at_once = vertex.mode == "inclusive" and not any(picture.links[index].when for index in arcs)
-    if len(arcs) > 1:
-        how = "all that match" if vertex.mode == "inclusive" else "the first that matches"
-        yield f"  │ {'all of them at once' if at_once else how}"
+    free = vertex.mode == "inclusive" and not any(picture.links[index].when for index in arcs)
+    if vertex.mode == "inclusive" and len(arcs) > 1:
+        yield f"  │ {'all of them at once' if free else 'all that match'}"
+    elif picture.has_order(number):
+        yield "  │ the first that matches"
     for place, index in enumerate(arcs):
         link = picture.links[index]
         arrow = "↺" if index in picture.ordered.back else "→"
         target = _safe(picture.vertices[link.target].name)
-        said = _said(link, alone=at_once or len(arcs) == 1)
         branch = "└─" if place == len(arcs) - 1 else "├─"
-        yield f"  {branch}{arrow} {_padded(target, column)}  {said}".rstrip()
+        yield f"  {branch}{arrow} {_padded(target, column)}  {_said(link, free or len(arcs) == 1)}".rstrip()
 
 
-def _said(link: Link, alone: bool) -> str:
+def _said(link: Link, needs_no_words: bool) -> str:
     parts = [f"[{_safe(link.label)}]"] if link.label else []
     if link.when:
-        parts.append(f"when {_safe(link.when)}")
-    elif not alone:
+        parts.append(link.outcome_words or f"when {_safe(link.when)}")
+    elif not needs_no_words:
         parts.append("on success")
     return " ".join(parts)
 

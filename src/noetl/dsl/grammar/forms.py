@@ -55,12 +55,13 @@ def next_form() -> Type:
     return OneOf((LevelOf("next"), Text(), ListOf(OneOf((LevelOf("arc"), Text())))), _pick_next)
 
 
-def else_form(then_level: str, else_level: str) -> Type:
-    """The last rule of a list: `else: {then: {…}}`, `else: {…}`, or `else:` beside a `then`."""
+def else_form(then_level: str, else_level: str, fields: tuple[str, ...]) -> Type:
+    """The last rule of a list: `else: {then: {…}}`, `else: {…}` with fields of a `then`, or `else:` beside a `then`."""
 
     def pick(node: Node) -> Type | None:
         if isinstance(node, MapNode):
-            return LevelOf(else_level) if "then" in node else LevelOf(then_level)
+            is_then = "then" not in node and any(name in node for name in fields)
+            return LevelOf(then_level) if is_then else LevelOf(else_level)
         return None
 
     return OneOf((LevelOf(else_level), LevelOf(then_level), Flag()), pick)

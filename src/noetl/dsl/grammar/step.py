@@ -82,7 +82,7 @@ STEP_LEVELS: tuple[Level, ...] = (
             Field("then", LevelOf("admit_then"), "Whether the token is let in."),
             Field(
                 "else",
-                else_form("admit_then", "admit_else"),
+                else_form("admit_then", "admit_else", ("allow",)),
                 "The rule for everything that nothing above matched; it stands last.",
             ),
         ),

@@ -86,7 +86,7 @@ TASK_LEVELS: tuple[Level, ...] = (
             Field("then", LevelOf("task_then"), "What to do."),
             Field(
                 "else",
-                else_form("task_then", "task_else"),
+                else_form("task_then", "task_else", ("do", "set", "set_ctx", "set_iter")),
                 "The rule for everything that nothing above matched; it stands last.",
             ),
         ),

@@ -60,3 +60,10 @@ def title(level: Level) -> str:
         _, kind, *path = level.name.split(".")
         return f"`{'.'.join(path)}` of the kind {kind}"
     return TITLES.get(level.name, f"`{level.name}`")
+
+
+def where(level: Level) -> str:
+    """Give the words for standing at a level: "on a step", "in `executor.spec`"."""
+    words = title(level)
+    is_a_thing = words.startswith(("a ", "an ")) and not words.endswith("`")
+    return f"on {words}" if is_a_thing else f"in {words}"

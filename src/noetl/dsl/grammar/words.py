@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.types import Choice, Flag, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 
@@ -57,3 +59,9 @@ def shown(node: Scalar) -> str:
     """Give the text of a value on one line and short enough for a message."""
     text = " ".join(node.text.split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Give names in quotes as a list in a sentence: "'a', 'b' and 'c'"."""
+    quoted = [f"'{name}'" for name in names]
+    return " and ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))

@@ -160,7 +160,7 @@ def _timeout(node: MapNode) -> Value | None:
 
 
 def _whole(number: float) -> float | int:
-    return int(number) if number == int(number) else number
+    return int(number) if number % 1 == 0 else number  # infinity is no whole number
 
 
 def rule_parts(node: Node) -> tuple[Value | None, Node | None] | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from noetl.expr.budget import Context
 from noetl.expr.errors import EvaluationError
 from noetl.expr.formatting import format_date
-from noetl.expr.operators import kind_of
+from noetl.expr.kinds import kind_of
 from noetl.expr.undefined import Undefined
 
 _LONGEST: Final = 200

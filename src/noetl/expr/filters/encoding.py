@@ -14,7 +14,7 @@ from urllib.parse import quote_from_bytes
 from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
 from noetl.expr.iterate import number
-from noetl.expr.operators import kind_of
+from noetl.expr.kinds import kind_of
 from noetl.expr.undefined import Undefined
 
 _MOST_INDENT: Final = 16

@@ -8,8 +8,8 @@ from typing import Any, Final
 from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
 from noetl.expr.iterate import folded, items_of, sorted_by
+from noetl.expr.kinds import kind_of
 from noetl.expr.lookup import lookup
-from noetl.expr.operators import kind_of
 from noetl.expr.undefined import Undefined
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from noetl.expr.budget import Context, check_bits
 from noetl.expr.errors import EvaluationError
 from noetl.expr.iterate import number
-from noetl.expr.operators import kind_of
+from noetl.expr.kinds import kind_of
 from noetl.expr.undefined import Undefined
 
 _PRECISION: Final = 300

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from noetl.expr.budget import Context
 from noetl.expr.errors import EvaluationError
-from noetl.expr.regex import compiled, expanded
+from noetl.expr.regex import compiled, expanded, matches
 
 
 def regex_replace(
@@ -24,10 +24,9 @@ def regex_replace(
     text, new = context.text(value), context.text(replacement)
     made: list[str] = []
     end = 0
-    for match in compiled(context, pattern, text, ignorecase, multiline).finditer(text):
-        context.spend(1)
-        filled = expanded(match, new) if "\\" in new else new
-        context.produce(len(filled) + match.start() - end)
+    for match in matches(context, pattern, text, ignorecase, multiline):
+        filled = expanded(context, match, new)
+        context.produce(match.start() - end)
         made += (text[end : match.start()], filled)
         end = match.end()
         if count and len(made) >= 2 * count:
@@ -37,12 +36,12 @@ def regex_replace(
     return "".join(made)
 
 
-def _found(match: Any, groups: tuple[Any, ...]) -> Any:
+def _found(context: Context, match: Any, groups: tuple[Any, ...]) -> Any:
     if match is None:
         return None
     if not groups:
         return match.group()
-    return [expanded(match, f"\\{group}" if isinstance(group, int) else str(group)) for group in groups]
+    return [expanded(context, match, f"\\{group}" if isinstance(group, int) else str(group)) for group in groups]
 
 
 def regex_search(
@@ -50,7 +49,7 @@ def regex_search(
 ) -> Any:
     """The first match of `pattern`, or null; with `groups` such as `'\\\\1'`, a list of these."""
     text = context.text(value)
-    return _found(compiled(context, pattern, text, ignorecase, multiline).search(text), groups)
+    return _found(context, compiled(context, pattern, text, ignorecase, multiline).search(text), groups)
 
 
 def regex_match(
@@ -58,7 +57,7 @@ def regex_match(
 ) -> Any:
     """The match of `pattern` at the beginning of the text, or null; with `groups`, a list of these."""
     text = context.text(value)
-    return _found(compiled(context, pattern, text, ignorecase, multiline).match(text), groups)
+    return _found(context, compiled(context, pattern, text, ignorecase, multiline).match(text), groups)
 
 
 def regex_findall(
@@ -67,7 +66,7 @@ def regex_findall(
     """All matches of `pattern`: texts, or lists of texts if it has several groups."""
     text = context.text(value)
     found: list[Any] = []
-    for match in compiled(context, pattern, text, ignorecase, multiline).finditer(text):
+    for match in matches(context, pattern, text, ignorecase, multiline):
         context.budget.items(1)
         groups = match.groups()
         context.produce(match.end() - match.start())

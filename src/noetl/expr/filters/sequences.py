@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
-from noetl.expr.iterate import attribute_getter, folded, identity, items_of, number, sorted_by, unchanged
+from noetl.expr.iterate import attribute_getter, check_keys, folded, identity, items_of, number, sorted_by, unchanged
+from noetl.expr.kinds import kind_of
 from noetl.expr.lookup import Group
-from noetl.expr.operators import add, kind_of
+from noetl.expr.operators import add
 from noetl.expr.undefined import Undefined
 
 
@@ -113,11 +114,7 @@ def _extreme(
         return Undefined(("(value)", name))
     get = attribute_getter(attribute)
     keys = [get(item) if case_sensitive else folded(get(item)) for item in items]
-    for key in keys:
-        if isinstance(key, Undefined):
-            key.fail()
-        if isinstance(key, list | tuple | dict):
-            context.budget.weigh(key)
+    check_keys(context, keys)
     try:
         return items[choose(range(len(items)), key=keys.__getitem__)]
     except TypeError:

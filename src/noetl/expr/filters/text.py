@@ -11,7 +11,7 @@ from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
 from noetl.expr.formatting import percent
 from noetl.expr.iterate import number
-from noetl.expr.operators import kind_of
+from noetl.expr.kinds import kind_of
 
 _WORD_START: Final = re.compile(r"([-\s({\[<]+)")
 _WORD: Final = re.compile(r"\w+")

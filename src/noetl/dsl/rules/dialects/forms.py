@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from noetl.dsl.grammar.titles import title
+from noetl.dsl.grammar.titles import where
 from noetl.dsl.rule import Found, at
 from noetl.dsl.subject import Subject
 
@@ -17,5 +17,6 @@ def told(subject: Subject, dialect: Literal["v1", "v2"]) -> Iterator[Found]:
     for finding in subject.shape:
         form = finding.form
         if form and form.dialect == dialect:
-            message = f"'{form.key}' on {title(finding.level)} is a form of the {_ORDINALS[dialect]} dialect; it {form.meant}."
+            ordinal = _ORDINALS[dialect]
+            message = f"'{form.key}' {where(finding.level)} is a form of the {ordinal} dialect, where it {form.meant}."
             yield at(finding.node, message, f"Write {form.canonical}.")

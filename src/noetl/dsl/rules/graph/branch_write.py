@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import Write, template_of, writes
+from noetl.dsl.analyze import Flow, Write, writes
 from noetl.dsl.playbook import Arc, Step
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.subject import Subject
@@ -60,7 +60,7 @@ def _clashes(
         for write in (*own, *(w for step in subject.net.members(region) for w in by_step.get(step.name, ()))):
             name = write.assign.key
             owner, before = first.setdefault(name, (number, write))
-            if owner != number and name not in told and not _is_same(before, write):
+            if owner != number and name not in told and not _is_same(subject.flow, before, write):
                 told.add(name)
                 yield before, write
 
@@ -76,11 +76,11 @@ def _regions(subject: Subject, arcs: tuple[Arc, ...]) -> list[int]:
     return [bits & ~twice for bits in reached]
 
 
-def _is_same(one: Write, other: Write) -> bool:
+def _is_same(flow: Flow, one: Write, other: Write) -> bool:
     """Tell whether two writes give the same value whenever they happen."""
     if one.assign.value.data != other.assign.value.data:
         return False
-    template = template_of(one.assign.value)
+    template = flow.template(one.assign.value)
     return template is None or template.constant or all(read.path[0] == "workload" for read in template.reads)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import FAILURE, template_of
+from noetl.dsl.analyze import Flow, events_compared
 from noetl.dsl.obscured import hides_routing
-from noetl.dsl.outcome import ROUTING_EVENTS, STATUSES
 from noetl.dsl.playbook import Arc, Step
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.subject import Subject
@@ -36,43 +35,33 @@ BAD = GOOD.replace(
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    if any(map(hides_routing, subject.shape)):
+    if not subject.is_read_whole or any(map(hides_routing, subject.shape)):
         return
     for step in subject.playbook.workflow:
+        told: set[str] = set()
         for number, arc in enumerate(step.arcs):
             place = arc.at if arc.step_at is None else arc.step_at
-            if place is None or _is_told_elsewhere(arc):
+            reason = _reason(subject.flow, step, number)
+            if place is None or reason is None or reason[0] in told:
                 continue
-            reason = _reason(subject, step, number)
-            if reason is not None:
-                yield at(
-                    place, f"The arc from '{step.name}' to '{arc.step}' can never be taken: {reason[0]}.", reason[1]
-                )
+            # A text without marks and a constant condition have their own diagnostics.
+            if not subject.flow.is_unreadable(arc.when) and not subject.flow.is_constant(arc.when):
+                message = f"The arc from '{step.name}' to '{arc.step}' can never be taken: {reason[0]}."
+                told.add(reason[0])
+                yield at(place, message, reason[1])
 
 
-def _is_told_elsewhere(arc: Arc) -> bool:
-    """A constant condition and a name that no event has are told where they stand."""
-    template = template_of(arc.when)
-    if template is None:
-        return False
-    if template.constant:
-        return True
-    states, events = template.values_compared("outcome.status"), template.values_compared("event.name")
-    return not states <= frozenset(STATUSES) or not events <= ROUTING_EVENTS.keys()
-
-
-def _reason(subject: Subject, step: Step, number: int) -> tuple[str, str] | None:
-    flow, arc = subject.flow, step.arcs[number]
+def _reason(flow: Flow, step: Step, number: int) -> tuple[str, str] | None:
+    arc = step.arcs[number]
     endings = [ending for ending in flow.endings(step) if flow.fires(step, arc, ending) is not False]
     if not endings:
-        return _never_true(step, arc)
+        return _never_true(flow, step, arc)
     if step.router is None or step.router.mode != "exclusive":
         return None
     before = step.arcs[:number]
-    if not _looks_at_the_ending(arc) and flow.fires(step, arc, FAILURE) is None:
-        endings = [
-            ending for ending in endings if ending.is_success
-        ]  # nobody means "only if it failed" without saying so
+    if not _looks_at_the_ending(flow, step, arc):
+        # After a failure such an arc may match, but nobody means "only if it failed" without saying so.
+        endings = [ending for ending in endings if ending.is_success]
     covering = [next((e for e in before if flow.fires(step, e, ending) is True), None) for ending in endings]
     earlier = next((cover for cover in covering if cover is not None), None)
     if earlier is not None and None not in covering:
@@ -89,16 +78,16 @@ def _reason(subject: Subject, step: Step, number: int) -> tuple[str, str] | None
     return None
 
 
-def _looks_at_the_ending(arc: Arc) -> bool:
-    template = template_of(arc.when)
-    if template is None or arc.label:
+def _looks_at_the_ending(flow: Flow, step: Step, arc: Arc) -> bool:
+    template = flow.template(arc.when)
+    if template is None or str(flow.setting(step, "on_step_fail")).startswith("route_edge:"):
         return True
     return "fail(" in template.source or any(read.path[0] in ("event", "outcome", "output") for read in template.reads)
 
 
-def _never_true(step: Step, arc: Arc) -> tuple[str, str]:
-    template = template_of(arc.when)
-    if template is not None and step.loop is None and "loop.done" in template.values_compared("event.name"):
+def _never_true(flow: Flow, step: Step, arc: Arc) -> tuple[str, str]:
+    template = flow.template(arc.when)
+    if template is not None and step.loop is None and "loop.done" in events_compared(template):
         return (
             f"'loop.done' happens only at the end of a loop, and '{step.name}' has none",
             "Compare `event.name` with 'step.done'.",

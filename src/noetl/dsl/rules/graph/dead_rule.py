@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from noetl.dsl.analyze import ERROR_OUTCOME, OK_OUTCOME, is_unreadable, template_of, truth
+from noetl.dsl.analyze import ERROR, OK, Case, Flow
 from noetl.dsl.nodes import MapNode, Node
 from noetl.dsl.playbook import AdmitRule, TaskRule
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -47,39 +47,41 @@ workflow:
                 - when: "{{ outcome.status == 'error' and outcome.http.status == 404 }}"
                   then: { do: break }
 """
-Known = Mapping[str, Any]
-_OUTCOMES: tuple[Known, ...] = (OK_OUTCOME, ERROR_OUTCOME)
+_OUTCOMES = (OK, ERROR)
 
 
 def check(subject: Subject) -> Iterator[Found]:
     for step in subject.playbook.workflow:
         if step.admit and len(step.admit) > 1:
-            yield from _dead(step.admit, ({},))
-    tasks = (*subject.playbook.workbook, *(task for step in subject.playbook.workflow for task in step.tasks))
-    for task in tasks:
-        if task.rules and len(task.rules) > 1:
-            yield from _dead(task.rules, _OUTCOMES)
+            yield from _dead(subject.flow, step.admit, (OK,))
+    for _, rules in policies(subject):
+        if len(rules) > 1:
+            yield from _dead(subject.flow, rules, _OUTCOMES)
 
 
-def _dead(rules: Sequence[AdmitRule | TaskRule], cases: tuple[Known, ...]) -> Iterator[Found]:
+def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, ...]) -> Iterator[Found]:
     if any(rule.when is not None and rule.when.at is None for rule in rules):
         return  # a rule without `when` and `else` has its own diagnostic
-    for number, rule in enumerate(rules):
+    above: list[tuple[AdmitRule | TaskRule, list[Case]]] = []  # with the cases that the rule is certain to take
+    for rule in rules:
         if rule.is_else:
             return  # so have rules behind an `else`; and an `else` for nothing does no harm
+        answers = {case: flow.holds(rule.when, case) for case in cases}
+        possible = [case for case, answer in answers.items() if answer is not False]
         place = _condition(rule.at)
-        template = template_of(rule.when)
-        if place is None or is_unreadable(rule.when) or (template is not None and template.constant):
+        winner = _winner(above, rule, possible)
+        above.append((rule, [case for case, answer in answers.items() if answer is True]))
+        if place is None or (possible and winner is None):
             continue
-        possible = [case for case in cases if truth(rule.when, case) is not False]
-        winner = _winner(rules, number, possible)
-        if not possible and template is not None:
+        if flow.is_unreadable(rule.when) or flow.is_constant(rule.when):
+            continue  # told where it stands
+        if not possible:
             yield at(
                 place,
                 "This rule never matches: its condition is false for every outcome.",
                 "Correct the condition, or remove the rule.",
             )
-        elif winner is not None and not _is_harmless(rules[winner], rule):
+        elif winner is not None and not _is_harmless(above[winner][0], rule):
             yield at(
                 place,
                 f"This rule never gets its turn: rule {winner + 1} above it matches first.",
@@ -87,12 +89,15 @@ def _dead(rules: Sequence[AdmitRule | TaskRule], cases: tuple[Known, ...]) -> It
             )
 
 
-def _winner(rules: Sequence[AdmitRule | TaskRule], number: int, possible: Sequence[Known]) -> int | None:
+def _winner(
+    above: Sequence[tuple[AdmitRule | TaskRule, list[Case]]], rule: AdmitRule | TaskRule, possible: Sequence[Case]
+) -> int | None:
     """Give the first rule above that takes all of these cases, or helps to."""
-    same = next((n for n, above in enumerate(rules[:number]) if above.when == rules[number].when), None)
-    takers = [next((n for n, r in enumerate(rules[:number]) if truth(r.when, case) is True), None) for case in possible]
+    takers = [next((number for number, (_, taken) in enumerate(above) if case in taken), None) for case in possible]
     found = [taker for taker in takers if taker is not None]
-    return min(found) if found and len(found) == len(takers) else same
+    if found and len(found) == len(takers):
+        return min(found)
+    return next((number for number, (earlier, _) in enumerate(above) if earlier.when == rule.when), None)
 
 
 def _is_harmless(winner: AdmitRule | TaskRule, rule: AdmitRule | TaskRule) -> bool:

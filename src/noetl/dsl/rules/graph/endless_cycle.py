@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import admission
 from noetl.dsl.net import Edge
 from noetl.dsl.playbook import Step
 from noetl.dsl.rule import Found, Rule, at
@@ -54,7 +53,7 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         back = _closing_edge(net.edges, group)
         if back is not None and back.arc.step_at is not None:
-            yield at(back.arc.step_at, *_texts([net.steps[number].name for number in group]))
+            yield at(back.arc.step_at, *_texts([net.steps[number] for number in group]))
 
 
 def _final(subject: Subject) -> str | None:
@@ -63,7 +62,7 @@ def _final(subject: Subject) -> str | None:
 
 def _may_leave(subject: Subject, step: Step, members: frozenset[str]) -> bool:
     """Tell whether a token at this step may end, wait or go elsewhere by what the playbook says."""
-    if step.name not in members or isinstance(step.join, int) or admission(step.admit, {}).may_deny:
+    if step.name not in members or isinstance(step.join, int) or subject.flow.admission(step).may_deny:
         return True
     flow = subject.flow
     on_success = flow.ways(step, flow.success(step))
@@ -83,17 +82,17 @@ def _closing_edge(edges: tuple[Edge, ...], group: tuple[int, ...]) -> Edge | Non
     return next((e for e in edges if e.source in inside and e.target in inside and e.target <= e.source), None)
 
 
-def _texts(names: list[str]) -> tuple[str, str]:
-    if len(names) == 1:
-        return (
-            f"Step '{names[0]}' leads to itself after every success, so the execution never ends.",
-            "Put an arc with a `when` before this one that leads out, or give this arc a `when` that once is false.",
-        )
-    listed = ", ".join(f"'{name}'" for name in names)
-    return (
-        f"A token that enters the steps {listed} goes round for ever: none of their arcs leads out.",
-        "Put an arc with a `when` before this one that leads out of the cycle, or set `executor.spec.timeout_s`.",
-    )
+def _texts(steps: list[Step]) -> tuple[str, str]:
+    names = {step.name for step in steps}
+    message = f"Step '{steps[0].name}' leads to itself after every success, so the execution never ends."
+    if len(steps) > 1:
+        listed = ", ".join(f"'{step.name}'" for step in steps)
+        message = f"After every success the steps {listed} lead to each other, so the execution never ends."
+    if any(arc.step not in names for step in steps for arc in step.arcs):
+        fix = "Take one arc at a time (`next.spec.mode: exclusive`), first the one that leads out, with a `when`."
+    else:
+        fix = "Put an arc with a `when` before this one that leads out, or set `executor.spec.timeout_s`."
+    return message, fix
 
 
 RULE = Rule(

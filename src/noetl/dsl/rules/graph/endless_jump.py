@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import ERROR_OUTCOME, OK_OUTCOME, is_unreadable, truth
+from noetl.dsl.analyze import ERROR, OK, Flow
 from noetl.dsl.nodes import MapNode
 from noetl.dsl.playbook import Action, Step, Task
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.graph.policies import holds_any, misread
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -46,15 +47,21 @@ BAD = GOOD.replace(
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    for step in subject.playbook.workflow:
-        if any(action.do == "jump" for task in step.tasks for rule in task.rules or () for action in (rule.then,)):
-            yield from _endless(step)
+    steps = [step for step in subject.playbook.workflow if any(_jumps(task) for task in step.tasks)]
+    broken = misread(subject) if steps else []
+    for step in steps:
+        if step.at is not None and not holds_any(step.at, broken):
+            yield from _endless(subject.flow, step)
 
 
-def _endless(step: Step) -> Iterator[Found]:
+def _jumps(task: Task) -> bool:
+    return any(rule.then.do == "jump" for rule in task.rules or ())
+
+
+def _endless(flow: Flow, step: Step) -> Iterator[Found]:
     end = len(step.tasks)
     labels = {task.label: number for number, task in enumerate(step.tasks)}
-    follows = [_follows(task, number, labels, end) for number, task in enumerate(step.tasks)]
+    follows = [_follows(flow, task, number, labels, end) for number, task in enumerate(step.tasks)]
     leaving = {end}
     while grown := {n for n, followers in enumerate(follows) if n not in leaving and leaving & followers}:
         leaving |= grown
@@ -74,22 +81,23 @@ def _endless(step: Step) -> Iterator[Found]:
                 return
 
 
-def _follows(task: Task, number: int, labels: dict[str, int], end: int) -> set[int]:
+def _follows(flow: Flow, task: Task, number: int, labels: dict[str, int], end: int) -> set[int]:
     """Give the tasks that may come next by what the playbook says; a plain failure is no planned way out."""
     if task.rules is None:
         return {number + 1}
     found: set[int] = set()
-    for outcome in (OK_OUTCOME, ERROR_OUTCOME):
+    for outcome in (OK, ERROR):
         for rule in task.rules:
-            answer = True if rule.is_else else truth(rule.when, outcome)
-            if is_unreadable(rule.when):
+            answer = flow.holds(rule.when, outcome)
+            if flow.is_unreadable(rule.when):
                 return {end}
-            if answer is not False and (outcome is OK_OUTCOME or rule.then.do not in ("fail", "retry")):
+            if answer is not False and (outcome.is_success or rule.then.do not in ("fail", "retry")):
                 found.add(_target(rule.then, number, labels, end))
             if answer is True:
                 break
         else:
-            found.add(number + 1)
+            if outcome.is_success or task.on_unmatched != "fail":
+                found.add(number + 1)
     return found
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import admission, template_of, writes
+from noetl.dsl.analyze import writes
 from noetl.dsl.playbook import Step
 from noetl.dsl.rule import Found, Rule
 from noetl.dsl.sites import Site
 from noetl.dsl.subject import Subject
-from noetl.expr import Read, Undefined
+from noetl.expr import Read
 
 GOOD = """\
 apiVersion: noetl.io/v10
@@ -50,7 +50,9 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         for read, key in _awaited(site):
             found = writers.get(key, [])
-            if (step.name, key) in told or not found or not _is_shut_without(step, key):
+            if (step.name, key) in told or not found:
+                continue
+            if subject.flow.admission(step, unwritten=key).may_allow:
                 continue
             if _only_behind(subject, subject.net.index[step.name], found):
                 told.add((step.name, key))
@@ -76,7 +78,7 @@ def _writers(subject: Subject) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for number, step in enumerate(subject.net.steps):
         for write in writes(step):
-            if write.assign.value.data or template_of(write.assign.value):
+            if write.assign.value.data:
                 found.setdefault(write.assign.key.split(".", 1)[0], []).append(number)
     return found
 
@@ -104,11 +106,6 @@ def _awaited(site: Site) -> Iterator[tuple[Read, str]]:
     for read in site.template.reads if site.template else ():
         if read.path[0] in ("ctx", "vars") and len(read.path) > 1 and read.path[1] != "signals":
             yield read, str(read.path[1])
-
-
-def _is_shut_without(step: Step, key: str) -> bool:
-    """Tell whether the gate stays closed as long as nobody has written the key."""
-    return not admission(step.admit, {f"ctx.{key}": Undefined(("ctx", key))}).may_allow
 
 
 RULE = Rule(

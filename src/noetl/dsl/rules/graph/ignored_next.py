@@ -25,6 +25,8 @@ workflow:
 
 
 def check(subject: Subject) -> Iterator[Found]:
+    if not subject.net_is_whole:
+        return
     net = subject.net
     final = net.steps[net.final] if net.final is not None else None
     if final is not None:

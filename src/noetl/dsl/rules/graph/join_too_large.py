@@ -29,9 +29,11 @@ workflow:
 
 def check(subject: Subject) -> Iterator[Found]:
     net = subject.net
+    if not subject.net_is_whole or net.live() != (1 << len(net.steps)) - 1:
+        return  # steps that are cut off are told of, and may be what the join waits for
     for number, step in enumerate(net.steps):
         wanted = step.join
-        if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 2 or not subject.net_is_whole:
+        if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 2:
             continue
         most = _most_tokens(subject, number)
         place = step.spec["join"].at
@@ -69,7 +71,7 @@ def _texts(step: Step, wanted: int, most: int) -> tuple[str, str]:
     if most == 1:
         return (
             f"Step '{step.name}' waits for {wanted} branches, but no fork leads to it: only one token can come at a time.",
-            "Let the router before it take several arcs at once (`next.spec.mode: inclusive`), or remove `join`.",
+            "Let a router before it take several arcs together (`next.spec.mode: inclusive`), or remove `join`.",
         )
     return (
         f"Step '{step.name}' waits for {wanted} branches, and at most {most} can arrive.",

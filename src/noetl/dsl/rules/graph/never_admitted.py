@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import admission, template_of
 from noetl.dsl.playbook import Step
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.rules.graph.places import key
@@ -41,16 +40,9 @@ def check(subject: Subject) -> Iterator[Found]:
         gate = step.admit_at
         if place is None or gate is None or any(gate.start <= start < gate.end for start in misshapen):
             continue
-        if not _is_told_elsewhere(step) and not admission(step.admit, {}).may_allow:
+        misplaced_else = any(rule.is_else for rule in (step.admit or ())[:-1])  # has its own diagnostic
+        if not misplaced_else and not subject.flow.admission(step).may_allow:
             yield at(place, *_texts(step))
-
-
-def _is_told_elsewhere(step: Step) -> bool:
-    """A constant condition and an `else` that is not last have their own diagnostics."""
-    rules = step.admit or ()
-    if any(rule.is_else for rule in rules[:-1]):
-        return True
-    return any((template := template_of(rule.when)) is not None and template.constant for rule in rules)
 
 
 def _texts(step: Step) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import Write, template_of, writes
+from noetl.dsl.analyze import Flow, Write, writes
 from noetl.dsl.playbook import Loop, Step, Value
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.subject import Subject
@@ -29,30 +29,27 @@ workflow:
           set: { ctx.hottest: "{{ output.data.temperature }}" }
 """
 BAD = GOOD.replace("        reduce: { ctx.hottest: max }\n", "")
+# What every item that comes so far has in common.
+_SHARED = frozenset({("iter", "total"), ("iter", "_total"), ("outcome", "status"), ("output", "status")})
 
 
 def check(subject: Subject) -> Iterator[Found]:
     for step in subject.playbook.workflow:
         if step.loop is not None and step.loop.mode == "parallel":
-            yield from _conflicts(step, step.loop)
+            yield from _conflicts(subject.flow, step, step.loop)
 
 
-def _conflicts(step: Step, loop: Loop) -> Iterator[Found]:
+def _conflicts(flow: Flow, step: Step, loop: Loop) -> Iterator[Found]:
     by_key: dict[str, list[Write]] = {}
     for write in writes(step):
         if write.in_task and not is_reduced(loop, write.assign.key):
             by_key.setdefault(write.assign.key, []).append(write)
     for key, found in by_key.items():
-        reason = _reason(step, key, [write.assign.value for write in found])
+        reason = _reason(flow, step, key, [write.assign.value for write in found])
         place = found[0].assign.at
         if reason is None or place is None:
             continue
-        yield at(
-            place,
-            f"The items of this parallel loop all write `ctx.{key}`, and {reason}.",
-            f"Say how the writes become one value, e.g. `loop.spec.reduce: {{ ctx.{key}: last }}` (or sum, min, max, "
-            "append, merge, count), or keep the value in `iter` and read the step's `results`.",
-        )
+        yield at(place, f"The items of this parallel loop all write `ctx.{key}`, and {reason[0]}.", reason[1])
 
 
 def is_reduced(loop: Loop, key: str) -> bool:
@@ -63,27 +60,35 @@ def is_reduced(loop: Loop, key: str) -> bool:
     return key in names or key.split(".", 1)[0] in names
 
 
-def _reason(step: Step, key: str, values: list[Value]) -> str | None:
-    """Say why the values of two items may differ; None where they cannot, or nobody knows."""
-    if any(_reads_itself(value, key) for value in values):
-        return "each works on the value from before the loop, so all but one change is lost"
+def _reason(flow: Flow, step: Step, key: str, values: list[Value]) -> tuple[str, str] | None:
+    """Say why the values of two items may differ, and what to do; None where they cannot, or nobody knows."""
+    if any(_reads_itself(flow, value, key) for value in values):
+        return (
+            "each adds to the value from before the loop, so all changes but one are lost",
+            f"Write only what this item adds, and let `loop.spec.reduce: {{ ctx.{key}: sum }}` (or append, max …) do the rest.",
+        )
+    fix = (
+        f"Say how the writes become one value, e.g. `loop.spec.reduce: {{ ctx.{key}: last }}` (or sum, min, max, append, "
+        "merge, count), or keep the value in `iter` and read the step's `results`."
+    )
     for value in values:
-        reads = _item_reads(step, value)
+        reads = _item_reads(flow, step, value)
         if reads:
-            return f"the value differs from item to item (it reads `{reads}`), which is an error at run time"
+            return f"the value differs from item to item (it reads `{reads}`), which is an error at run time", fix
     if len({repr(value.data) for value in values}) > 1:
-        return "not all with the same value, which is an error at run time"
+        return "not all with the same value, which is an error at run time", fix
     return None
 
 
-def _reads_itself(value: Value, key: str) -> bool:
-    template = template_of(value)
-    path = ("ctx", *key.split("."))
-    return template is not None and any(read.path[: len(path)] == path for read in template.reads)
+def _reads_itself(flow: Flow, value: Value, key: str) -> bool:
+    template = flow.template(value)
+    path = tuple(key.split("."))
+    reads = template.reads if template else ()
+    return any(read.path[0] in ("ctx", "vars") and read.path[1 : len(path) + 1] == path for read in reads)
 
 
-def _item_reads(step: Step, value: Value) -> str | None:
-    template = template_of(value)
+def _item_reads(flow: Flow, step: Step, value: Value) -> str | None:
+    template = flow.template(value)
     if template is None:
         return None
     if not template.reads and not template.constant:
@@ -92,7 +97,7 @@ def _item_reads(step: Step, value: Value) -> str | None:
     if step.loop:
         own.add(step.loop.iterator)
     for read in template.reads:
-        if read.path[0] in own and read.path[:2] not in (("iter", "total"), ("iter", "_total"), ("outcome", "status")):
+        if read.path[0] in own and read.path[:2] not in _SHARED:
             return ".".join(str(part) for part in read.path)
     return None
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from noetl.dsl.playbook import Step
 from noetl.dsl.subject import Subject
 
+_ROOTS = frozenset({"entry_step", "final_step", "compensate"})
+
 
 def stranded(subject: Subject) -> dict[int, int | None]:
     """Give the steps that never run and are not behind another such step, in file order.
@@ -19,6 +21,10 @@ def stranded(subject: Subject) -> dict[int, int | None]:
     net = subject.net
     living = net.live()
     if not subject.net_is_whole or living == (1 << len(net.steps)) - 1:
+        return {}
+    if any(not step.tasks and not step.arcs for step in net.members(living)):
+        return {}  # a step that does nothing and leads nowhere is told already, and most likely lost its arcs
+    if any(finding.name in _ROOTS for finding in subject.shape):
         return {}
     dead = [number for number in range(len(net.steps)) if not living >> number & 1]
     heads = [n for n in dead if all(edge.source == n or living >> edge.source & 1 for edge in net.into[n])]

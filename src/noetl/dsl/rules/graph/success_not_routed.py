@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import template_of
 from noetl.dsl.playbook import Step
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.rules.graph.places import key
@@ -47,13 +46,11 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _is_told_elsewhere(subject: Subject, step: Step) -> bool:
-    """Arcs that can be taken never at all have their own diagnostics."""
+    """Arcs that can never be taken at all, and conditions that are constant, have their own diagnostics."""
     flow = subject.flow
-    endings = flow.endings(step)[1:]
-    if not any(flow.ways(step, ending).possible for ending in endings):
+    if not any(flow.ways(step, ending).possible for ending in flow.endings(step)[1:]):
         return True
-    templates = (template_of(arc.when) for arc in step.arcs)
-    return any(template is not None and template.constant for template in templates)
+    return any(flow.is_constant(arc.when) for arc in step.arcs)
 
 
 def _texts(step: Step, left_out: list[str], strict: bool) -> tuple[str, str]:

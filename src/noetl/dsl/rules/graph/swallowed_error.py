@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import ERROR_OUTCOME, is_unreadable, truth
-from noetl.dsl.playbook import Task
+from noetl.dsl.analyze import ERROR, Flow
+from noetl.dsl.playbook import TaskRule
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.rules.graph.places import key
+from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -32,14 +33,14 @@ BAD = GOOD.replace(
     "                - when: \"{{ outcome.status == 'error' }}\"\n                  then: { do: fail }\n", ""
 )
 _HARMLESS = frozenset({"noop", "sleep"})
-_RETRYABLE = "outcome.error.retryable"
-_CASES = ({**ERROR_OUTCOME, _RETRYABLE: True}, {**ERROR_OUTCOME, _RETRYABLE: False})
+_EITHER_WAY = (ERROR._replace(retryable=True), ERROR._replace(retryable=False))
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    tasks = (*subject.playbook.workbook, *(task for step in subject.playbook.workflow for task in step.tasks))
-    for task in tasks:
-        if not task.rules or task.on_unmatched == "fail" or task.kind in _HARMLESS or _covers_errors(task):
+    for task, rules in policies(subject):
+        if task.on_unmatched != "continue" or task.kind in _HARMLESS or task.kind not in subject.kinds:
+            continue
+        if _covers_errors(subject.flow, rules):
             continue
         place = key(task.at, "spec", "policy", "rules")
         if place is not None:
@@ -52,12 +53,13 @@ def check(subject: Subject) -> Iterator[Found]:
             )
 
 
-def _covers_errors(task: Task) -> bool:
+def _covers_errors(flow: Flow, rules: tuple[TaskRule, ...]) -> bool:
     """Tell whether every error meets a rule; a condition that does not parse is told elsewhere and given the benefit."""
-    rules = task.rules or ()
-    if any(rule.is_else or is_unreadable(rule.when) for rule in rules):
+    if any(rule.is_else or flow.is_unreadable(rule.when) for rule in rules):
         return True
-    return all(any(truth(rule.when, case) is True for rule in rules) for case in _CASES)
+    if any(flow.holds(rule.when, ERROR) is True for rule in rules):
+        return True
+    return all(any(flow.holds(rule.when, case) is True for rule in rules) for case in _EITHER_WAY)
 
 
 RULE = Rule(

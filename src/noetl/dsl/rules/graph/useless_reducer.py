@@ -32,6 +32,8 @@ def check(subject: Subject) -> Iterator[Found]:
     for step in subject.playbook.workflow:
         if step.loop is None or "reduce" not in step.loop.spec or step.loop.mode != "sequential":
             continue
+        if "max_in_flight" in step.loop.spec:
+            continue  # a bound without effect is told already, and the loop was most likely meant to be parallel
         place = key(step.loop.at, "spec", "reduce")
         if place is not None:
             yield at(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.playbook import Assign
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.scopes import step_writes
 from noetl.dsl.subject import Subject
@@ -42,12 +43,19 @@ def check(subject: Subject) -> Iterator[Found]:
         for write in step_writes(step):
             name = write.key.split(".", 1)[0]
             reader = readers.get(name)
-            if reader and write.scope == "ctx" and write.at is not None:
+            if reader and write.scope == "ctx" and write.at is not None and not _is_the_result(step.name, write):
                 message = (
                     f"After this write `{{{{ {name} }}}}` in step '{reader}' reads `ctx.{name}`, "
                     f"not the result of step '{name}'."
                 )
                 yield at(write.at, message, f"Use another key, such as `ctx.{name}_value`, and read it as `ctx.…`.")
+
+
+def _is_the_result(step: str, write: Assign) -> bool:
+    """Tell whether a step keeps its whole result under its own name: then both names read the same."""
+    value = "".join(str(write.value.data).split())
+    own = (step, f"{step}.data", "outcome.result", "output.data", "output")
+    return write.key == step and value in {f"{{{{{name}}}}}" for name in own}
 
 
 RULE = Rule(

@@ -27,14 +27,9 @@ def check(subject: Subject) -> Iterator[Found]:
         for arc in step.arcs:
             if arc.step in names or arc.step in subject.obscured or arc.step_at is None:
                 continue
-            if "{{" in arc.step:
-                message = f"The target of an arc is the name of a step, and '{arc.step}' is a template."
-                fix = "Write one arc for each step it may lead to, each with a `when`."
-            else:
-                message = f"Step '{step.name}' leads to '{arc.step}', which is not a step of this workflow."
-                message += did_you_mean(arc.step, names)
-                fix = "Name an existing step, or add a step with this name."
-            yield at(arc.step_at, message, fix)
+            message = f"Step '{step.name}' leads to '{arc.step}', which is not a step of this workflow."
+            fix = "Name an existing step, or add a step with this name."
+            yield at(arc.step_at, message + did_you_mean(arc.step, names), fix)
 
 
 RULE = Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.grammar.words import listed
 from noetl.dsl.nodes import MapNode, Scalar
 from noetl.dsl.playbook import Action
 from noetl.dsl.rule import Found, Rule, at
@@ -44,7 +45,7 @@ def check(subject: Subject) -> Iterator[Found]:
 def _retry(action: Action, node: MapNode) -> Iterator[Found]:
     written = [entry for name in _OF_RETRY if (entry := node.entry(name))]
     if action.do != "retry" and written:
-        names = " and ".join(f"'{entry.key.text}'" for entry in written)
+        names = listed([entry.key.text for entry in written])
         message = f"{names} {'are' if len(written) > 1 else 'is'} for `do: retry`; this rule says `do: {action.do}`."
         yield at(written[0].key, message, "Write `do: retry`, or remove what belongs to it.")
     attempts = node.get("attempts")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.grammar.words import shown, takes
@@ -25,6 +26,7 @@ workflow:
       spec: { mode: parallel }
     tool: { kind: noop, message: "{{ city }}" }
 """
+_LIKE = 0.7
 _IDENTITY = ("apiVersion", "kind")
 
 
@@ -50,7 +52,9 @@ def _wanted(finding: ShapeFinding) -> Type:
 def _nearest(finding: ShapeFinding) -> str | None:
     if not isinstance(finding.expected, Choice) or not isinstance(finding.node, Scalar):
         return None
-    return nearest(finding.node.text, finding.expected.words)
+    found = nearest(finding.node.text, finding.expected.words)
+    # Words are few and short: a weak likeness between two of them says nothing.
+    return found if found and SequenceMatcher(None, finding.node.text.lower(), found).ratio() > _LIKE else None
 
 
 RULE = Rule(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import Scalar
+from noetl.dsl.nodes import MapNode, Node, Scalar
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.shape import stand_ins
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -29,9 +30,15 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         bound = step.loop.spec.get("max_in_flight")
         node = bound.at if bound else None
-        if isinstance(node, Scalar) and node.value != 1:
+        if isinstance(node, Scalar) and node.value != 1 and not _names_mode(subject, step.loop.at):
             message = f"The loop of step '{step.name}' is sequential, so `max_in_flight` has no effect."
             yield at(node, message, "Add `mode: parallel` beside it, or remove it.")
+
+
+def _names_mode(subject: Subject, loop: Node | None) -> bool:
+    """Tell whether the mode is there, only misspelled or misplaced."""
+    spec = loop.get("spec") if isinstance(loop, MapNode) else None
+    return not stand_ins(subject.shape).isdisjoint(((id(loop), "mode"), (id(spec), "mode")))
 
 
 RULE = Rule(

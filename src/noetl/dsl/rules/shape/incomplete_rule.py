@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import Entry, MapNode, Scalar
+from noetl.dsl.nodes import Scalar
 from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.shape.parts import rule_lists
-from noetl.dsl.shape import stand_ins
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -29,25 +27,16 @@ workflow:
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    instead = stand_ins(subject.shape)
-    for items, is_gate in rule_lists(subject):
-        answer = "then: { allow: true }" if is_gate else "then: { do: continue }"
-        for rule in items:
-            condition = rule.entry("when") or rule.entry("else")
-            if condition is None:
-                if (id(rule), "when") not in instead:
-                    message = "This rule has no condition: it is neither a `when` nor the `else`."
-                    yield at(rule, message, f'Write `when: "{{{{ … }}}}"` before `then`, or `else: {{ {answer} }}`.')
-            elif not _has_consequence(rule, condition) and (id(rule), "then") not in instead:
-                message = f"This `{condition.key.text}` has no `then`, so nothing follows from it."
-                yield at(condition.key, message, f"Add `{answer}`, or what else is to follow.")
-
-
-def _has_consequence(rule: MapNode, condition: Entry) -> bool:
-    if condition.key.text == "else" and isinstance(condition.value, MapNode):
-        return True
-    then = rule.get("then")
-    return then is not None and not (isinstance(then, Scalar) and then.value is None)
+    for finding in subject.shape:
+        if finding.kind != "incomplete":
+            continue
+        answer = "then: { allow: true }" if finding.level.name == "admit_rule" else "then: { do: continue }"
+        if finding.name == "then" and isinstance(finding.node, Scalar):
+            message = f"This `{finding.node.text}` has no `then`, so nothing follows from it."
+            yield at(finding.node, message, f"Add `{answer}`, or what else is to follow.")
+        else:
+            message = "This rule has no condition: it is neither a `when` nor the `else`."
+            yield at(finding.node, message, f'Write `when: "{{{{ … }}}}"` before `then`, or `else: {{ {answer} }}`.')
 
 
 RULE = Rule(

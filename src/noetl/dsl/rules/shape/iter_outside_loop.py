@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.rules.shape.parts import Writes, writes
+from noetl.dsl.shape import stand_ins
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -21,8 +22,9 @@ workflow:
 
 
 def check(subject: Subject) -> Iterator[Found]:
+    instead = stand_ins(subject.shape)
     for found in writes(subject):
-        why = _why(found)
+        why = "" if found.step and (id(found.step.at), "loop") in instead else _why(found)
         for assign in found.assigns if why else ():
             if assign.scope == "iter" and assign.at is not None:
                 message = f"'iter.{assign.key}' is written where there is no iteration: {why}."

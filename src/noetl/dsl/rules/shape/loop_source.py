@@ -25,7 +25,7 @@ def check(subject: Subject) -> Iterator[Found]:
     instead = stand_ins(subject.shape)
     for step in subject.playbook.workflow:
         node = step.loop.at if step.loop else None
-        if not isinstance(node, MapNode) or (id(node), "in") in instead:
+        if not isinstance(node, MapNode) or not instead.isdisjoint(((id(node), "in"), (id(node), "cursor"))):
             continue
         cursor, items = node.entry("cursor"), node.get("in")
         if items is not None and cursor:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.grammar.titles import title
+from noetl.dsl.grammar.places import Place
+from noetl.dsl.grammar.titles import where
+from noetl.dsl.grammar.words import listed
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.shape import ShapeFinding
 from noetl.dsl.subject import Subject
@@ -34,26 +36,23 @@ _ROUTE_IN_A_POLICY = "Let the task fail, break or set a value, and choose the wa
 
 def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
-        if finding.kind == "misplaced":
+        if finding.kind == "misplaced" and finding.place:
             names = [finding.name, *finding.others]
-            said = " and ".join(f"'{name}'" for name in names)
             belong = "belong" if len(names) > 1 else "belongs"
-            message = f"{said} {belong} {finding.place}, not {_here(finding)}."
-            yield at(finding.node, message, _fix(finding, len(names) > 1))
+            here = where(finding.level) if finding.place.outside else f"directly {where(finding.level)}"
+            message = f"{listed(names)} {belong} {finding.place}, not {here}."
+            yield at(finding.node, message, _fix(finding, finding.place, "them" if len(names) > 1 else "it"))
 
 
-def _here(finding: ShapeFinding) -> str:
-    words = title(finding.level)
-    return f"directly on {words}" if words.startswith(("a ", "an ")) else f"in {words}"
-
-
-def _fix(finding: ShapeFinding, several: bool) -> str:
+def _fix(finding: ShapeFinding, place: Place, what: str) -> str:
     level = finding.level.name.partition(":")[0]
     if level == "task" and finding.name == "when":
         return _WHEN_ON_A_TASK
     if level == "task_then" and finding.name in ("next", "step", "arcs"):
         return _ROUTE_IN_A_POLICY
-    return f"Move {'them' if several else 'it'} {finding.place}."
+    preposition, _, words = str(place).partition(" ")
+    towards = {"on": "to", "in": "into", "at": "to"}.get(preposition, preposition)
+    return f"Move {what} {towards} {words}."
 
 
 RULE = Rule(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.diagnostic import nearest
 from noetl.dsl.grammar.document import API_VERSIONS
 from noetl.dsl.grammar.words import shown
 from noetl.dsl.nodes import Scalar
@@ -29,8 +28,9 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         line = f"{finding.name}: {known[-1]}"
         if isinstance(finding.node, Scalar) and finding.kind == "bad-value":
-            meant = nearest(finding.node.text, known) or known[-1]
-            message = f"'{shown(finding.node)}' is not a known {finding.name}; it is one of {', '.join(known)}."
+            version = finding.node.text.rpartition("/")[2].lower()
+            meant = next((name for name in known if name.endswith(f"/{version}")), known[-1])
+            message = f"'{shown(finding.node)}' is not a known {finding.name}; it must be {' or '.join(known)}."
             yield at(finding.node, message, f"Write `{finding.name}: {meant}`.")
         else:
             message = f"A playbook says what it is with `{line}`; the line is missing."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.diagnostic import nearest
 from noetl.dsl.grammar.titles import title
 from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.subject import Subject
@@ -23,13 +22,12 @@ workflow:
 def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
         if finding.kind == "unknown-key" and finding.tool is None:
-            names = finding.level.names()
-            meant = nearest(finding.name, names)
             message = f"'{finding.name}' is not a key of {title(finding.level)}."
-            if meant:
-                yield at(finding.node, f"{message} Did you mean '{meant}'?", f"Write `{meant}`, or remove the key.")
+            if finding.meant:
+                message += f" Did you mean '{finding.meant}'?"
+                yield at(finding.node, message, f"Write `{finding.meant}`, or remove the key.")
             else:
-                yield at(finding.node, message, f"Use one of: {', '.join(names)}.")
+                yield at(finding.node, message, f"Use one of: {', '.join(finding.level.names())}.")
 
 
 RULE = Rule(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from noetl.dsl.rule import Found, Rule, inside
+from noetl.dsl.scopes import SCOPES
 from noetl.dsl.subject import Subject
+from noetl.expr import Template
 
 GOOD = """\
 apiVersion: noetl.io/v10
@@ -25,8 +28,10 @@ workflow:
   - step: report
     tool: { kind: noop }
 """
-# The author says it in so many words.
-_MEANT = frozenset({"true", "false"})
+# The author says in so many words that an arc or a rule takes all that is left, failures too.
+_MEANT = "true"
+_QUOTED_NAME = re.compile(rf"['\"](?:{'|'.join(SCOPES)})\.\w")
+_JOINT = re.compile(r"\b(?:and|or|if|else)\b")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -35,16 +40,28 @@ def check(subject: Subject) -> Iterator[Found]:
         if template is None or not site.is_condition or template.kind != "expression" or template.problems:
             continue
         inner = template.source.strip().strip("{}-+").strip()
-        truth = None if inner.lower() in _MEANT else template.decide({})
+        truth = template.decide({}) if inner.lower() != _MEANT and _may_be_constant(template) else None
         if truth is None:
             continue
         word = "true" if truth else "false"
-        message = f"This condition is always {word}, whatever it reads."
+        reason = "whatever it reads" if template.reads else "because it reads nothing"
+        message = f"This condition is always {word}, {reason}."
         fix = f"Write `when: {word}` if that is meant."
         if template.reads and truth:
             fix += " If not: `x == 'a' or 'b'` is always true; write `x in ['a', 'b']`."
+        elif _QUOTED_NAME.search(inner):
+            fix += " If not: a name in quotes is text; write it without quotes."
         start = template.source.index(inner)
         yield inside(subject, site, start, len(inner), message, fix)
+
+
+def _may_be_constant(template: Template) -> bool:
+    """Tell, at little cost, whether some part of the condition reads nothing: only then can it be constant."""
+    joints = list(_JOINT.finditer(template.source))
+    starts = [0, *(joint.end() for joint in joints)]
+    ends = [*(joint.start() for joint in joints), len(template.source)]
+    reads = [read.offset for read in template.reads]
+    return not all(any(start <= offset < end for offset in reads) for start, end in zip(starts, ends, strict=True))
 
 
 RULE = Rule(

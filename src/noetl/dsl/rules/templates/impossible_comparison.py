@@ -36,10 +36,10 @@ workflow:
 Judge = Callable[[Any, Site], tuple[str, str] | None]
 
 
-def _status(value: Any, _: Site) -> tuple[str, str] | None:
+def _status(value: Any, site: Site) -> tuple[str, str] | None:
     if value in STATUSES:
         return None
-    if isinstance(value, int):
+    if isinstance(value, int) and site.task is not None and site.task.kind == "http":
         return "`status` is 'ok' or 'error', never a number.", "Ask for the code of the answer: `outcome.http.status`."
     message = f"`status` is 'ok' or 'error', never '{value}'.{did_you_mean(str(value), STATUSES)}"
     return message, "Compare with 'ok' or 'error'."
@@ -100,15 +100,20 @@ _OF_OUTCOME: dict[tuple[str | int, ...], Judge] = {
 
 def check(subject: Subject) -> Iterator[Found]:
     told: set[tuple[int, str]] = set()
+    compared: dict[tuple[str, str], list[Any]] = {}
     for reference in subject.references:
         judge = _judge(reference)
         template = reference.site.template
-        path = dotted(reference.read.path)
-        once = (id(reference.site), path)
-        if judge is None or template is None or once in told:
+        if judge is None or template is None:
             continue
-        told.add(once)
-        for value in sorted(template.values_compared(path), key=str):
+        path = dotted(reference.read.path)
+        if (id(reference.site), path) in told:
+            continue
+        told.add((id(reference.site), path))
+        # Policies repeat their conditions: each is looked through once.
+        if (template.source, path) not in compared:
+            compared[template.source, path] = sorted(template.values_compared(path), key=str)
+        for value in compared[template.source, path]:
             wrong = None if value is None else judge(value, reference.site)
             if wrong:
                 start, length = _place(template.source, value, reference.read.offset)

@@ -31,7 +31,7 @@ def check(subject: Subject) -> Iterator[Found]:
     for reference in subject.references:
         if reference.means == ("misplaced",) and reference.name != "keychain" and not reference.read.guarded:
             name = reference.name
-            message = f"`{name}` does not exist here: it is there {WHERE[name]}."
+            message = f"`{name}` does not exist here. It exists {WHERE[name]}."
             yield at_element(subject, reference, 0, message, _instead(reference))
 
 

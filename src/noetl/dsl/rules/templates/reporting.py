@@ -8,14 +8,22 @@ from noetl.dsl.diagnostic import Severity
 from noetl.dsl.references import Reference
 from noetl.dsl.rule import Found, inside
 from noetl.dsl.subject import Subject
+from noetl.expr import Template
 
 
 def at_element(
     subject: Subject, reference: Reference, depth: int, message: str, fix: str, severity: Severity | None = None
 ) -> Found:
     """Point a finding at one element of the path that a template reads; 0 is the root name."""
-    element = str(reference.read.path[depth])
-    return inside(subject, reference.site, reference.read.offsets[depth], len(element), message, fix, severity)
+    offset, word = reference.read.offsets[depth], str(reference.read.path[depth])
+    length = _length(reference.site.template, offset, word)
+    return inside(subject, reference.site, offset, length, message, fix, severity)
+
+
+def _length(template: Template | None, offset: int, word: str) -> int:
+    """Count the quotes with the word where it is written in quotes: `workload['name']`."""
+    quoted = template is not None and template.source[offset : offset + 1] in ("'", '"')
+    return len(word) + 2 if quoted else len(word)
 
 
 def problems(subject: Subject, kind: str, fix: str) -> Iterator[Found]:
@@ -26,4 +34,5 @@ def problems(subject: Subject, kind: str, fix: str) -> Iterator[Found]:
                 message = f"{problem.message[0].upper()}{problem.message[1:]}."
                 if problem.candidates and problem.candidates[0] != problem.name:
                     message += f" Did you mean '{problem.candidates[0]}'?"
-                yield inside(subject, site, problem.offset, len(problem.name), message, fix)
+                length = _length(site.template, problem.offset, problem.name)
+                yield inside(subject, site, problem.offset, length, message, fix)

@@ -20,7 +20,11 @@ workflow:
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    yield from problems(subject, "filter", "Use a filter that exists; `noetl explain filters` lists them.")
+    yield from problems(
+        subject,
+        "filter",
+        "Use a filter of the language, such as `default`, `join`, `length`, `map`, `round` or `tojson`.",
+    )
 
 
 RULE = Rule(

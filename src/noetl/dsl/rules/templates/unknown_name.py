@@ -69,7 +69,7 @@ def _found(reference: Reference, subject: Subject) -> Found:
     name = reference.name
     known = visible(reference.site, subject.names)
     advice = _advice(reference, subject)
-    message = f"Nothing in this playbook is called '{name}' here."
+    message = f"There is no '{name}' here."
     if advice:
         return at_element(subject, reference, 0, message, f"{advice[0].upper()}{advice[1:]}.")
     meant = nearest(name, known)

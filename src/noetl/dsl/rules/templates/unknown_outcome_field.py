@@ -60,6 +60,7 @@ class _Wrong(NamedTuple):
 
 def check(subject: Subject) -> Iterator[Found]:
     shapes: dict[int, _Shape] = {}
+    found: dict[tuple[int, int], list[tuple[Reference, _Wrong | None]]] = {}
     for reference in subject.references:
         if reference.name not in ("outcome", "output") or reference.means != ("scope",):
             continue
@@ -69,8 +70,12 @@ def check(subject: Subject) -> Iterator[Found]:
         owner = id(site.task or site.step)
         if owner not in shapes:
             shapes[owner] = _shape(site, subject)
-        wrong = _wrong(reference, shapes[owner])
-        if wrong:
+        place = (id(site.node), reference.read.offset)
+        found.setdefault(place, []).append((reference, _wrong(reference, shapes[owner])))
+    for reads in found.values():
+        # A policy that several tasks share by an anchor is right where one of them has the field.
+        reference, wrong = reads[0]
+        if wrong and all(other for _, other in reads):
             yield at_element(subject, reference, *wrong)
 
 
@@ -145,7 +150,7 @@ def _elsewhere(root: str, name: str, shape: _Shape) -> _Wrong | None:
 
 
 def _no_field(depth: int, owner: str, name: str, known: Iterable[str]) -> _Wrong:
-    names = list(known)
+    names = list(dict.fromkeys(known))
     shown = f"`{owner}`" if "." in owner and " " not in owner else owner
     message = f"{shown[0].upper()}{shown[1:]} never has a field '{name}'.{did_you_mean(name, names)}"
     return _Wrong(depth, message, f"It has: {', '.join(one for one in names if not one.startswith('_'))}.")

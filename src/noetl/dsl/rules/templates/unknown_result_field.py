@@ -40,8 +40,8 @@ class _Results:
         return self._known[name]
 
     def of_task(self, step: Step, label: str) -> frozenset[str] | None:
-        task = next(task for task in step.tasks if task.label == label)
-        return task_fields(task, self._subject.kinds, self._subject.workbook)
+        named = [task for task in step.tasks if task.label == label]
+        return task_fields(named[0], self._subject.kinds, self._subject.workbook) if len(named) == 1 else None
 
     def before(self, step: Step, task: Task) -> frozenset[str] | None:
         """Give what `_prev` may have: a skipped task leaves it as it was, so any other task may be the one before."""

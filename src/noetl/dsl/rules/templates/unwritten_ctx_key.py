@@ -38,7 +38,7 @@ def check(subject: Subject) -> Iterator[Found]:
             fix = f"Correct the name, or write it with `set: {{ ctx.{key}: … }}`."
             yield at_element(subject, reference, 1, message, fix)
         elif key in subject.names.workload:
-            message = f"Nothing writes `ctx.{key}`, and the workload has a '{key}'."
+            message = f"Nothing writes `ctx.{key}`, and the workload has '{key}'."
             yield at_element(subject, reference, 1, message, f"Read it as `workload.{key}`.")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.nodes import MapNode, Node, Scalar
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.tools.unread import is_unread
 from noetl.dsl.shape import ShapeFinding
 from noetl.dsl.subject import Subject
 
@@ -24,7 +25,7 @@ workflow:
 
 def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
-        if finding.kind == "twice" and finding.tool is not None:
+        if finding.kind == "twice" and finding.tool is not None and not is_unread(subject, finding.node):
             names = [f"'{name}'" for name in finding.name.split(" or ")]
             listed = f"{', '.join(names[:-1])} and {names[-1]}"
             yield at(

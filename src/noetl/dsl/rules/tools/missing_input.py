@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from noetl.dsl.kinds import Kind
 from noetl.dsl.nodes import MapNode, Node
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.tools.unread import is_unread
 from noetl.dsl.shape import ShapeFinding
 from noetl.dsl.subject import Subject
 
@@ -25,7 +26,7 @@ workflow:
 
 def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
-        if finding.kind == "missing" and finding.tool is not None:
+        if finding.kind == "missing" and finding.tool is not None and not is_unread(subject, finding.node):
             yield at(_place(finding.node), _message(finding, finding.tool), _fix(finding, finding.tool))
 
 
@@ -54,7 +55,9 @@ def _fix(finding: ShapeFinding, kind: Kind) -> str:
         example = f", e.g. `{first.name}: {first.example}`" if first and first.example else ""
         return f"Add exactly one of them{example}."
     example = f" For example: `{known.name}: {known.example}`." if known.example else ""
-    return f"Add `{known.name}`. {known.summary}{example}"
+    need = next((need for need in kind.needs if known.name in need.fields and need.value is None), None)
+    instead = f" Or remove `{need.field}`." if need else ""
+    return f"Add `{known.name}`. {known.summary}{example}{instead}"
 
 
 RULE = Rule(

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.tools.secret_words import KNOWN, NAMES, is_placeholder, is_secret_name
+from noetl.dsl.rules.tools.secret_words import is_placeholder, is_secret_name, known_secrets
+from noetl.dsl.rules.tools.unread import is_unread
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -33,28 +34,28 @@ def check(subject: Subject) -> Iterator[Found]:
     told: list[Node] = []
     for section in _SECTIONS:
         for key, value in _literals(subject.root.get(section) if subject.root else None):
-            if value.text not in declared and not is_placeholder(value.text) and value.text != key.text:
+            is_name = value.text in declared or value.text == key.text
+            if not is_name and not is_placeholder(value.text) and not is_unread(subject, value):
                 told.append(value)
                 yield at(value, f"'{key.text}' is written into the playbook in plain text.", _FIX)
-    for match in KNOWN.finditer(subject.source.text):
-        which = match.lastgroup or "api"
-        start, end = match.span(which)
-        if is_placeholder(match[which]) or any(node.start <= start < node.end for node in told):
-            continue
-        yield Found(start, end, f"This looks like {NAMES[which]}, in plain text.", _FIX)
+    for name, start, end in known_secrets(subject.source.text):
+        if not any(node.start <= start < node.end for node in told):
+            yield Found(start, end, f"This looks like {name}, in plain text.", _FIX)
 
 
-def _literals(node: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
+def _literals(root: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
     """Give every key that holds a secret by its name, with its value where that is a text and no template."""
-    if isinstance(node, ListNode):
-        for item in node:
-            yield from _literals(item)
-    elif isinstance(node, MapNode) and not _holds_names(node):
-        for key, value in node:
-            if not isinstance(value, Scalar):
-                yield from _literals(value)
-            elif is_secret_name(key.text) and _is_literal(key.text, value):
-                yield key, value
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ListNode):
+            pending.extend(node.items)
+        elif isinstance(node, MapNode) and not _holds_names(node):
+            for key, value in node.entries:
+                if not isinstance(value, Scalar):
+                    pending.append(value)
+                elif is_secret_name(key.text) and _is_literal(key.text, value):
+                    yield key, value
 
 
 def _is_literal(name: str, value: Scalar) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from noetl.dsl.locate import locate
 from noetl.dsl.rule import Found, Rule
 from noetl.dsl.rules.tools.snippets import Refusal, read
+from noetl.dsl.rules.tools.unread import is_unread
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -29,7 +30,7 @@ workflow:
 
 def check(subject: Subject) -> Iterator[Found]:
     for code in subject.code:
-        if code.language != "python":
+        if code.language != "python" or is_unread(subject, code.node):
             continue
         refusal = read(code.node.text)
         if isinstance(refusal, Refusal):

@@ -6,7 +6,9 @@ Tested in tests/unit/dsl/rules/test_tools.py.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 _ENDINGS = (
     "password", "passwd", "_pwd", "passphrase", "api_key", "apikey", "secret_key", "secret_access_key", "private_key",
@@ -41,35 +43,46 @@ _PLACEHOLDER = re.compile(
 _REFERENCE = re.compile(r"^(?:projects/|arn:|vault:|env:|file:|secret:|[a-z0-9+]+://)|/secrets?/", re.IGNORECASE)
 _SCHEME = re.compile(r"^(?:bearer|basic|token|apikey|digest)\s+", re.IGNORECASE)
 
-KNOWN = re.compile(
-    r"""
-    (?P<aws>\b(?:AKIA|ASIA)[0-9A-Z]{16}\b)
-    | (?P<github>\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}))
-    | (?P<gitlab>\bglpat-[A-Za-z0-9_-]{20,})
-    | (?P<slack>\bxox[abprs]-[0-9A-Za-z-]{10,})
-    | (?P<google>\bAIza[0-9A-Za-z_-]{35})
-    | (?P<api>\bsk[-_](?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{20,})
-    | (?P<private_key>-----BEGIN\ (?:[A-Z]+\ )*PRIVATE\ KEY)
-    | (?P<jwt>\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})
-    | \b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@{}'"<>$]+:(?P<url>[^\s/@{}'"<>$]+)@
-    | [?&](?:api_?key|access_token|auth_token|client_secret|password|token)=(?P<query>[\w.~%+/=-]{8,})
-    | \b(?:Bearer|Basic)\s+(?P<header>(?=[A-Za-z+/_.=-]*\d)[\w.+/=-]{16,})
-    """,
-    re.VERBOSE,
+
+class Pattern(NamedTuple):
+    """A well-known shape of a secret; the last group of the expression is the secret itself."""
+
+    name: str
+    marks: tuple[str, ...]  # a text without any of these cannot hold it, which is quick to see
+    shape: re.Pattern[str]
+
+
+_PATTERNS = (
+    Pattern("an AWS access key", ("AKIA", "ASIA"), re.compile(r"\b((?:AKIA|ASIA)[0-9A-Z]{16})\b")),
+    Pattern("a GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"\b(gh[pousr]_[A-Za-z0-9]{36,})")),
+    Pattern("a GitHub token", ("github_pat_",), re.compile(r"\b(github_pat_[A-Za-z0-9_]{22,})")),
+    Pattern("a GitLab token", ("glpat-",), re.compile(r"\b(glpat-[A-Za-z0-9_-]{20,})")),
+    Pattern("a Slack token", ("xox",), re.compile(r"\b(xox[abprs]-[0-9A-Za-z-]{10,})")),
+    Pattern("a Google API key", ("AIza",), re.compile(r"\b(AIza[0-9A-Za-z_-]{35})")),
+    Pattern("an API key", ("sk-", "sk_"), re.compile(r"\b(sk[-_](?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{20,})")),
+    Pattern("a private key", ("PRIVATE KEY",), re.compile(r"(-----BEGIN (?:[A-Z]+ )*PRIVATE KEY)")),
+    Pattern("a signed token (JWT)", ("eyJ",), re.compile(r"\b(eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,})")),
+    Pattern("a password in an address", ("://",), re.compile(r"""://[^\s/:@{}'"<>$]+:([^\s/@{}'"<>$]+)@""")),
+    Pattern(
+        "a secret in the query of an address",
+        ("key=", "token=", "secret=", "password="),
+        re.compile(r"[?&](?:api_?key|access_token|auth_token|client_secret|password|token)=([\w.~%+/=-]{8,})"),
+    ),
+    Pattern(
+        "a credential of a request header",
+        ("Bearer ", "Basic "),
+        re.compile(r"\b(?:Bearer|Basic) +((?=[A-Za-z+/_.=-]*\d)[\w.+/=-]{16,})"),
+    ),
 )
-NAMES = {
-    "aws": "an AWS access key",
-    "github": "a GitHub token",
-    "gitlab": "a GitLab token",
-    "slack": "a Slack token",
-    "google": "a Google API key",
-    "api": "an API key",
-    "private_key": "a private key",
-    "jwt": "a signed token (JWT)",
-    "url": "a password in an address",
-    "query": "a secret in the query of an address",
-    "header": "a credential of a request header",
-}
+
+
+def known_secrets(text: str) -> Iterator[tuple[str, int, int]]:
+    """Give what looks like a well-known sort of secret: what it is, and where it begins and ends."""
+    for name, marks, shape in _PATTERNS:
+        if any(mark in text for mark in marks):
+            for match in shape.finditer(text):
+                if not is_placeholder(match[1]):
+                    yield name, match.start(1), match.end(1)
 
 
 @lru_cache(maxsize=4096)

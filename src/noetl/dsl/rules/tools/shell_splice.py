@@ -55,8 +55,8 @@ def _found(subject: Subject, site: Site, read: Read) -> Found:
         start,
         subject.locate(site, read.offsets[-1] + len(str(read.path[-1]))),
         f"`{name}` is pasted into a shell command, and the shell reads it as code.",
-        f'Quote it, `{{{{ {name} | quote }}}}`, or pass it by `env: {{ {variable}: "{{{{ {name} }}}}" }}` and write '
-        f'`"${variable}"` in the command.',
+        "Write it as `{{ … | quote }}`, without quotes around it; or pass it by "
+        f'`env: {{ {variable}: "{{{{ {name} }}}}" }}` and write `"${variable}"` in the command.',
     )
 
 

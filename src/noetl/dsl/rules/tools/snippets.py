@@ -54,4 +54,6 @@ def _margin(lines: list[str], dedented: list[str]) -> int:
 def _offset(lines: list[str], number: int, column: int) -> int:
     number = min(max(number, 1), len(lines))
     before = sum(len(line) + 1 for line in lines[: number - 1])
-    return before + min(max(column, 0), len(lines[number - 1]))
+    line = lines[number - 1]
+    indent = len(line) - len(line.lstrip())
+    return before + min(max(column, indent), len(line))

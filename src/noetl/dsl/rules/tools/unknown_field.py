@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.tools.unread import is_unread
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -23,7 +24,7 @@ workflow:
 
 def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
-        if finding.kind != "unknown-key" or finding.tool is None:
+        if finding.kind != "unknown-key" or finding.tool is None or is_unread(subject, finding.owner or finding.node):
             continue
         kind, name = finding.tool, finding.name
         meant = nearest(name, finding.level.names())

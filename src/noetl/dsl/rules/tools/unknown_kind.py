@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.nodes import MapNode, Node, Scalar
 from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rules.tools.unread import is_unread
 from noetl.dsl.shape import is_template
 from noetl.dsl.subject import Subject
 
@@ -25,7 +26,7 @@ workflow:
 def check(subject: Subject) -> Iterator[Found]:
     for node in _kinds(subject):
         name = node.text
-        if name in subject.kinds:
+        if name in subject.kinds or is_unread(subject, node):
             continue
         if is_template(node):
             yield at(

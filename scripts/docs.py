@@ -1,0 +1,214 @@
+"""Writes the reference pages in docs/reference/ from the code: diagnostics, language, kinds, expressions, commands.
+
+`pages()` gives every page with its text and touches no file, so that a test can hold the committed pages to it. What the pages
+say is written in `noetl.dsl.explain`; here it is only put together. Tested in tests/docs/test_reference.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import typer
+from typer.core import TyperArgument, TyperOption
+
+from noetl.cli.app import COMMANDS, build
+from noetl.dsl.draw.data import SHAPE
+from noetl.dsl.explain.pages import kind_page, level_page, meanings, rule_page, scope_page, text
+from noetl.dsl.explain.places import levels_of, places
+from noetl.dsl.explain.topics import METHODS
+from noetl.dsl.explain.words import listed
+from noetl.dsl.grammar import LEVELS
+from noetl.dsl.kinds import Kind
+from noetl.dsl.rules import RULES
+from noetl.dsl.scopes import SCOPES
+from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
+from noetl.tools import MODULES
+from noetl.wiring import language_kinds
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+NOTE = "<!-- Generated from the code by `make docs`: do not edit. -->\n"
+GROUPS = {
+    "reading": "Reading the file",
+    "shape": "The shape of the playbook",
+    "names": "Names",
+    "templates": "Templates",
+    "graph": "The net",
+    "tools": "Tools",
+    "dialects": "Older spellings",
+}
+INDEX = """\
+# Reference
+
+Every page here is written from the code, and a test holds it to the code. `noetl explain` prints the same texts.
+
+- [Language](language.md): every map of a playbook with its fields
+- [Tool kinds](kinds/README.md): what a task of each kind takes, gives and looks like
+- [Expressions](expressions.md): filters, tests, functions, methods and scopes of templates
+- [Diagnostics](diagnostics/README.md): every code of the checker, why it is reported and how to put it right
+- [Command line](cli.md): every command with its options
+- [Graph as JSON](graph-json.md): what `noetl graph --format json` gives
+"""
+DIAGNOSTICS = """\
+# Diagnostics
+
+An **error** means that the playbook cannot run as it was meant; a **warning**, that it very likely does something else than it
+says; a **hint** is worth knowing.
+"""
+KINDS = """\
+# Tool kinds
+
+A task names its kind: `kind: http`. The fields that every task has are those of [task](../language.md#task); the fields of the
+kind stand beside them. Packages may bring further kinds.
+"""
+LANGUAGE = """\
+# Language
+
+Every map of a playbook with its fields, from the root down. A field that is not *required* may be left out. Other keys are
+errors, unless a map says that they are allowed.
+"""
+EXPRESSIONS = """\
+# Expressions
+
+What stands between `{{` and `}}`: Jinja2's language over plain data. Why it is so is told in
+[expressions](../explanation/expressions.md).
+
+## Scopes
+
+The names that a template can start from.
+"""
+GRAPH = """\
+# Graph as JSON
+
+What `noetl graph FILE --format json` prints: one object for programs that draw or examine the net themselves. While `version`
+stays the same, fields are added, never renamed or removed.
+"""
+
+
+def pages() -> dict[str, str]:
+    """Give every reference page: its path below the folder, and its text."""
+    kinds = {name: language_kinds()[name] for name in MODULES}
+    found = {
+        "README.md": INDEX,
+        "cli.md": cli(),
+        "expressions.md": expressions(),
+        "graph-json.md": graph_json(),
+        "language.md": language(),
+        "diagnostics/README.md": diagnostics(),
+        "kinds/README.md": kinds_index(kinds),
+    }
+    found |= {f"diagnostics/{rule.code}.md": rule_page(rule) for rule in RULES}
+    found |= {f"kinds/{kind.name}.md": kind_page(kind) for kind in kinds.values()}
+    return {path: f"{NOTE}\n{written}" for path, written in sorted(found.items())}
+
+
+def diagnostics() -> str:
+    blocks = [DIAGNOSTICS]
+    for group, heading in GROUPS.items():
+        rows = [
+            f"| [{rule.code}]({rule.code}.md) | {rule.name} | {rule.severity} | {cell(rule.summary)} |"
+            for rule in RULES
+            if rule.group == group
+        ]
+        blocks += [f"## {heading}", "\n".join(["| code | name | severity | reported |", "|---|---|---|---|", *rows])]
+    return text(blocks)
+
+
+def cell(words: str) -> str:
+    """Give words that may stand in a table."""
+    return words.replace("|", "\\|")
+
+
+def kinds_index(kinds: Mapping[str, Kind]) -> str:
+    rows = [f"| [{kind.name}]({kind.name}.md) | {cell(kind.summary)} |" for kind in kinds.values()]
+    return text([KINDS, "\n".join(["| kind | what it does |", "|---|---|", *rows])])
+
+
+def language() -> str:
+    where: dict[str, list[str]] = {}
+    for place in places():
+        for level in levels_of(place.field.type):
+            where.setdefault(level.name, []).append(".".join(place.path))
+    blocks = [LANGUAGE, "\n".join(f"- [{level.name}](#{level.name}): {level.summary}" for level in LEVELS.values())]
+    for level in LEVELS.values():
+        blocks.append(level_page(level, link=True, heading="##"))
+        if level.name in where:
+            paths = [path for path in where[level.name] if not path.startswith("workbook.")] or where[level.name]
+            blocks.append(f"Stands at {listed(f'`{path}`' for path in dict.fromkeys(paths))}.")
+    return text(blocks)
+
+
+def expressions() -> str:
+    blocks = [EXPRESSIONS]
+    blocks += [scope_page(name).replace("\n## ", "\n#### ").replace("# ", "### ", 1) for name in SCOPES]
+    for heading, table in (("Filters", FILTERS), ("Tests", TESTS), ("Functions", FUNCTIONS)):
+        blocks += [f"## {heading}", "\n".join(callees(table))]
+    blocks += ["## Methods", "A method exists only where it is called: `x.items` is the key, `x.items()` the method."]
+    for kind, methods in METHODS.items():
+        blocks += [f"### Of a {kind}", "\n".join(callees(methods))]
+    return text(blocks)
+
+
+def callees(table: Mapping[str, Callee]) -> Iterator[str]:
+    return (f"- `{callee.signature}`: {callee.summary}" for callee in table.values())
+
+
+def graph_json() -> str:
+    parts = {"The graph": "graph", "A node": "node", "An edge": "edge"}
+    return text([GRAPH, *(f"## {heading}\n\n{meanings(SHAPE[part])}" for heading, part in parts.items())])
+
+
+def cli() -> str:
+    """Write the page of the commands from what the command line itself knows of them."""
+    group = typer.main.get_group(build(COMMANDS))
+    blocks = [
+        "# Command line",
+        "\n".join(f"- [noetl {name}](#noetl-{name}): {summary}" for name, (_, summary) in COMMANDS.items()),
+        "`noetl --version` shows the version; `noetl COMMAND --help` prints what this page says of a command.",
+    ]
+    for name, command in group.commands.items():
+        arguments = [found for found in command.params if isinstance(found, TyperArgument)]
+        options = [found for found in command.params if isinstance(found, TyperOption)]
+        usage = ["noetl", name, *(["[OPTIONS]"] if options else []), *map(metavar, arguments)]
+        blocks += [f"## noetl {name}", f"```sh\n{' '.join(usage)}\n```", command.help or ""]
+        blocks.append("\n".join([*map(parameter, arguments), *map(parameter, options)]))
+        documented = " ".join((import_module(COMMANDS[name][0]).__doc__ or "").split())
+        codes = re.search(r"Exit code 0:.*?\.(?= |$)", documented)
+        blocks += [codes[0]] if codes else []
+    return text(blocks)
+
+
+def metavar(argument: TyperArgument) -> str:
+    name = argument.metavar or argument.human_readable_name
+    return name if argument.required else f"[{name}]"
+
+
+def parameter(found: TyperArgument | TyperOption) -> str:
+    names = (metavar(found),) if isinstance(found, TyperArgument) else (*found.opts, *found.secondary_opts)
+    said = [found.help or ""]
+    choices: Sequence[str] = getattr(found.type, "choices", ())
+    if choices:
+        said.append(f"One of {listed((f'`{choice}`' for choice in choices), 'or')}.")
+    if found.default not in (None, False, ""):
+        said.append(f"Default: `{getattr(found.default, 'value', found.default)}`.")
+    return f"- {', '.join(f'`{name}`' for name in names)}: {' '.join(said)}"
+
+
+def main() -> None:
+    """Write the pages, and delete those that are no longer there."""
+    wanted = pages()
+    for path, written in wanted.items():
+        file = FOLDER / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or file.read_text(encoding="utf-8") != written:
+            file.write_text(written, encoding="utf-8")
+    for file in FOLDER.rglob("*.md"):
+        if file.relative_to(FOLDER).as_posix() not in wanted:
+            file.unlink()
+    print(f"{len(wanted)} pages in {FOLDER}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""`noetl schema`: prints the JSON Schema of playbooks, which editors use to complete, explain and check them.
+
+The schema is `noetl.dsl.schema`, with every installed tool kind in it. Exit code 0: written; 2: it could not be written.
+Tested in tests/acceptance/test_schema_cli.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    output: Annotated[Path | None, typer.Option(help="Write to this file instead of the terminal.")] = None,
+) -> None:
+    """Print the JSON Schema of playbooks, for editors."""
+    import json
+
+    from noetl.dsl.schema import schema
+    from noetl.wiring import kind_problems, language_kinds
+
+    text = json.dumps(schema(language_kinds()), indent=2, ensure_ascii=False) + "\n"
+    for problem in kind_problems():
+        typer.echo(f"noetl: {problem}", err=True)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        typer.echo(f"noetl: {output}: the schema cannot be written: {error.strerror or error}", err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,162 @@
+"""Writes what there is to know of one thing as Markdown: a kind, a diagnostic, a level, a scope, a filter.
+
+`noetl explain` prints these texts and the reference pages are made of them. Tested in tests/unit/dsl/test_explain.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from noetl.dsl.explain.words import conditions, field_list, holder, listed, rendering, type_words
+from noetl.dsl.kinds import Kind
+from noetl.dsl.outcome import ENVELOPE, ERROR_FIELDS, ERROR_KINDS, GATE_EVENTS, META_FIELDS
+from noetl.dsl.rule import Rule
+from noetl.dsl.scopes import BY_ROLE, SCOPES
+from noetl.dsl.sites import Role
+from noetl.dsl.types import Field, Level
+from noetl.expr import Callee
+
+_MOST_PATHS = 5
+# Where a scope can be read, in the words of the language; roles that always go together are told together.
+ROLES: tuple[tuple[tuple[Role, ...], str], ...] = (
+    (("workload",), "`workload`"),
+    (("executor",), "`executor`"),
+    (("keychain",), "`keychain`"),
+    (("admit",), "gates"),
+    (("loop",), "`loop`"),
+    (("cursor",), "`loop.cursor`"),
+    (("step_spec",), "a step's `spec`"),
+    (("step_input",), "a step's `input`"),
+    (("task_input",), "a task's fields"),
+    (("task_rule", "task_then", "task_set"), "a task's policy and its `set`"),
+    (("step_set", "arc_when", "arc_args", "arc_set"), "a step's `set` and its arcs"),
+)
+
+
+def text(blocks: Iterable[str]) -> str:
+    """Join blocks of Markdown with blank lines between them."""
+    return "\n\n".join(block.strip("\n") for block in blocks if block.strip()) + "\n"
+
+
+def fenced(code: str, language: str = "yaml") -> str:
+    """Give code as a block; control characters, which no page can show, become their symbols."""
+    shown = "".join(chr(0x2400 + ord(char)) if ord(char) < 32 and char not in "\n\t" else char for char in code)
+    return f"```{language}\n{shown.rstrip()}\n```"
+
+
+def meanings(entries: Mapping[str, str]) -> str:
+    """Give names with their meanings as a list."""
+    return "\n".join(f"- `{name}`: {meaning}" for name, meaning in entries.items())
+
+
+def kind_page(kind: Kind) -> str:
+    """Write the page of a tool kind."""
+    return text(_kind(kind))
+
+
+def _kind(kind: Kind) -> Iterator[str]:
+    yield f"# {kind.name}"
+    yield kind.summary
+    yield kind.description
+    if kind.extra:
+        yield f"Running it needs the optional install `noetl[{kind.extra}]`."
+    yield "## Inputs"
+    yield "\n".join(field_list(kind.input)) or "None of its own."
+    yield " ".join(conditions(kind))
+    yield "## Result"
+    if kind.result is None:
+        yield "Free: whatever the work gives."
+    else:
+        yield meanings(kind.result)
+    if kind.helper:
+        part, fields = kind.helper
+        yield f"Rules also see the kind's own part of the outcome, `outcome.{part}`:"
+        yield meanings(fields)
+    yield "## Examples"
+    for example in kind.examples:
+        yield f"{example.title}:"
+        yield fenced(example.yaml)
+
+
+def rule_page(rule: Rule) -> str:
+    """Write the page of a diagnostic."""
+    return text(
+        [
+            f"# {rule.code}: {rule.name}",
+            f"{rule.severity.capitalize()}, about {_GROUPS[rule.group]}.",
+            rule.summary,
+            "## Why",
+            rule.why,
+            "## Fix",
+            rule.fix,
+            "## Reported",
+            fenced(rule.bad, "yml"),
+            "## Put right",
+            fenced(rule.good, "yml"),
+        ]
+    )
+
+
+_GROUPS: dict[str, str] = {
+    "reading": "reading the file",
+    "shape": "the shape of the playbook",
+    "names": "names",
+    "templates": "templates",
+    "graph": "the net",
+    "tools": "tools",
+    "dialects": "older spellings",
+}
+
+
+def level_page(level: Level, link: bool = False, heading: str = "#") -> str:
+    """Write what there is to know of a level: its fields and an example."""
+    blocks = [f"{heading} {level.name.removeprefix('tools.')}", level.summary, "\n".join(field_list(level, link))]
+    if level.open:
+        blocks.append("Other keys are allowed.")
+    if level.example:
+        blocks.append(fenced(level.example))
+    return text(blocks)
+
+
+def field_page(field: Field, shown: str, held_by: Iterable[Level], paths: Iterable[str]) -> str:
+    """Write what there is to know of a field, wherever it stands."""
+    facts = [f"- Type: {type_words(field.type)}"]
+    if field.required:
+        facts.append("- Required.")
+    if field.default:
+        facts.append(f"- Default: {field.default if ' ' in field.default else f'`{field.default}`'}")
+    if field.aliases:
+        facts.append(f"- Also written: {listed([f'`{alias}`' for alias in field.aliases], 'or')}")
+    if field.example:
+        facts.append(f"- Example: `{field.name}: {field.example}`")
+    facts += [f"- {said}" for said in [rendering(field)] if said]
+    blocks = [f"# {shown}", field.summary, "\n".join(facts)]
+    holders = dict.fromkeys(holder(level) for level in held_by)
+    blocks.append(f"A field of {listed(holders)}. Stands at {listed(_where(paths))}.")
+    return text(blocks)
+
+
+def _where(paths: Iterable[str]) -> list[str]:
+    """Give a few of the paths; what stands in a workflow stands in the workbook too, and is not told twice."""
+    every = list(dict.fromkeys(paths))
+    main = [path for path in every if not path.startswith("workbook.")] or every
+    shown = [f"`{path}`" for path in main[:_MOST_PATHS]]
+    return [*shown, f"{len(main) - len(shown)} more places"] if len(main) > len(shown) else shown
+
+
+def callee_page(callee: Callee) -> str:
+    """Write what there is to know of a filter, a test or a function."""
+    return text([f"# {callee.name}", callee.summary, fenced(f"{{{{ {callee.signature} }}}}", "jinja")])
+
+
+def scope_page(name: str) -> str:
+    """Write what there is to know of a scope: what it holds and where it can be read."""
+    read_in = [words for roles, words in ROLES if all(name in BY_ROLE[role] for role in roles)]
+    blocks = [f"# {name}", SCOPES[name], f"Can be read in {'; '.join(read_in)}."]
+    if name in ("outcome", "output"):
+        blocks += ["## Fields", meanings(ENVELOPE), f"## {name}.error", meanings(ERROR_FIELDS)]
+        blocks += [f"Kinds of error: {listed([f'`{kind}`' for kind in ERROR_KINDS])}."]
+        blocks += [f"## {name}.meta", meanings(META_FIELDS)]
+    if name == "event":
+        blocks += ["## event.name", meanings(GATE_EVENTS)]
+    return text(blocks)

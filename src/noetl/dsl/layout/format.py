@@ -1,0 +1,98 @@
+"""Formats the text of a playbook; what it means and what its comments say stays the same, or nothing is changed.
+
+The result is read again and compared with the original before it is given back. Texts with read problems, JSON, and a
+few rare spellings (keys with `?`, a tagged root, line breaks other than LF and CRLF) come back as they were.
+Tested in tests/unit/dsl/test_format.py and test_format_laws.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from noetl.dsl.layout.dissect import Dissection
+from noetl.dsl.layout.order import arrange
+from noetl.dsl.layout.pieces import Collection
+from noetl.dsl.layout.scan import Scan, UnsupportedError
+from noetl.dsl.layout.write import Writer
+from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.parse import Document, parse
+
+_ODD_BREAKS: Final = re.compile("[\r\x85\u2028\u2029]")
+
+
+def format_text(text: str, file: str = "<playbook>") -> str:
+    """Give the text in its one layout, or unchanged where it cannot be formatted safely."""
+    before = parse(text.replace("\r\n", "\n"), file)
+    if has_faults(before) or _ODD_BREAKS.search(before.source.text):
+        return text
+    # An alias may not move before its anchor: where the canonical order would do that, the order stays.
+    for reorder in (True, False):
+        formatted = lay_out(before.source.text, reorder=reorder)
+        if formatted is not None and means_the_same(before, formatted):
+            return formatted
+    return text
+
+
+def has_faults(document: Document) -> bool:
+    """Tell whether a text has problems that keep it from being formatted."""
+    return document.root is None or any(problem.kind != "legacy-boolean" for problem in document.problems)
+
+
+def lay_out(text: str, *, reorder: bool) -> str | None:
+    """Give the text in its layout, unchecked; None where it is written in a way that is left alone."""
+    try:
+        scan = Scan(text)
+        root = Dissection(scan).root
+        if reorder:
+            arrange(root)
+        _lift_comments(root)
+        writer = Writer(text)
+        writer.verbatim(scan.prologue)
+        writer.root(root)
+        writer.verbatim(scan.epilogue)
+    except UnsupportedError:
+        return None
+    return writer.finish()
+
+
+def _lift_comments(block: Collection) -> None:
+    """Put the comments between a dash and the first key behind it above the dash."""
+    for entry in block.entries:
+        value = entry.value
+        if not isinstance(value, Collection) or value.flow:
+            continue
+        _lift_comments(value)
+        first = value.entries[0]
+        if entry.key is None and not entry.beside and not value.properties and first.leading:
+            first.leading[0].after_empty_line = entry.after_empty_line
+            entry.leading += first.leading
+            entry.after_empty_line = first.after_empty_line
+            first.leading, first.after_empty_line = [], False
+
+
+def means_the_same(before: Document, formatted: str) -> bool:
+    """Tell whether a text has the data and the comments of a document, in whatever order of keys."""
+    after = parse(formatted)
+    if has_faults(after) or before.root is None or after.root is None or not _same(before.root, after.root):
+        return False
+    try:
+        return Scan(before.source.text).comment_texts() == Scan(formatted).comment_texts()
+    except UnsupportedError:
+        return False
+
+
+def _same(one: Node, other: Node) -> bool:
+    """Compare by value; unlike `==` on plain data, one NaN is as good as another and 1 is not true."""
+    if isinstance(one, Scalar):
+        return isinstance(other, Scalar) and repr(one.value) == repr(other.value)
+    if isinstance(one, ListNode):
+        return (
+            isinstance(other, ListNode)
+            and len(one.items) == len(other.items)
+            and all(map(_same, one.items, other.items))
+        )
+    if not isinstance(one, MapNode) or not isinstance(other, MapNode) or len(one.entries) != len(other.entries):
+        return False
+    values = ((entry.value, other.get(entry.key.text)) for entry in one.entries)
+    return all(theirs is not None and _same(ours, theirs) for ours, theirs in values)

@@ -1,0 +1,72 @@
+"""The order in which the keys of a playbook are written; entries move with the comments above and behind them.
+
+A map with a key that is not of the language keeps its order: it may not be what it seems.
+Tested in tests/unit/dsl/test_format_order.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from noetl.dsl.layout.pieces import Collection, Piece, collections
+
+ROOT: Final = ("apiVersion", "kind", "metadata", "keychain", "executor", "workload", "workbook", "workflow", "policy")
+METADATA: Final = ("name", "path", "version", "description", "labels", "tags")
+STEP: Final = ("step", "desc", "spec", "loop", "input", "tool", "set", "next", "compensate")
+ARC: Final = ("step", "when", "args", "set", "label", "spec")
+TASK_HEAD: Final = ("name", "label", "kind")
+
+
+def arrange(root: Collection) -> None:
+    """Put the keys of the root, its metadata, its steps, their arcs and their tasks in order."""
+    header = root.entries[0].leading
+    if header:  # what stands at the top of the file stays there
+        first = root.entries[0]
+        first.leading = []
+        gap, first.after_empty_line = first.after_empty_line, False
+        _sort(root, ROOT)
+        root.entries[0].leading = header + root.entries[0].leading
+        root.entries[0].after_empty_line = gap
+    else:
+        _sort(root, ROOT)
+    metadata = root.get("metadata")
+    if isinstance(metadata, Collection):
+        _sort(metadata, METADATA)
+    for step in collections(root.get("workflow")):
+        if step.get("step") is not None:
+            _arrange_step(step)
+
+
+def _arrange_step(step: Collection) -> None:
+    _sort(step, STEP)
+    following = step.get("next")
+    arcs = following.get("arcs") if isinstance(following, Collection) and following.is_map else following
+    for arc in collections(arcs):
+        _sort(arc, ARC)
+    _arrange_tasks(step.get("tool"))
+
+
+def _arrange_tasks(tool: Piece | None) -> None:
+    if not isinstance(tool, Collection):
+        return
+    for task in [tool] if tool.is_map else collections(tool):
+        if task.get("kind") is not None:
+            _hoist(task)
+        elif len(task.entries) == 1 and isinstance(task.entries[0].value, Collection):
+            _hoist(task.entries[0].value)
+
+
+def _sort(block: Collection, order: tuple[str, ...]) -> None:
+    names = [entry.name for entry in block.entries]
+    if block.is_map and set(names) <= {*order, "<<"} and _may_move(block):
+        block.entries.sort(key=lambda entry: order.index(entry.name) if entry.name in order else -1)
+
+
+def _hoist(task: Collection) -> None:
+    if task.is_map and task.get("kind") is not None and _may_move(task):
+        last = len(TASK_HEAD)
+        task.entries.sort(key=lambda entry: TASK_HEAD.index(entry.name) if entry.name in TASK_HEAD else last)
+
+
+def _may_move(block: Collection) -> bool:
+    return not (block.flow and block.has_comments())

@@ -1,0 +1,95 @@
+"""The pieces of a document as it is written: what nodes leave out, such as comments, styles, anchors and empty lines.
+
+Pieces refer to the source text by offsets; only the arrangement of a collection's entries may change.
+Tested in tests/unit/dsl/test_format.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Comment:
+    """A comment, from its `#` to the end of its line."""
+
+    start: int
+    text: str
+    column: int
+    gap: str  # the white space before it
+    after_empty_line: bool
+
+
+@dataclass(slots=True)
+class Leaf:
+    """A scalar or an alias."""
+
+    start: int
+    end: int
+    style: str  # that of the scalar, or "*" for an alias
+    properties: str  # its anchor and tag, as written
+    value: str
+
+
+@dataclass(slots=True)
+class Entry:
+    """A key with its value, or an item of a list, with the comments around it."""
+
+    key: Leaf | None
+    value: Piece
+    leading: list[Comment] = field(default_factory=list)  # on the lines above
+    beside: Comment | None = None  # behind the key or the dash, where the value begins further down
+    inner: list[Comment] = field(default_factory=list)  # between the key or the dash and a value below
+    after: Comment | None = None  # behind the value
+    after_empty_line: bool = False  # the line directly above is empty
+
+    @property
+    def name(self) -> str:
+        return self.key.value if self.key else ""
+
+    @property
+    def opens_after_empty_line(self) -> bool:
+        return self.leading[0].after_empty_line if self.leading else self.after_empty_line
+
+
+@dataclass(slots=True)
+class Collection:
+    """A map or a list, in block or in flow form."""
+
+    is_map: bool
+    flow: bool
+    entries: list[Entry]
+    properties: str = ""
+    opening: Comment | None = None  # behind the bracket that opens a flow collection
+    tail: list[Comment] = field(default_factory=list)  # below the last entry
+    start: int = 0  # of a flow collection, with its brackets
+    end: int = 0
+    bare: bool = False  # a single pair in a flow list, without braces
+
+    def get(self, name: str) -> Piece | None:
+        return next((entry.value for entry in self.entries if entry.name == name), None) if self.is_map else None
+
+    def has_comments(self) -> bool:
+        """Tell whether a comment stands anywhere inside."""
+        if self.opening or self.tail:
+            return True
+        return any(
+            entry.leading
+            or entry.inner
+            or entry.beside
+            or entry.after
+            or (isinstance(entry.value, Collection) and entry.value.has_comments())
+            for entry in self.entries
+        )
+
+
+Piece = Leaf | Collection
+
+
+def collections(piece: Piece | None) -> Iterator[Collection]:
+    """Give the collections that are items of a list."""
+    if isinstance(piece, Collection) and not piece.is_map:
+        for entry in piece.entries:
+            if isinstance(entry.value, Collection):
+                yield entry.value

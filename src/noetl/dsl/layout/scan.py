@@ -1,0 +1,90 @@
+"""Looks a text over before it is taken apart: its tokens, its comments and where its block scalars end.
+
+Tested in tests/unit/dsl/test_format.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from noetl.dsl.compose import BLOCK_STYLES
+from noetl.dsl.layout.pieces import Comment, Leaf
+from noetl.dsl.layout.spelling import content_end, header_comment
+from noetl.dsl.layout.tokens import Token, tokens
+
+_GAP_PART: Final = re.compile(r"!<[^>\s]*>|[&!][^\s,\[\]{}]*|#[^\n]*|\?")
+_REST_OF_LINE: Final = re.compile(r"[^\n]*")
+
+
+class UnsupportedError(Exception):
+    """This way of writing is left as it is."""
+
+
+def leaf_of(token: Token) -> Leaf:
+    """Give the scalar or alias that a token is."""
+    style = "*" if token.kind == "alias" else token.style
+    return Leaf(token.content, token.end, style, token.properties, token.value)
+
+
+class Scan:
+    """What a text is made of: a prologue up to `---`, the tokens, the comments among them, an epilogue from `...` on."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        document, *self.tokens, end = tokens(text)
+        self.prologue = self._read_prologue(document)
+        self.epilogue = text[end.start :] if end.explicit else ""
+        self.content_ends: dict[int, int] = {}  # by the offset of each block scalar
+        self._header_comments: list[str] = []
+        self.comments = list(self._find_comments())
+
+    def comment_texts(self) -> list[str]:
+        """Give every comment, sorted, wherever it stands."""
+        around = [line.strip() for line in (self.prologue + "\n" + self.epilogue).split("\n") if line.strip()]
+        return sorted([comment.text for comment in self.comments] + self._header_comments + around)
+
+    def line_start(self, offset: int) -> int:
+        return self.text.rfind("\n", 0, offset) + 1
+
+    def after_empty_line(self, offset: int, content_end: int) -> bool:
+        """Tell whether the line above is empty and no part of the block scalar that ends at `content_end`."""
+        start = self.line_start(offset)
+        above = self.line_start(start - 1) if start else 0
+        return content_end <= above < start and not self.text[above:start].strip()
+
+    def _read_prologue(self, document: Token) -> str:
+        if not document.explicit:
+            return ""
+        rest = _REST_OF_LINE.match(self.text, document.end)
+        behind = rest[0] if rest else ""
+        if behind.strip() and not behind.lstrip().startswith("#"):
+            raise UnsupportedError
+        return self.text[: document.end + len(behind)]
+
+    def _find_comments(self) -> Iterator[Comment]:
+        """Look through what stands between the values: indicators, anchors, tags and comments."""
+        done, content = len(self.prologue), 0
+        for token in self.tokens:
+            if token.kind not in ("scalar", "alias"):
+                continue
+            yield from self._comments_in(done, token.content, content)
+            done = max(token.end, done)
+            if token.style in BLOCK_STYLES:
+                leaf = leaf_of(token)
+                content = self.content_ends[token.content] = content_end(self.text, leaf)
+                self._header_comments.append(header_comment(self.text, leaf).strip())
+        yield from self._comments_in(done, len(self.text) - len(self.epilogue), content)
+
+    def _comments_in(self, start: int, end: int, content: int) -> Iterator[Comment]:
+        for found in _GAP_PART.finditer(self.text, start, end):
+            if found[0] == "?":
+                raise UnsupportedError  # a key spelled out with a question mark
+            if found[0].startswith("#"):
+                yield self._comment(found.start(), found[0].rstrip(), content)
+
+    def _comment(self, start: int, text: str, content: int) -> Comment:
+        before = self.text[self.line_start(start) : start]
+        gap = before[len(before.rstrip()) :]
+        return Comment(start, text, len(before), gap, self.after_empty_line(start, content))

@@ -1,0 +1,93 @@
+"""How a single scalar is written: its quotes, its header, and its lines without their indentation.
+
+Tested in tests/unit/dsl/test_format.py.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from noetl.dsl.layout.pieces import Leaf
+from noetl.dsl.locate import indentation, lines_below
+from noetl.dsl.nodes import Scalar
+
+_HEADER: Final = re.compile(r"[|>](?P<indicators>[0-9+-]*)(?P<comment>[ \t]*#[^\n]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockText:
+    """A literal or folded scalar, apart from its place."""
+
+    header: str
+    comment: str  # behind the header, with the white space before it
+    lines: list[str]
+    keeps_newlines: bool  # empty lines below belong to the value
+
+
+def leaf_lines(text: str, leaf: Leaf) -> list[str]:
+    """Give the lines of a plain or quoted scalar or an alias; indentation is left to the writer."""
+    written = text[leaf.start : leaf.end]
+    if leaf.style == "'" and "\n" not in written and not set(leaf.value) & {'"', "\\"}:
+        written = f'"{leaf.value}"'
+    first, *rest = written.split("\n")
+    if not rest:
+        return [first]
+    lines = [_without_end(first, leaf.style), *(_without_end(line.lstrip(" \t"), leaf.style) for line in rest[:-1])]
+    return [*lines, rest[-1].lstrip(" \t")]
+
+
+def _without_end(line: str, style: str) -> str:
+    """Drop white space at the end of a line, but not a blank that a backslash makes a part of the value."""
+    bare = line.rstrip(" \t")
+    backslashes = len(bare) - len(bare.rstrip("\\"))
+    if style == '"' and backslashes % 2 and bare != line:
+        return bare + line[len(bare)]
+    return bare
+
+
+def block_text(text: str, leaf: Leaf) -> BlockText:
+    """Give a literal or folded scalar in pieces."""
+    lines = _content(text, leaf)
+    ending = len(leaf.value) - len(leaf.value.rstrip("\n"))
+    if not leaf.value:
+        found = _HEADER.match(text, leaf.start)
+        chomping = "-" if found and "-" in found["indicators"] else ""
+    elif not lines:
+        chomping, lines = "+", [""] * ending
+    else:
+        chomping = "" if ending == 1 else "+" if ending else "-"
+        lines += [""] * (ending - 1)
+    first = next((line for line in lines if line), "")
+    indicator = "2" if first.startswith((" ", "\t")) else ""
+    header = leaf.style + indicator + chomping
+    return BlockText(header, header_comment(text, leaf), lines, keeps_newlines=chomping == "+")
+
+
+def header_comment(text: str, leaf: Leaf) -> str:
+    """Give the comment on the first line of a literal or folded scalar, with the white space before it."""
+    found = _HEADER.match(text, leaf.start)
+    return (found["comment"] or "").rstrip() if found else ""
+
+
+def content_end(text: str, leaf: Leaf) -> int:
+    """Give the offset behind the last line of a literal or folded scalar; empty lines that it drops are not its own."""
+    if not leaf.value.rstrip("\n") or leaf.value.endswith("\n\n"):
+        return leaf.end if leaf.value else leaf.start
+    count = len(_content(text, leaf))
+    return next(islice(lines_below(text, leaf.start), count - 1, None), (leaf.start, leaf.end))[1]
+
+
+def _content(text: str, leaf: Leaf) -> list[str]:
+    """Give the content's lines without their indentation and without the empty ones at the end."""
+    indent = indentation(text, Scalar(leaf.start, leaf.end, None, leaf.value, leaf.style))
+    lines = []
+    for start, end in lines_below(text, leaf.start):
+        if start >= leaf.end:
+            break
+        lines.append(text[start + indent : end] if start + indent < end else "")
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines

@@ -1,0 +1,283 @@
+"""Gives the JSON Schema of playbooks, made from the grammar and the tool kinds, for editors that complete and check by it.
+
+It accepts every playbook whose shape is right, in every spelling, and has what editors show: descriptions, words to choose
+from, defaults and examples. Names, templates and the net are beyond a schema: `validate` checks them. Tested in
+tests/unit/dsl/test_schema.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
+from noetl.dsl.kinds import Kind, Kinds, Need
+from noetl.dsl.nodes import plain
+from noetl.dsl.parse import parse
+from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+
+Schema = dict[str, Any]
+DIALECT = "https://json-schema.org/draft/2020-12/schema"  # the name of the language of the schema, not a place to visit
+_TEMPLATE = "template"
+_LABELLED = (MapOf(LevelOf("task")), MapOf(LevelOf("workbook_task")))  # `label: {kind: …}`: one label for one task
+_BESIDE_A_TOOL = ("name", "desc")  # what an entry of the workbook may hold when its task stands under `tool`
+
+
+def schema(kinds: Kinds) -> Schema:
+    """Give the JSON Schema (2020-12) of a playbook that may use these kinds."""
+    writer = _Writer(kinds)
+    root = writer.level(LEVELS["playbook"])
+    return {
+        "$schema": DIALECT,
+        "$id": "noetl:playbook",
+        "title": "NoETL playbook",
+        **root,
+        "$defs": dict(sorted(writer.defs.items())),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes the schemas of levels once each, under `$defs`."""
+
+    kinds: Kinds
+    defs: dict[str, Schema] = field(default_factory=dict)
+
+    def ref(self, level: Level) -> Schema:
+        """Refer to the schema of a level; write it when it is first referred to."""
+        name = level.name.replace(":", ".")
+        if name not in self.defs:
+            self.defs[name] = {}  # a level may contain itself
+            match level.name:
+                case "task":
+                    self.defs[name] = self.task(level)
+                case "workbook_task":
+                    self.defs[name] = self.workbook_task(level)
+                case _:
+                    self.defs[name] = self.level(level)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def level(self, level: Level, required: Iterable[Field] | None = None) -> Schema:
+        """Write the schema of a map: its keys, which of them must be there, and whether there may be others."""
+        found: Schema = {"type": "object", "description": level.summary, "properties": self.properties(level)}
+        needed = [known for known in level.fields if known.required] if required is None else list(required)
+        alone = [known.name for known in needed if not known.aliases]
+        if alone:
+            found["required"] = alone
+        spelled = [_any_of([{"required": [name]} for name in _names(known)]) for known in needed if known.aliases]
+        if spelled:
+            found["allOf"] = spelled
+        if not level.open:
+            found["additionalProperties"] = False
+        return found
+
+    def properties(self, level: Level) -> Schema:
+        found: Schema = {}
+        of_a_tool = level.name.startswith(("task:", "tools."))
+        for known in level.fields:
+            value = self.value(known, may_be_blank=of_a_tool)
+            found[known.name] = value
+            for alias in known.aliases:
+                found[alias] = {**value, "description": f"{known.summary} Another name for `{known.name}`."}
+        return found
+
+    def value(self, known: Field, may_be_blank: bool) -> Schema:
+        """Write the schema of what may stand behind a key, with what an editor shows about it."""
+        found = self.type(known.type, bool(known.rendered))
+        if not known.required:
+            found = _or_null(found)
+        elif isinstance(known.type, Text) and not may_be_blank:
+            found = {**found, "pattern": r"\S"}
+        said = known.summary
+        default = _default(known)
+        if default is not None:
+            found = {**found, "default": default}
+        elif known.default:
+            said = f"{said} Default: {known.default}."
+        if known.example:
+            found = {**found, "examples": [plain(parse(known.example).root)]}
+        return {"description": said, **found}
+
+    def type(self, kind: Type, rendered: bool) -> Schema:
+        """Write the schema of a type; a template may stand for the value where it is rendered."""
+        match kind:
+            case Text():
+                # A plain number or a plain true is as good a text as any.
+                return {"type": ["string", "number", "boolean"]}
+            case OneOf(options, pick):
+                return _any_of([self.option(option, rendered, picked=pick is not None) for option in options])
+        found = self.shaped(kind, rendered)
+        return _any_of([found, self.template()]) if rendered and found else found
+
+    def option(self, kind: Type, rendered: bool, picked: bool) -> Schema:
+        found = self.type(kind, rendered)
+        if picked and kind in _LABELLED:
+            return {**found, "minProperties": 1, "maxProperties": 1}
+        return found
+
+    def shaped(self, kind: Type, rendered: bool) -> Schema:
+        match kind:
+            case Flag():
+                return {"type": "boolean"}
+            case Number(integer, least, most):
+                bounds = {"minimum": least, "maximum": most}
+                given = {name: bound for name, bound in bounds.items() if bound is not None}
+                return {"type": "integer" if integer else "number", **given}
+            case Choice(words, prefixes):
+                chosen: Schema = {"enum": list(words)}
+                return _any_of([chosen, *({"type": "string", "pattern": f"^{prefix}."} for prefix in prefixes)])
+            case ListOf(item, least):
+                return {"type": "array", "items": self.type(item, rendered), **({"minItems": least} if least else {})}
+            case MapOf(value):
+                return {"type": "object", "additionalProperties": self.type(value, rendered) or True}
+            case LevelOf(name, own):
+                return self.ref(own or LEVELS[name])
+        return {}
+
+    def template(self) -> Schema:
+        self.defs.setdefault(
+            _TEMPLATE,
+            {"type": "string", "pattern": r"\{[{%]", "description": "A template, such as `{{ workload.name }}`."},
+        )
+        return {"$ref": f"#/$defs/{_TEMPLATE}"}
+
+    def task(self, level: Level) -> Schema:
+        """Write the schema of a task: which fields it has is decided by its kind."""
+        choices = [{"const": kind.name, "description": kind.summary} for kind in self.kinds.values()]
+        about = level.field("kind")
+        return {
+            "type": "object",
+            "description": level.summary,
+            "properties": {"kind": {"description": about.summary if about else "", "oneOf": choices}},
+            "required": ["kind"],
+            "allOf": [
+                {
+                    "if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]},
+                    "then": self.task_of(kind),
+                }
+                for kind in self.kinds.values()
+            ],
+        }
+
+    def task_of(self, kind: Kind) -> Schema:
+        level = task_level(kind)
+        name = level.name.replace(":", ".")
+        written = self.level(level, required=())
+        written["properties"]["kind"] = {"const": kind.name, "description": kind.summary}
+        spec = _or_null(self.ref(task_spec_level(kind)))
+        written["properties"]["spec"] = {"description": _summary(level, "spec"), **spec}
+        rules = list(_rules(kind))
+        self.defs[name] = {**written, "allOf": rules} if rules else written
+        return {"$ref": f"#/$defs/{name}"}
+
+    def workbook_task(self, level: Level) -> Schema:
+        """Write the schema of a named task: the task itself, or its name with the task under `tool`."""
+        properties = self.properties(level)
+        beside = {name: properties[name] for known in _BESIDE_A_TOOL for name in _names_in(level, known)}
+        return {
+            "type": "object",
+            "description": level.summary,
+            "if": {"properties": {"tool": {"type": "object"}}, "required": ["tool"]},
+            "then": {"properties": {**beside, "tool": properties["tool"]}, "additionalProperties": False},
+            "else": self.ref(LEVELS["task"]),
+        }
+
+
+def _any_of(options: list[Schema]) -> Schema:
+    """Join alternatives; scalars without further conditions become one list of types."""
+    flat: list[Schema] = []
+    for option in options:
+        flat += option["anyOf"] if list(option) == ["anyOf"] else [option]
+    if any(not option for option in flat):
+        return {}
+    simple = [option["type"] for option in flat if list(option) == ["type"]]
+    types = list(dict.fromkeys(name for one in simple for name in ([one] if isinstance(one, str) else one)))
+    rest = [option for option in flat if list(option) != ["type"]]
+    merged: list[Schema] = [*rest, {"type": types if len(types) > 1 else types[0]}] if types else rest
+    unique = [option for number, option in enumerate(merged) if option not in merged[:number]]
+    return unique[0] if len(unique) == 1 else {"anyOf": unique}
+
+
+def _or_null(found: Schema) -> Schema:
+    """Let a key be there without a value: that is as if it were not there."""
+    return _any_of([found, {"type": "null"}]) if found else found
+
+
+def _names(known: Field) -> tuple[str, ...]:
+    return (known.name, *known.aliases)
+
+
+def _names_in(level: Level, name: str) -> tuple[str, ...]:
+    known = level.field(name)
+    return _names(known) if known else ()
+
+
+def _summary(level: Level, name: str) -> str:
+    known = level.field(name)
+    return known.summary if known else ""
+
+
+def _default(known: Field) -> Any:
+    """Give a default as a value; None where it is told in words."""
+    try:
+        value = json.loads(known.default)
+    except ValueError:
+        value = known.default
+    return value if value != "" and _fits(value, known.type) else None
+
+
+def _fits(value: Any, kind: Type) -> bool:
+    match kind:
+        case Flag():
+            return isinstance(value, bool)
+        case Number():
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case Choice(words):
+            return value in words
+        case Text():
+            return isinstance(value, str) and " " not in value
+        case OneOf(options):
+            return any(_fits(value, option) for option in options)
+    return False
+
+
+def _rules(kind: Kind) -> Iterator[Schema]:
+    """Write which inputs of a kind must, may not or have to come together, on the task or under its `spec`."""
+    own = {known.name: known for known in kind.input.fields}
+    for known in own.values():
+        if known.required:
+            yield _written(known)
+    for group in kind.one_of:
+        yield {"oneOf": [_written(own[name]) for name in group]}
+    for group in kind.at_most_one:
+        yield _any_of(
+            [
+                {"not": _any_of([_written(own[name]) for name in group])},
+                {"oneOf": [_written(own[name]) for name in group]},
+            ]
+        )
+    for need in kind.needs:
+        yield {"if": _applies(need, own[need.field]), "then": {"allOf": [_written(own[name]) for name in need.fields]}}
+
+
+def _written(known: Field) -> Schema:
+    """Say that an input is there, under any of its names, on the task or under its `spec`."""
+    return {"anyOf": [option for name in _names(known) for option in (_on_task(name), _under_spec(_on_task(name)))]}
+
+
+def _on_task(name: str, value: Schema | None = None) -> Schema:
+    return {"required": [name], **({"properties": {name: value}} if value else {})}
+
+
+def _under_spec(there: Schema) -> Schema:
+    return {"required": ["spec"], "properties": {"spec": {"type": "object", **there}}}
+
+
+def _applies(need: Need, known: Field) -> Schema:
+    value: Schema = {"not": {"type": "null"}} if need.value is None else {"const": need.value}
+    places = [place for name in _names(known) for place in (_on_task(name, value), _under_spec(_on_task(name, value)))]
+    if need.value is not None and known.default == need.value:
+        return {"anyOf": [*places, {"not": _written(known)}]}
+    return {"anyOf": places}

@@ -1,0 +1,191 @@
+"""Cuts template text into pieces, each with the offset where it stands.
+
+The pieces are those of Jinja2's own lexer, made of its regular expressions in one pass, except that a backslash in a
+text that starts no escape is kept as it is, without a warning: `'\\d+'` is a pattern. Does not know what the pieces
+mean. Tested in tests/unit/expr/test_lexer.py, against Jinja2.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any, Final, NamedTuple
+
+from jinja2 import Environment
+from jinja2.lexer import Token, operators
+
+
+class Piece(NamedTuple):
+    """A part of a template: text, a bracket of a tag, or what stands inside one. White space and comments are none."""
+
+    offset: int
+    type: str
+    text: str
+
+
+class LexError(Exception):
+    """The text stops being a template at `offset`."""
+
+    def __init__(self, offset: int, message: str) -> None:
+        super().__init__(message)
+        self.offset = offset
+        self.message = message
+
+
+_MARK: Final = re.compile(
+    r"(?P<raw>\{%(?P<raw_sign>[-+]?)\s*raw\s*(?:-%\}\s*|%\}))|\{(?P<kind>[{%#])(?P<sign>[-+]?)",
+)
+_END_RAW: Final = re.compile(r"\{%(?P<sign>[-+]?)\s*endraw\s*(?:\+%\}|-%\}\s*|%\})")
+_END_COMMENT: Final = re.compile(r"\+#\}|-#\}\s*|#\}")
+_TAGS: Final = {
+    "{": ("variable_begin", "variable_end", re.compile(r"-\}\}\s*|\}\}")),
+    "%": ("block_begin", "block_end", re.compile(r"\+%\}|-%\}\s*|%\}")),
+}
+
+
+def _token_pattern() -> re.Pattern[str]:
+    """All that may stand inside a tag as one expression, by Jinja2's own rules and in their order."""
+    alternatives = []
+    for rule in Environment().lexer.rules["variable_begin"][1:]:
+        flags = "".join(
+            letter
+            for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL), ("x", re.VERBOSE))
+            if rule.pattern.flags & flag
+        )
+        alternatives.append(f"(?P<{rule.tokens}>(?{flags}:{rule.pattern.pattern}))")
+    return re.compile("|".join(alternatives))
+
+
+_TOKEN: Final = _token_pattern()
+_CLOSES: Final = {"(": ")", "[": "]", "{": "}"}
+_LAST_BREAK: Final = re.compile(r"(?:\r\n|\r|\n)\Z")
+_BREAK: Final = re.compile(r"\r\n?")
+_ESCAPE: Final = re.compile(
+    r"\\(?:(?P<sign>[\\'\"abfnrtv\n])|x(?P<hex>[0-9a-fA-F]{2})|u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8})"
+    r"|N\{(?P<called>[^}]+)\}|(?P<octal>[0-7]{1,3})|(?P<wrong>[xuUN]))"
+)
+_SIGNS: Final = {
+    "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\n": "",
+}  # fmt: skip
+
+
+def cut(source: str, pieces: list[Piece]) -> None:
+    """Fill `pieces`, as far as the text is a template. As in Jinja2, one line break at its very end does not count."""
+    last = _LAST_BREAK.search(source)
+    end = last.start() if last is not None else len(source)
+    position = 0
+    while position < end:
+        mark = _MARK.search(source, position, end)
+        if mark is None:
+            pieces.append(Piece(position, "data", source[position:end]))
+            return
+        text = source[position : mark.start()]
+        if "-" in (mark["sign"], mark["raw_sign"]):
+            text = text.rstrip()
+        if text:
+            pieces.append(Piece(position, "data", text))
+        if mark["raw"] is not None:
+            position = _raw(source, mark, end, pieces)
+        elif mark["kind"] == "#":
+            closing = _END_COMMENT.search(source, mark.end(), end)
+            if closing is None:
+                raise LexError(mark.end(), "Missing end of comment tag")
+            position = closing.end()
+        else:
+            position = _tag(source, mark, end, pieces)
+
+
+def _raw(source: str, mark: re.Match[str], end: int, pieces: list[Piece]) -> int:
+    closing = _END_RAW.search(source, mark.end(), end)
+    if closing is None:
+        raise LexError(mark.end(), "Missing end of raw directive")
+    text = source[mark.end() : closing.start()]
+    if closing["sign"] == "-":
+        text = text.rstrip()
+    if text:
+        pieces.append(Piece(mark.end(), "data", text))
+    return closing.end()
+
+
+def _tag(source: str, mark: re.Match[str], end: int, pieces: list[Piece]) -> int:
+    begin, finish, closing = _TAGS[mark["kind"]]
+    pieces.append(Piece(mark.start(), begin, mark.group()))
+    position = mark.end()
+    wanted: list[str] = []
+    while True:
+        # A `}}` that closes two maps closes no tag.
+        closed = closing.match(source, position, end) if not wanted else None
+        if closed is not None:
+            pieces.append(Piece(position, finish, closed.group()))
+            return closed.end()
+        token = _TOKEN.match(source, position, end)
+        if token is None:
+            if position >= end:
+                return end
+            raise LexError(position, f"unexpected char {source[position]!r}")
+        kind, text = token.lastgroup or "", token.group()
+        if kind == "operator":
+            _balance(text, wanted, position)
+        if kind != "whitespace":
+            pieces.append(Piece(position, kind, text))
+        position = token.end()
+
+
+def _balance(text: str, wanted: list[str], position: int) -> None:
+    if text in _CLOSES:
+        wanted.append(_CLOSES[text])
+    elif text in {")", "]", "}"}:
+        if not wanted:
+            raise LexError(position, f"unexpected '{text}'")
+        expected = wanted.pop()
+        if expected != text:
+            raise LexError(position, f"unexpected '{text}', expected '{expected}'")
+
+
+def tokens(pieces: list[Piece]) -> list[Token]:
+    """The pieces as Jinja2's parser takes them, with offsets in the place of line numbers."""
+    return [
+        Token(offset, operators[text], text) if type_ == "operator" else _token(offset, type_, text)
+        for offset, type_, text in pieces
+    ]
+
+
+def _token(offset: int, type_: str, text: str) -> Token:
+    value: Any = text
+    if type_ == "name":
+        if not text.isidentifier():
+            raise LexError(offset, "Invalid character in identifier")
+    elif type_ == "string":
+        value = _unescaped(_BREAK.sub("\n", text[1:-1]), offset)
+    elif type_ == "data":
+        value = _BREAK.sub("\n", text)
+    elif type_ == "integer":
+        try:
+            value = int(text.replace("_", ""), 0)
+        except ValueError:
+            raise LexError(offset, "the number has too many digits") from None
+    elif type_ == "float":
+        value = float(text.replace("_", ""))
+    return Token(offset, type_, value)
+
+
+def _unescaped(text: str, offset: int) -> str:
+    if "\\" not in text:
+        return text
+
+    def sign(found: re.Match[str]) -> str:
+        if found["sign"] is not None:
+            return _SIGNS[found["sign"]]
+        if found["octal"] is not None:
+            return chr(int(found["octal"], 8))
+        code = found["hex"] or found["short"] or found["long"]
+        try:
+            if code is not None:
+                return chr(int(code, 16))
+            if found["called"] is not None:
+                return unicodedata.lookup(found["called"])
+        except (KeyError, ValueError, OverflowError):
+            pass
+        raise LexError(offset, f"'{found.group()}' starts an escape that does not exist")
+
+    return _ESCAPE.sub(sign, text)

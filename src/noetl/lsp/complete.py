@@ -1,0 +1,77 @@
+"""Completes what is being typed in a playbook: fields, kinds, words, names of steps and tasks, and whatever templates read.
+
+A word is put in the place of the cursor, so that there is something to find, and the grammar or the template around it says
+what may stand there. Works in documents that cannot be parsed. Tested in tests/unit/lsp/test_complete*.py.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from noetl.dsl.nodes import Scalar
+from noetl.lsp.complete_fields import field_items, free_key_items
+from noetl.lsp.complete_templates import template_items
+from noetl.lsp.complete_values import value_items
+from noetl.lsp.items import Item
+from noetl.lsp.reading import Reading
+from noetl.lsp.spot import Spot, spot_at
+
+_CLOSING = re.compile(r"[\w.-]*(?:[\"']|[ \t]*:)")
+_ONLY_ITEM = re.compile(r"[ \t]*(?:- +)*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """What may stand at the cursor; it takes the place of the text from `start` to the cursor."""
+
+    start: int
+    items: tuple[Item, ...]
+
+
+def complete(reading: Reading, cursor: int) -> Completions:
+    """Give everything that may stand at the cursor."""
+    marked, mark = reading.marked(cursor)
+    spot = spot_at(marked.subject.root or marked.subject.document.root, marked.subject.kinds, cursor)
+    if spot is None or not isinstance(spot.node, Scalar) or mark not in spot.node.text:
+        return Completions(cursor, ())
+    inside = _in_template(marked, mark, cursor)
+    if inside is not None:
+        return inside
+    prefix = spot.node.text.split(mark)[0]
+    start = cursor - len(prefix) if reading.text.endswith(prefix, 0, cursor) else cursor
+    if spot.is_key:
+        items = field_items(spot, mark, separated=_is_separated(reading.text, cursor)) or free_key_items(
+            marked, spot, mark
+        )
+    else:
+        items = value_items(marked, spot, cursor)
+        if _stands_alone(reading.text, start) and not spot.node.style:
+            items += field_items(_as_key(spot), mark, separated=False)
+    return Completions(start, tuple(items))
+
+
+def _in_template(marked: Reading, mark: str, cursor: int) -> Completions | None:
+    """Complete inside the code of a template; None where the cursor is not in one."""
+    for site in marked.sites_at(cursor):
+        place = site.node.text.find(mark)
+        found = template_items(marked.subject, site, place) if place >= 0 else None
+        if found is not None:
+            return Completions(cursor - len(found.prefix), found.items)
+    return None
+
+
+def _stands_alone(text: str, start: int) -> bool:
+    """Tell whether nothing but dashes stands before a word on its line, so that it may become a key."""
+    line = text.rfind("\n", 0, start) + 1
+    return _ONLY_ITEM.match(text[line:start]) is not None
+
+
+def _is_separated(text: str, cursor: int) -> bool:
+    """Tell whether a closing quote or a colon stands behind the cursor already."""
+    return _CLOSING.match(text, cursor) is not None
+
+
+def _as_key(spot: Spot) -> Spot:
+    """See a value that stands alone on its line as the first key of a map."""
+    return Spot(spot.node, spot.type, None, None, None, spot.key, True, None, spot.path)

@@ -1,0 +1,119 @@
+"""Turns what the features give into the messages of the Language Server Protocol.
+
+Nothing is decided here. Tested in tests/unit/lsp/test_protocol.py and, over the wire, in tests/acceptance/test_lsp.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lsprotocol import types
+
+from noetl.dsl.diagnostic import Diagnostic
+from noetl.lsp.complete import Completions
+from noetl.lsp.fixes import Fix
+from noetl.lsp.items import Item
+from noetl.lsp.positions import Lines
+from noetl.lsp.reading import Reading
+from noetl.lsp.rename import Edit
+from noetl.lsp.symbols import Symbol
+
+SOURCE = "noetl"
+_SEVERITY = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "hint": types.DiagnosticSeverity.Hint,
+}
+_ITEM = {
+    "field": types.CompletionItemKind.Property,
+    "kind": types.CompletionItemKind.Module,
+    "word": types.CompletionItemKind.EnumMember,
+    "step": types.CompletionItemKind.Class,
+    "task": types.CompletionItemKind.Method,
+    "scope": types.CompletionItemKind.Variable,
+    "key": types.CompletionItemKind.Field,
+    "filter": types.CompletionItemKind.Function,
+    "test": types.CompletionItemKind.Function,
+    "function": types.CompletionItemKind.Function,
+    "credential": types.CompletionItemKind.Constant,
+    "playbook": types.CompletionItemKind.File,
+}
+_SYMBOL = {
+    "section": types.SymbolKind.Namespace,
+    "step": types.SymbolKind.Class,
+    "task": types.SymbolKind.Method,
+    "key": types.SymbolKind.Field,
+}
+
+
+def range_of(lines: Lines, start: int, end: int) -> types.Range:
+    """Give a range as the editor counts."""
+    first, last = lines.place(start), lines.place(end)
+    return types.Range(types.Position(*first), types.Position(*last))
+
+
+def offset_of(lines: Lines, position: types.Position) -> int:
+    """Give the offset of a position that the editor sent."""
+    return lines.offset(position.line, position.character)
+
+
+def diagnostic_of(lines: Lines, reading: Reading, diagnostic: Diagnostic) -> types.Diagnostic:
+    """Give a diagnostic; the way to put it right is a part of its text."""
+    return types.Diagnostic(
+        range=range_of(lines, *reading.span(diagnostic)),
+        message=f"{diagnostic.message}\n{diagnostic.fix}",
+        severity=_SEVERITY[diagnostic.severity],
+        code=diagnostic.code,
+        source=SOURCE,
+    )
+
+
+def completions_of(lines: Lines, cursor: int, found: Completions) -> types.CompletionList:
+    """Give completions; each replaces what has been typed of it."""
+    where = range_of(lines, found.start, cursor)
+    items = [_item(item, number, where) for number, item in enumerate(found.items)]
+    return types.CompletionList(is_incomplete=False, items=items)
+
+
+def _item(item: Item, number: int, where: types.Range) -> types.CompletionItem:
+    return types.CompletionItem(
+        label=item.label,
+        kind=_ITEM[item.kind],
+        detail=item.detail or None,
+        documentation=markdown(item.text) if item.text else None,
+        sort_text=f"{item.rank}{number:04}",
+        filter_text=item.label,
+        text_edit=types.TextEdit(where, item.insert or item.label),
+    )
+
+
+def markdown(text: str) -> types.MarkupContent:
+    return types.MarkupContent(types.MarkupKind.Markdown, text)
+
+
+def edits_of(lines: Lines, edits: Iterable[Edit]) -> list[types.TextEdit]:
+    """Give edits as the editor counts."""
+    return [types.TextEdit(range_of(lines, edit.start, edit.end), edit.text) for edit in edits]
+
+
+def action_of(lines: Lines, reading: Reading, uri: str, fix: Fix) -> types.CodeAction:
+    """Give a fix as a quick action."""
+    return types.CodeAction(
+        title=fix.title,
+        kind=types.CodeActionKind.QuickFix,
+        diagnostics=[diagnostic_of(lines, reading, fix.diagnostic)],
+        is_preferred=True,
+        edit=types.WorkspaceEdit(changes={uri: edits_of(lines, (fix.edit,))}),
+    )
+
+
+def symbol_of(lines: Lines, symbol: Symbol) -> types.DocumentSymbol:
+    """Give a part of the outline."""
+    return types.DocumentSymbol(
+        name=symbol.name,
+        kind=_SYMBOL[symbol.kind],
+        detail=symbol.detail or None,
+        range=range_of(lines, symbol.start, symbol.end),
+        selection_range=range_of(lines, symbol.name_start, symbol.name_end),
+        children=[symbol_of(lines, child) for child in symbol.children],
+    )

@@ -1,0 +1,138 @@
+"""Says what the grammar expects at a place of a document: which map is around it, which field, which type.
+
+Goes down from the root by offset, choosing levels as the shape checks do, but forgiving: a task without a kind and a label
+without a task are what one sees while typing. Tested in tests/unit/lsp/test_spot.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
+from noetl.dsl.kinds import Kind, Kinds
+from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
+from noetl.dsl.shape import fits
+from noetl.dsl.types import Field, Level, LevelOf, ListOf, MapOf, OneOf, Type
+
+_TASKS = ("task", "workbook_task")
+_ANY = Type()
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """What stands at a place, and what may."""
+
+    node: Node  # the innermost node: a key, a value, or a collection whose gap was hit
+    type: Type  # what the value may be; of a key, the type of its value
+    level: Level | None = None  # of the map around; None where its keys are free
+    owner: MapNode | None = None  # that map
+    field: Field | None = None  # the field that the place belongs to
+    key: str = ""  # its name as written
+    is_key: bool = False
+    tool: Kind | None = None  # the kind whose task or spec the map is
+    path: tuple[str, ...] = ()  # keys from the root, without list indexes
+
+    @property
+    def node_style(self) -> str:
+        """The quote that the node is written in, if any."""
+        return self.node.style if isinstance(self.node, Scalar) and self.node.style in ("'", '"') else ""
+
+    @property
+    def level_name(self) -> str:
+        """The level's name; `task` and `task_spec` for every kind."""
+        return self.level.name.partition(":")[0] if self.level else ""
+
+
+def spot_at(root: Node | None, kinds: Kinds, offset: int) -> Spot | None:
+    """Give the innermost place of a document that covers an offset."""
+    if root is None or not root.start <= offset <= root.end:
+        return None
+    return _down(Spot(root, LevelOf("playbook")), kinds, offset)
+
+
+def options(kind: Type) -> Iterator[Type]:
+    """Give the alternatives of a type, those of alternatives included."""
+    if isinstance(kind, OneOf):
+        for option in kind.options:
+            yield from options(option)
+    else:
+        yield kind
+
+
+def level_of(kind: LevelOf) -> Level:
+    return kind.own or LEVELS[kind.level]
+
+
+def _down(spot: Spot, kinds: Kinds, offset: int) -> Spot:
+    node = spot.node
+    if isinstance(node, ListNode):
+        kind = _chosen(node, spot.type)
+        inner = kind.item if isinstance(kind, ListOf) else _ANY
+        for item in node:
+            if item.start <= offset <= item.end:
+                return _down(replace(spot, node=item, type=inner, owner=None), kinds, offset)
+    elif isinstance(node, MapNode):
+        return _in_map(spot, node, kinds, offset)
+    return spot
+
+
+def _in_map(spot: Spot, node: MapNode, kinds: Kinds, offset: int) -> Spot:
+    level, tool, free = _level(spot, node, kinds)
+    here = replace(spot, level=level, owner=node, tool=tool)
+    for entry in node:
+        if entry.key.start <= offset <= entry.key.end:
+            return _entered(here, entry, entry.key, free)
+        if entry.value.start <= offset <= entry.value.end:
+            return _down(_entered(here, entry, entry.value, free), kinds, offset)
+    return here
+
+
+def _entered(here: Spot, entry: Entry, part: Node, free: Type) -> Spot:
+    name = entry.key.text
+    field = here.level.field(name) if here.level else None
+    kind = field.type if field else free
+    if field is not None and field.name == "spec" and here.tool is not None and here.level_name in _TASKS:
+        kind = LevelOf(f"task_spec:{here.tool.name}", task_spec_level(here.tool))
+    path = (*here.path, name)
+    return replace(here, node=part, type=kind, field=field, key=name, is_key=part is entry.key, path=path)
+
+
+def _level(spot: Spot, node: MapNode, kinds: Kinds) -> tuple[Level | None, Kind | None, Type]:
+    """Give the level of a map, the tool kind behind it, and the type of its values where keys are free."""
+    kind = _chosen(node, spot.type)
+    if isinstance(kind, MapOf):
+        return None, None, kind.value
+    if not isinstance(kind, LevelOf):
+        return None, None, _ANY
+    level = level_of(kind)
+    if level.name in _TASKS:
+        named = node.get("kind")
+        tool = kinds.get(named.text) if isinstance(named, Scalar) else None
+        if tool is not None:
+            return task_level(tool), tool, _ANY
+    return level, spot.tool if level.name.startswith("task_spec:") else None, _ANY
+
+
+def _chosen(node: Node, kind: Type) -> Type:
+    """Give the alternative that a node was written as, or is about to become."""
+    if not isinstance(kind, OneOf):
+        return kind
+    labelled = next((option for option in options(kind) if _takes_labels(option)), None)
+    if labelled is not None and _is_new_label(node):
+        return labelled
+    picked = kind.pick(node) if kind.pick else None
+    chosen = picked or next((option for option in kind.options if fits(node, option)), _ANY)
+    return _chosen(node, chosen) if isinstance(chosen, OneOf) else chosen
+
+
+def _takes_labels(kind: Type) -> bool:
+    return isinstance(kind, MapOf) and isinstance(kind.value, LevelOf) and kind.value.level in _TASKS
+
+
+def _is_new_label(node: Node) -> bool:
+    """Tell whether a map is a label whose task has not been written yet."""
+    if not isinstance(node, MapNode) or len(node.entries) != 1:
+        return False
+    (key, value), task = node.entries[0], LEVELS["task"]
+    return isinstance(value, Scalar) and value.end > key.end and task.field(key.text) is None

@@ -1,0 +1,224 @@
+"""Checks the rules about templates: exact places, helpful words, and silence where nothing is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.dsl.rules.told import condition, diagnostics, message, task, told
+
+# Syntax -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "message: a {{ workload.mode | }} b",
+        "message: 'it''s {{ workload.mode | }}'",
+        'message: "\\u00bb\\t{{ workload.mode | }}"',
+    ],
+)
+def test_a_syntax_error_is_found_behind_quotes_and_escapes(written: str) -> None:
+    body = f"workload: {{ mode: full }}\nworkflow:\n  - step: only\n    tool:\n      kind: noop\n      {written}\n"
+    (found,) = diagnostics(body)
+    assert (found.code, found.line) == ("NOE301", 9)
+    assert f"      {written}"[found.column - 1 :].startswith("}}")
+
+
+@pytest.mark.parametrize("style", ["|", ">", "|-", ">-", "|2"])
+def test_a_syntax_error_is_found_in_block_scalars(style: str) -> None:
+    body = f"""\
+    workload: {{ mode: full }}
+    workflow:
+      - step: only
+        tool:
+          kind: noop
+          message: {style}
+            first line
+
+            second {{{{ workload.mode === 'x' }}}}
+    """
+    (found,) = diagnostics(body)
+    assert (found.code, found.line, found.column) == ("NOE301", 12, 33)
+
+
+def test_a_broken_template_gives_nothing_but_its_syntax_error() -> None:
+    assert [code for code, _ in told(task('message: "{{ unknown | nofilter( }}"'))] == ["NOE301"]
+
+
+def test_a_broken_condition_starts_no_cascade() -> None:
+    assert [code for code, _ in told(condition("\"{{ event.name == 'step.done' \""))] == ["NOE301"]
+
+
+def test_code_of_python_tasks_is_no_template() -> None:
+    assert told(task("code: 'result = f\"{{{1}}}\"'", "python")) == []
+
+
+# Names --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_name_is_told_once_for_each_template() -> None:
+    assert told(task('message: "{{ nothing + nothing }}", timeout: "{{ nothing }}"')) == [
+        ("NOE302", "nothing"),
+        ("NOE302", "nothing"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "x | default(1)",
+        "x is defined",
+        "x if x is defined else 1",
+        "x.y.z | default('')",
+        "x or workload.mode",
+        "[1] | map('string') | list",
+    ],
+)
+def test_guarded_names_are_fine(expression: str) -> None:
+    assert told(task(f'message: "{{{{ {expression} }}}}"')) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mdoe", "Did you mean 'mode'?"),
+        ("now", "`now` is a function: write `now()`"),
+        ("null", "Write `none`"),
+        ("response", "`outcome.result`"),
+        ("loop", "`iter.index`"),
+        ("env", "no environment"),
+        ("zzz", "Declare 'zzz' under `workload`"),
+    ],
+)
+def test_an_unknown_name_comes_with_advice(name: str, words: str) -> None:
+    assert words in message(task(f'message: "{{{{ {name} }}}}"'))
+
+
+def test_without_a_workload_an_unknown_name_is_a_warning() -> None:
+    body = """\
+    workflow:
+      - step: only
+        tool: { kind: noop, message: "{{ customer }}" }
+    """
+    assert [found.severity for found in diagnostics(body)] == ["warning"]
+    assert [found.severity for found in diagnostics(task('message: "{{ customer }}"'))] == ["error"]
+
+
+def test_names_of_the_template_itself_are_known() -> None:
+    text = "{% set a = 1 %}{% for b, c in workload.db.items() %}{{ a }}{{ b }}{{ c }}{{ loop.index }}{% endfor %}"
+    assert told(task(f'message: "{text}"')) == []
+
+
+def test_every_bare_name_of_the_language_resolves() -> None:
+    body = """\
+    workload: { rows: [1] }
+    executor: { spec: { final_step: last } }
+    workflow:
+      - step: first
+        tool: { kind: noop, result: 1 }
+        set: { ctx.kept: "{{ first }}", other: 2 }
+        next: { arcs: [{ step: each, args: { bound: 3 } }] }
+      - step: each
+        loop: { in: "{{ rows }}", iterator: row }
+        input: { given: "{{ bound }}" }
+        tool:
+          - one: { kind: noop, set: { iter.made: 1 } }
+          - two:
+              kind: noop
+              args: { own: 1 }
+              message: >-
+                {{ bound }}{{ given }}{{ own }}{{ kept }}{{ other }}{{ row }}{{ made }}{{ one }}{{ first }}{{ rows }}
+                {{ loop_index }}{{ _index }}{{ index }}{{ total }}{{ signals | default({}) }}{{ execution_id }}
+      - step: last
+        tool: { kind: noop, message: "{{ counts }} {{ failures }} {{ results }} {{ args.results.each }}" }
+    """
+    assert told(body) == []
+
+
+def test_an_input_that_is_being_made_is_not_its_own_source() -> None:
+    body = """\
+    workload: { rows: [1] }
+    workflow:
+      - step: only
+        tool:
+          - work: { kind: python, args: { rows: "{{ rows }}", other: "{{ thing }}", thing: 1 }, code: result = rows }
+          - show: { kind: noop, args: { lost: "{{ lost }}" } }
+    """
+    assert told(body) == [("NOE302", "lost")]
+
+
+# Filters, tests, functions ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        ("workload.mode | uper", ("NOE303", "uper")),
+        ("workload.rows | map('uper') | list", ("NOE303", "'uper'")),
+        ("workload.mode is defned", ("NOE304", "defned")),
+        ("uuid()", ("NOE305", "uuid")),
+        ("workload.mode.uper()", ("NOE306", "uper")),
+        ("workload.mode.__class__", ("NOE308", "__class__")),
+    ],
+)
+def test_what_cannot_be_called_is_underlined(expression: str, wanted: tuple[str, str]) -> None:
+    assert told(task(f'message: "{{{{ {expression} }}}}"')) == [wanted]
+
+
+def test_all_problems_of_one_template_are_told() -> None:
+    found = told(task('message: "{{ (a | one) ~ (b | two) ~ c() }}"'))
+    assert sorted(code for code, _ in found) == ["NOE302", "NOE302", "NOE303", "NOE303", "NOE305"]
+
+
+# Scopes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scope", "words"),
+    [
+        ("outcome.result", "`_prev`"),
+        ("output.data", "`_prev`"),
+        ("event.name", "its own `outcome`"),
+    ],
+)
+def test_a_misplaced_scope_in_a_task_says_what_to_read(scope: str, words: str) -> None:
+    assert words in message(task(f'message: "{{{{ {scope} }}}}"'))
+
+
+def test_a_scope_that_never_exists_here_may_be_guarded() -> None:
+    assert told(task('message: "{{ outcome.result | default(1) }}"')) == []
+
+
+@pytest.mark.parametrize("place", ["admit", "loop", "set", "arc", "workload"])
+def test_credentials_stay_off_the_server(place: str) -> None:
+    secret = '"{{ keychain.a.b }}"'
+    lines = {
+        "admit": f"spec: {{ policy: {{ admit: {{ rules: [{{ when: {secret}, then: {{ allow: true }} }}] }} }} }}",
+        "loop": f"loop: {{ in: {secret}, iterator: row }}",
+        "set": f"set: {{ ctx.a: {secret} }}",
+        "arc": f"next: {{ arcs: [{{ step: second, args: {{ a: {secret} }} }}] }}",
+        "workload": "desc: none",
+    }
+    workload = f"    workload: {{ a: {secret} }}\n" if place == "workload" else ""
+    body = f"""{workload}\
+    keychain: [{{ name: a, kind: token }}]
+    workflow:
+      - step: first
+        tool: {{ kind: noop }}
+        {lines[place]}
+    """
+    if place == "arc":
+        body += "  - { step: second, tool: { kind: noop } }\n    "
+    assert [found for found in told(body) if found.code.startswith("NOE3")] == [("NOE310", "keychain")]
+
+
+def test_credentials_may_be_read_in_tasks_but_not_kept() -> None:
+    assert told("    keychain: [{ name: a, kind: token }]\n" + task('message: "{{ keychain.a.b }}"')) == []
+    kept = task('set: { ctx.a: "{{ keychain.a.b }}", step.b: "{{ keychain.a.b }}" }')
+    assert told("    keychain: [{ name: a, kind: token }]\n" + kept) == [("NOE311", "keychain")]
+
+
+def test_iteration_of_the_caller_is_known_to_children() -> None:
+    assert told(task('message: "{{ iter.parent.index }} {{ iter.parent.parent.row }}"')) == []
+    assert told(condition('"{{ iter.parent.index == 0 }}"')) == []
+    assert told(task('message: "{{ iter.index }}"')) == [("NOE312", "iter")]
