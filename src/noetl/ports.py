@@ -30,8 +30,9 @@ class Commit(msgspec.Struct, frozen=True):
     execution_id: str
     expected_seq: int
     events: tuple[Event, ...]
-    work: tuple[WorkItem, ...] = ()  # to put in the queue
+    work: tuple[WorkItem, ...] = ()  # to put in the queue; of work that is there already, the content is replaced
     finished: tuple[tuple[str, int], ...] = ()  # (work_id, epoch) to take out; must be leased with that epoch
+    held: tuple[tuple[str, int], ...] = ()  # (work_id, epoch) that must be leased with that epoch, and stay so
     dropped: tuple[str, ...] = ()  # work to take out whatever its lease: cancelled, replaced
     timers: tuple[tuple[str, int], ...] = ()  # (timer_id, at) to set
     cleared: tuple[str, ...] = ()  # timers to remove

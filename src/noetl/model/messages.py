@@ -60,7 +60,8 @@ class Suspension(msgspec.Struct, frozen=True, omit_defaults=True):
     pipeline: Mapping[str, Any]
     until: int | None = None
     signal: str | None = None
-    child: Mapping[str, Any] | None = None
+    child: Mapping[str, Any] | None = None  # path, version, payload, return_step
+    index: int | None = None  # the item of a loop that suspends, alone
 
 
 class Ending(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -83,6 +84,7 @@ class Report(Message, frozen=True):
     chunk: str | None = None
     suspension: Suspension | None = None
     ending: Ending | None = None
+    pipeline: Mapping[str, Any] | None = None  # with progress: where a new owner goes on
 
 
 class Signal(Message, frozen=True):
