@@ -42,18 +42,41 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """What became of a commit: applied, or stale (`last_seq` was another), or fenced (a lease was not held)."""
+    """What became of a commit; only an applied one changed anything.
+
+    `stale`: the log's `last_seq` was another. `duplicate`: its message was applied before. `fenced`: a lease was not held.
+    """
 
     execution_id: str
-    status: str  # applied, stale, fenced
+    status: str  # applied, stale, duplicate, fenced
     last_seq: int
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What a worker asks of the queue: up to `most` pieces of work of these pools, leased until a time."""
+
+    worker: str
+    pools: tuple[str, ...]
+    most: int
+    now: int
+    until: int
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What became of a batch: one entry per commit, and one list of leases per claim."""
+
+    commits: tuple[Committed, ...]
+    leases: tuple[tuple[Lease, ...], ...] = ()
 
 
 class EventLog(Protocol):
     """The append-only log with everything that is committed beside it."""
 
-    async def commit(self, commits: Sequence[Commit], leases: Sequence[Lease] = ()) -> list[Committed]:
-        """Apply a batch in one transaction; `leases` are queue rows of the batch that are born leased."""
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        """Apply a batch in one transaction, then serve the claims in it, so that new work is handed out with its birth.
+
+        Commits are judged one by one, in order; one that does not apply leaves the others alone.
+        """
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]: ...
 
@@ -65,11 +88,17 @@ class EventLog(Protocol):
 
     async def executions(self, *, status: str | None = None, before: str | None = None, limit: int = 50) -> list[Mapping[str, Any]]: ...
 
+    async def version(self) -> int:
+        """Give a number that changes when somebody else has committed to the same store."""
+
     async def close(self) -> None: ...
 
 
 class WorkQueue(Protocol):
-    """Work that waits, and the leases on it. Order: priority, then age."""
+    """Work that waits, and the leases on it. Order: priority (higher first), then age.
+
+    Every lease has an epoch that no other lease of the store ever had, so a report on a lost lease cannot pass for another.
+    """
 
     async def claim(self, worker: str, pools: Sequence[str], most: int, now: int, until: int) -> list[Lease]: ...
 
@@ -77,12 +106,19 @@ class WorkQueue(Protocol):
         """Keep leases alive; gives the work ids that are no longer held."""
 
     async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
-        """Give expired leases back to the queue with the next epoch; True where no delivery is left."""
+        """Take expired leases back, with a `LeaseLost` message for each in the inbox.
 
-    async def release(self, held: Sequence[tuple[str, int]], now: int) -> None: ...
+        The work is queued again, or dead where no delivery is left (True).
+        """
 
-    async def due(self, now: int, most: int) -> list[tuple[str, str]]:
-        """Give (execution_id, timer_id) of timers whose time has come."""
+    async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
+        """Give work back unstarted; the delivery is not counted."""
+
+    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
+        """Give (execution_id, timer_id, at) of timers whose time has come, earliest first; a commit clears them."""
+
+    async def next_time(self) -> int | None:
+        """Give the earliest time at which a timer is due, a lease runs out or delayed work can be claimed."""
 
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
         """Give messages that the system sent itself and that no commit has consumed."""

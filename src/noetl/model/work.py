@@ -20,6 +20,7 @@ class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
     items: tuple[Any, ...]
     total: int
     width: int = 1
+    ended: tuple[int, ...] = ()  # indexes in this range that ended on an earlier delivery: not to be run again
 
 
 class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,3 +49,4 @@ class Lease(msgspec.Struct, frozen=True, omit_defaults=True):
     epoch: int
     attempt: int
     until: int
+    worker: str = ""
