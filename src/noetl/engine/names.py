@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import count
 from typing import Any
+from uuid import UUID
 
-from noetl.engine.plan import Plan, template
+from noetl.engine.plan import template
 from noetl.engine.state import Execution
+from noetl.engine.writes import plain
 from noetl.expr import Envelope, Result, TemplateError, Undefined
 from noetl.model.events import EVENT_TYPES
 
@@ -44,12 +48,15 @@ class EventName(str):
 class Scope(Mapping[str, Any]):
     """Root names for one decision: fixed ones first, then bare names in their order."""
 
-    __slots__ = ("_args", "_fixed", "_iter", "_state")
+    __slots__ = ("_args", "_fixed", "_iter", "_own", "_state")
 
-    def __init__(self, state: Execution, args: Mapping[str, Any], **fixed: Any) -> None:
+    def __init__(
+        self, state: Execution, args: Mapping[str, Any], own: Mapping[str, Any] | None = None, **fixed: Any
+    ) -> None:
         self._state = state
         self._args = args
-        self._iter = state.iter or {}
+        self._own = own or {}  # results that are not in the state yet
+        self._iter: Mapping[str, Any] = {"parent": state.iter} if state.iter is not None else {}
         self._fixed = {
             "workload": state.workload,
             "ctx": state.ctx,
@@ -68,21 +75,33 @@ class Scope(Mapping[str, Any]):
         for place in (self._args, self._state.ctx, self._iter):
             if name in place:
                 return place[name]
+        if name in self._own:
+            return Result(self._own[name])
         ended = self._state.ended.get(name)
-        if ended is not None:
-            return Result(ended.result)
+        if ended is not None and ended.status != "skipped":
+            return Result(visible(ended.result))
         return self._state.workload[name]
 
     def __iter__(self) -> Any:
-        return iter({*self._fixed, *self._args, *self._state.ctx, *self._state.ended, *self._state.workload})
+        return iter(
+            {*self._fixed, *self._args, *self._state.ctx, *self._own, *self._state.ended, *self._state.workload}
+        )
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
+def visible(result: Any) -> Any:
+    """Give a result as server-side templates see it: of a stored one, its reference and the fields kept beside it."""
+    if isinstance(result, Mapping) and result.get("kind") == "result_ref" and "ref" in result:
+        extracted = result.get("extracted")
+        return {"_ref": result["ref"], "_store": result.get("store"), **(extracted or {})}
+    return result
+
+
 def envelope(status: str, result: Any, error: Mapping[str, Any] | None) -> Envelope:
     """Give `outcome` of a step as its router sees it."""
-    return Envelope({"status": status, "result": result, "error": error})
+    return Envelope({"status": status, "result": visible(result), "error": error, "meta": {}})
 
 
 def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:
@@ -92,7 +111,14 @@ def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:
         found = state.ended.get(name)
         return found is not None and found.status in statuses
 
+    ordinal = count(1)
+
+    def gen_uuid() -> str:
+        seed = f"{state.execution_id}:{state.seq}:{next(ordinal)}".encode()
+        return str(UUID(bytes=blake2b(seed, digest_size=16).digest(), version=4))
+
     return {
+        "gen_uuid": gen_uuid,
         "now": lambda: datetime.fromtimestamp(at / 1000, UTC),
         "done": lambda name: ended(name, "ok", "error"),
         "ok": lambda name: ended(name, "ok"),
@@ -138,9 +164,20 @@ def render(data: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> 
     return data
 
 
+def number(value: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> float | None:
+    """Give a number that may be written as a template; None where it is none."""
+    if isinstance(value, str):
+        try:
+            return float(render(value, scope, calls))
+        except (TemplateError, TypeError, ValueError):
+            return None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def _shown(value: Any) -> Any:
     if isinstance(value, Undefined):
         return "(undefined)"
+    value = plain(value)
     if isinstance(value, str) and len(value) > _SHOWN_BYTES:
         return value[:_SHOWN_BYTES] + "…"
     if isinstance(value, list | dict) and len(repr(value)) > _SHOWN_BYTES:

@@ -6,14 +6,18 @@ templates read (for slicing). Decides nothing. Tested in tests/unit/engine/test_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from noetl.dsl.net import Net, build
-from noetl.dsl.playbook import Playbook, Step, Value
+from noetl.dsl.playbook import Playbook, Step, Task, Value
 from noetl.expr import Template, TemplateError, compile_template
+
+_MENTIONS = re.compile(r"\b(context|input_data)\b")
+_ASKS = re.compile(r"\b(done|ok|fail)\s*\(")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +28,8 @@ class Plan:
     playbook_hash: str
     net: Net
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    _greedy: frozenset[str] = frozenset()
+    _asking: frozenset[str] = frozenset()
     _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
     _reads: dict[str, frozenset[tuple[str | int, ...]]] = field(default_factory=dict, repr=False)
 
@@ -37,6 +43,11 @@ class Plan:
     @property
     def final(self) -> str | None:
         return None if self.net.final is None else self.net.steps[self.net.final].name
+
+    def is_work(self, name: str) -> bool:
+        """Tell whether a run of the step is one piece of work; a loop over a list is issued in ranges instead."""
+        step = self.step(name)
+        return bool(step.tasks) and (step.loop is None or step.loop.items is None)
 
     def setting(self, name: str, step: Step | None = None, default: Any = None) -> Any:
         """Give a setting by layering: configuration, executor, step; scalars of the inner layer win."""
@@ -64,6 +75,27 @@ class Plan:
             reach = self._avoiding[avoided] = _reach_avoiding(self.net, avoided)
         return bool(reach[self.net.index[source]] >> self.net.index[target] & 1)
 
+    def reaches_around(self, source: str, target: str, ends: frozenset[str]) -> bool:
+        """Tell whether a token at `source` can come to `target` without passing any of these steps."""
+        goal, closed = self.net.index[target], {self.net.index[name] for name in ends}
+        seen, stack = set(closed), [self.net.index[source]]
+        while stack:
+            for edge in self.net.out[stack.pop()]:
+                if edge.target == goal:
+                    return target not in ends
+                if edge.target not in seen:
+                    seen.add(edge.target)
+                    stack.append(edge.target)
+        return False
+
+    def reads_all(self, step: Step) -> bool:
+        """Tell whether a step's code asks for everything: Python that mentions `context` or `input_data`."""
+        return step.name in self._greedy
+
+    def asks_for_steps(self, step: Step) -> bool:
+        """Tell whether a step's templates call `done`, `ok` or `fail`."""
+        return step.name in self._asking
+
     def reads(self, step: Step) -> frozenset[tuple[str | int, ...]]:
         """Give the paths that a worker's templates of a step may read."""
         found = self._reads.get(step.name)
@@ -74,7 +106,18 @@ class Plan:
 
 def plan(playbook: Playbook, playbook_hash: str, defaults: Mapping[str, Any] | None = None) -> Plan:
     """Make the plan of a playbook."""
-    return Plan(playbook, playbook_hash, build(playbook), defaults or {})
+    net = build(playbook)
+    greedy = frozenset(step.name for step in net.steps if any(map(_is_greedy, step.tasks)))
+    asking = frozenset(step.name for step in net.steps if any(map(_ASKS.search, _texts(_step_data(step, playbook)))))
+    return Plan(playbook, playbook_hash, net, defaults or {}, greedy, asking)
+
+
+def _is_greedy(task: Task) -> bool:
+    return task.kind in ("python", "script") and any(
+        (name != "code_b64" and _MENTIONS.search(text)) or name == "code_b64"
+        for name, value in task.fields.items()
+        for text in _texts(value.data)
+    )
 
 
 @lru_cache(maxsize=4_096)
@@ -128,7 +171,8 @@ def _values(*groups: Mapping[str, Value]) -> Iterator[Any]:
             yield value.data
 
 
-def _step_reads(step: Step, playbook: Playbook) -> Iterator[tuple[str | int, ...]]:
+def _step_data(step: Step, playbook: Playbook) -> list[Any]:
+    """Give everything of a step that a worker renders."""
     tasks = list(step.tasks)
     called = {task.fields["task"].data for task in tasks if task.kind == "workbook" and "task" in task.fields}
     tasks += [task for task in playbook.workbook if task.label in called]
@@ -142,7 +186,11 @@ def _step_reads(step: Step, playbook: Playbook) -> Iterator[tuple[str | int, ...
             parts = (rule.when, then.attempts, then.delay, then.backoff, then.max_delay, then.jitter)
             data += [value.data for value in parts if value is not None]
             data += [assign.value.data for assign in then.sets]
-    for text in _texts(data):
+    return data
+
+
+def _step_reads(step: Step, playbook: Playbook) -> Iterator[tuple[str | int, ...]]:
+    for text in _texts(_step_data(step, playbook)):
         compiled = template(text)
         if compiled is not None:
             for read in compiled.reads:
