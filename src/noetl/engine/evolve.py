@@ -51,6 +51,7 @@ def _requested(state: Execution, event: Event, payload: Payload) -> None:
     state.playbook = payload.get("playbook", "")
     state.parent = payload.get("parent")
     state.iter = payload.get("iter")
+    state.pool = payload.get("pool", "")
     state.started_at = event.timestamp
 
 

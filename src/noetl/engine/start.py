@@ -71,6 +71,7 @@ def start(d: Deciding, message: Start) -> None:
     request |= {"parent": message.parent} if message.parent is not None else {}
     request |= {"iter": message.iter} if message.iter is not None else {}
     request |= {"tags": list(message.tags)} if message.tags else {}
+    request |= {"pool": message.pool} if message.pool else {}
     d.emit("playbook.execution.requested", state.execution_id, request)
     try:
         workload = check(d.plan, state.execution_id, message, d.at)

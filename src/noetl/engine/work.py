@@ -56,7 +56,7 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         part,
         resume,
         run.role,
-        _text(plan.setting("pool", step, "")),
+        state.pool or _text(plan.setting("pool", step, "")),
         _number(plan.setting("priority", step, 0)),
         available_at,
         min(deadlines, default=None),

@@ -27,6 +27,7 @@ class Start(Message, frozen=True):
     parent: Mapping[str, Any] | None = None
     iter: Mapping[str, Any] | None = None  # the enclosing iteration, for a child
     tags: tuple[str, ...] = ()
+    pool: str = ""  # where all of its work goes, whatever the playbook says: `local:<id>` for a run with its own driver
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
