@@ -32,9 +32,11 @@ class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True):
     step: str
     number: int  # which run of the step this is, from 1
     playbook: str  # content hash of the canonical tree
-    scopes: Mapping[str, Any]  # the slice: workload, ctx, args, steps, iter, execution_id, job
+    scopes: Mapping[str, Any]  # the slice: workload, ctx, args, steps, statuses, iter, execution_id, job
     chunk: Chunk | None = None
-    resume: Mapping[str, Any] | None = None  # the pipeline's own snapshot, after a suspension
+    # Where to go on: `pipeline` is its own snapshot; after a suspension `wake` says what came:
+    # {by: timer}, {by: signal, name, data}, {by: child, child_id, status, result, error}.
+    resume: Mapping[str, Any] | None = None
     role: str = "step"  # step, final, compensation
     pool: str = ""
     priority: int = 0
