@@ -6,13 +6,14 @@ that all of its adapters pass (tests/conformance). Times are milliseconds since 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report
+from noetl.model.outcome import Outcome
 from noetl.model.work import Lease, WorkItem
 
 
@@ -162,3 +163,72 @@ class ControlPlane(Protocol):
         """Give a canonical tree by its content hash."""
 
     def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]: ...
+
+
+class Job(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Python code to run in a child process, as data."""
+
+    code: str
+    name: str = "task"  # what tracebacks call it
+    variables: Mapping[str, Any] = {}  # the names that the code sees
+    input: Mapping[str, Any] = {}  # what `main(...)` is called with
+    libs: tuple[tuple[str, str, str], ...] = ()  # (name in the code, module, name in the module or "")
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a process ended: its exit code, or minus the signal's number."""
+
+    returncode: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    cut: bool = False  # it wrote more than is kept
+
+
+class Children(Protocol):
+    """Child processes: they end with the task, with its time-out and with the worker."""
+
+    async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
+        """Run code in a warm child that serves no other execution; every line that it prints is logged."""
+
+    async def command(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
+    ) -> Ended:
+        """Run a program in a process group of its own. Raises OSError where it cannot be started."""
+
+
+class ToolContext(Protocol):
+    """What a tool may touch while it runs one attempt of a task. A cancelled tool must really end its work."""
+
+    execution_id: str
+    step: str
+    task: str
+    attempt: int
+    idempotency_key: str
+    deadline: int | None  # when the attempt is ended from outside
+    input: Mapping[str, Any]  # `args`, the step's and the task's `input`, overlaid
+    own: Mapping[str, Any]  # the task's own `input`
+    auth: Any  # the task's `auth`, rendered: a name, or a map
+    spec: Mapping[str, Any]  # settings by layering
+    names: Mapping[str, Any]  # everything in scope but secrets, where code may ask for it
+    folder: str  # where relative paths of the playbook start
+    children: Children
+    blobs: Blobs
+    http: Any  # one pooled httpx.AsyncClient for all tasks of the worker
+
+    def now(self) -> int: ...
+
+    def log(self, text: str, level: str = "info") -> None:
+        """Add a line to the task's log."""
+
+    async def credential(self, name: str) -> Mapping[str, Any]:
+        """Resolve a stored credential. Raises KeyError where there is none of that name."""
+
+
+Runner = Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]]
+
+
+class Tools(Protocol):
+    """The tool kinds that can be run."""
+
+    def runner(self, kind: str) -> Runner | None:
+        """Give what runs rendered fields of a kind; None where no such kind is run by workers."""
