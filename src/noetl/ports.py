@@ -87,7 +87,9 @@ class EventLog(Protocol):
 
     async def execution(self, execution_id: str) -> Mapping[str, Any] | None: ...
 
-    async def executions(self, *, status: str | None = None, before: str | None = None, limit: int = 50) -> list[Mapping[str, Any]]: ...
+    async def executions(
+        self, *, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[Mapping[str, Any]]: ...
 
     async def version(self) -> int:
         """Give a number that changes when somebody else has committed to the same store."""
