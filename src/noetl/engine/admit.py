@@ -101,6 +101,7 @@ def schedule(d: Deciding, name: str, tokens: list[Token], broken: Mapping[str, A
     d.emit("step.scheduled", name, payload, step_run_id=run_id)
     run = d.state.runs[run_id]
     if broken is not None:
+        d.drop_work(run)
         end(d, run, Ending("error", None, broken))
     else:
         begin(d, run)

@@ -35,9 +35,16 @@ def remove(state: Execution, carrier: str, lineage: Lineage) -> None:
 
 
 def settle(state: Execution, fork: Fork) -> None:
-    """Forget a fork that at most one carrier remembers, once its router has sent every token."""
+    """Forget a fork that at most one carrier remembers, once its router has sent every token.
+
+    A last carrier that lost at some step remembers that: it is absorbed there.
+    """
     if fork.unsent > 0 or len(fork.carriers) > 1:
         return
+    for carrier in fork.carriers if fork.spent else ():
+        last = state.tokens.get(carrier) or state.runs.get(carrier)
+        if last is not None and any(not won & last.lineage[fork.fork_id] for won in fork.spent.values()):
+            return
     state.forks.pop(fork.fork_id, None)
     for carrier in fork.carriers:
         holder = state.tokens.get(carrier) or state.runs.get(carrier)

@@ -210,7 +210,8 @@ class Execution:
 
 def checksum(state: Execution) -> str:
     """Give a hash of the whole state that is the same wherever the same events were applied."""
-    return blake2b(msgspec.json.encode(state, order="deterministic"), digest_size=16).hexdigest()
+    data = msgspec.to_builtins(state, str_keys=True, order="deterministic")
+    return blake2b(msgspec.json.encode(data, order="deterministic"), digest_size=16).hexdigest()
 
 
 def dump(state: Execution) -> bytes:
