@@ -195,7 +195,7 @@ class Children(Protocol):
     async def command(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
     ) -> Ended:
-        """Run a program in a process group of its own. Raises OSError where it cannot be started."""
+        """Run a program in a process group of its own; `env` lies over the worker's. Raises OSError if it cannot start."""
 
 
 class ToolContext(Protocol):

@@ -18,7 +18,7 @@ import msgspec
 
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
-from noetl.worker.nursery import Child, Nursery, Output, told
+from noetl.worker.nursery import Child, Nursery, Output, public_environment, told
 
 _KEPT_LINE: Final = 16_384  # of one line, in bytes
 _NO_MEMORY: Final = "; it may have run out of memory"
@@ -201,9 +201,10 @@ class ChildPool:
             for fd in (given, *(output.child_end for output in outputs)):
                 os.close(fd)
         feeding = asyncio.get_running_loop().create_task(_feed(feed, stdin))
+        feeding.add_done_callback(lambda _: os.close(feed))  # also where it is cancelled before it begins
         try:
             with contextlib.suppress(OSError):
-                await child.send({"argv": list(argv), "env": dict(env), "cwd": cwd})
+                await child.send({"argv": list(argv), "env": {**public_environment(), **env}, "cwd": cwd})
             refused = await child.receive()
             status = await child.ended
             await asyncio.gather(*(output.ended for output in outputs))
@@ -246,7 +247,7 @@ class _Kept:
 
 
 async def _feed(fd: int, data: bytes) -> None:
-    """Write to a program's standard input, then close it; a program that reads none of it is no error."""
+    """Write to a program's standard input; a program that reads none of it is no error."""
     loop = asyncio.get_running_loop()
     os.set_blocking(fd, False)
     room = asyncio.Event()
@@ -263,4 +264,3 @@ async def _feed(fd: int, data: bytes) -> None:
         pass
     finally:
         loop.remove_writer(fd)
-        os.close(fd)
