@@ -114,14 +114,17 @@ class WorkQueue(Protocol):
         The work is queued again, or dead where no delivery is left (True).
         """
 
+    async def expire(self, execution_id: str, now: int) -> int:
+        """Let every lease of an execution run out now, because whoever held them is known to be dead; gives how many."""
+
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         """Give work back unstarted; the delivery is not counted."""
 
     async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
         """Give (execution_id, timer_id, at) of timers whose time has come, earliest first; a commit clears them."""
 
-    async def next_time(self) -> int | None:
-        """Give the earliest time at which a timer is due, a lease runs out or delayed work can be claimed."""
+    async def next_time(self, now: int) -> int | None:
+        """Give the earliest time after `now` at which a timer is due, a lease runs out or delayed work can be claimed."""
 
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
         """Give messages that the system sent itself and that no commit has consumed."""

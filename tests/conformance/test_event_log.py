@@ -182,7 +182,7 @@ async def test_a_stale_commit_consumes_nothing(store: Store) -> None:
 
 async def test_timers_are_due_until_they_are_cleared(store: Store) -> None:
     await store.commit([commit(timers=(("late", 30), ("soon", 10))), commit("2", timers=(("soon", 20),))])
-    assert await store.next_time() == 10
+    assert await store.next_time(0) == 10
     assert await store.due(9, 10) == []
     assert await store.due(25, 10) == [("1", "soon", 10), ("2", "soon", 20)]
     assert await store.due(25, 1) == [("1", "soon", 10)]

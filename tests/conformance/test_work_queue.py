@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ async def test_nothing_is_claimed_where_nothing_is_asked(store: Store) -> None:
 async def test_work_waits_for_its_time(store: Store) -> None:
     await store.commit([put(work("later", available_at=50), work("now"))])
     assert names(await store.claim("w", [""], 5, 49, 60)) == ["now"]
-    assert await store.next_time() == 50
+    assert await store.next_time(10) == 50
     assert names(await store.claim("w", [""], 5, 50, 60)) == ["later"]
 
 
@@ -84,19 +85,22 @@ async def test_a_report_on_a_lost_lease_is_fenced_and_changes_nothing(store: Sto
     [old] = await store.claim("one", [""], 1, 10, 20)
     await store.expired(20, 3)
     [new] = await store.claim("two", [""], 1, 20, 40)
-    late = commit(at=1, work=(work("b"),), timers=(("t", 1),), **{part: tuple(held(old))})
+    more: dict[str, Any] = {part: tuple(held(old))}
+    late = commit(at=1, work=(work("b"),), timers=(("t", 1),), **more)
     assert (await store.commit([late])).commits[0].status == "fenced"
     assert len(await store.read("1")) == 1
     assert await store.due(10, 10) == []
     assert await store.claim("w", [""], 5, 20, 30) == []
-    assert (await store.commit([commit(at=1, **{part: tuple(held(new))})])).commits[0].status == "applied"
+    more = {part: tuple(held(new))}
+    assert (await store.commit([commit(at=1, **more)])).commits[0].status == "applied"
 
 
 @pytest.mark.parametrize("part", ["finished", "held"])
 async def test_work_that_nobody_holds_fences(store: Store, part: str) -> None:
     await store.commit([put(work("queued"))])
     for work_id in ("1:queued", "1:unknown"):
-        receipt = await store.commit([commit(at=1, **{part: ((work_id, 0),)})])
+        more: dict[str, Any] = {part: ((work_id, 0),)}
+        receipt = await store.commit([commit(at=1, **more)])
         assert receipt.commits[0].status == "fenced"
 
 
@@ -165,7 +169,7 @@ async def test_leases_are_kept_alive_by_their_worker_only(store: Store) -> None:
     assert names([lease for lease, _ in await store.expired(20, 3)]) == ["b"]
     assert await store.extend("w", held(one), 30) == []  # never shortened
     assert await store.expired(49, 3) == []
-    assert await store.next_time() == 50
+    assert await store.next_time(10) == 50
     assert await store.extend("w", [], 50) == []
 
 
@@ -175,8 +179,9 @@ async def test_expired_leases_are_queued_again_and_told(store: Store) -> None:
     assert await store.expired(19, 3) == []
     assert await store.expired(20, 3) == [(one, False), (two, False)]
     assert await store.expired(99, 3) == []
-    told = [message for _, message in await store.inbox(10)]
-    assert all(isinstance(message, LeaseLost) for message in told)
+    sent = [message for _, message in await store.inbox(10)]
+    told = [message for message in sent if isinstance(message, LeaseLost)]
+    assert told == sent
     assert [(message.run_id, message.epoch, message.chunk, message.exhausted) for message in told] == [
         ("a#1", one.epoch, None, False),
         ("b#1", two.epoch, "4", False),
@@ -222,10 +227,21 @@ async def test_claimers_at_once_never_get_the_same_work(place: Place) -> None:
 
 
 async def test_the_next_time_is_the_earliest_of_all(store: Store) -> None:
-    assert await store.next_time() is None
+    assert await store.next_time(10) is None
     await store.commit([put(work("a"))])
-    assert await store.next_time() is None
+    assert await store.next_time(10) is None
     await store.claim("w", [""], 1, 10, 70)
-    assert await store.next_time() == 70
+    assert await store.next_time(10) == 70
     await store.commit([commit(at=1, timers=(("t", 60),), work=(work("b", available_at=50),))])
-    assert await store.next_time() == 50
+    assert await store.next_time(10) == 50
+    assert await store.next_time(50) == 60
+    assert await store.next_time(69) == 70
+    assert await store.next_time(70) is None
+
+
+async def test_the_leases_of_the_dead_run_out_at_once(store: Store) -> None:
+    await store.commit([put(work("a")), put(work("b", execution="2"), execution="2")])
+    await store.claim("w", [""], 5, 10, 1_000)
+    assert await store.expire("1", 20) == 1
+    assert names([lease for lease, _ in await store.expired(20, 3)]) == ["a"]
+    assert await store.expire("unknown", 20) == 0

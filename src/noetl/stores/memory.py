@@ -29,6 +29,7 @@ class Row:
     """A piece of work in the queue."""
 
     number: int
+    execution_id: str
     work: bytes
     pool: str
     priority: int
@@ -156,6 +157,12 @@ class MemoryStore:
             self._count()
         return found
 
+    async def expire(self, execution_id: str, now: int) -> int:
+        rows = [row for row in self.tables.queue.values() if row.state == "leased" and row.execution_id == execution_id]
+        for row in rows:
+            row.until = min(row.until, now)
+        return len(rows)
+
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         for work_id, epoch in held:
             row = self.tables.queue.get(work_id)
@@ -168,11 +175,11 @@ class MemoryStore:
         found = [(at, key) for key, at in self.tables.timers.items() if at <= now]
         return [(key[0], key[1], at) for at, key in sorted(found)[:most]]
 
-    async def next_time(self) -> int | None:
+    async def next_time(self, now: int) -> int | None:
         queue = self.tables.queue.values()
         leases = [row.until for row in queue if row.state == "leased"]
         later = [row.available_at for row in queue if row.state == "queued" and row.available_at > 0]
-        return min([*self.tables.timers.values(), *leases, *later], default=None)
+        return min((at for at in (*self.tables.timers.values(), *leases, *later) if at > now), default=None)
 
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
         found = list(self.tables.messages.values())[:most]
@@ -236,7 +243,9 @@ def _put(tables: Tables, item: WorkItem, text: bytes) -> None:
     row = tables.queue.get(item.work_id)
     if row is None:
         tables.number += 1
-        row = tables.queue[item.work_id] = Row(tables.number, text, item.pool, item.priority, item.available_at)
+        row = tables.queue[item.work_id] = Row(
+            tables.number, item.execution_id, text, item.pool, item.priority, item.available_at
+        )
     row.work, row.pool, row.priority, row.available_at = text, item.pool, item.priority, item.available_at
 
 

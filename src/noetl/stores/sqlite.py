@@ -99,14 +99,18 @@ class SqliteStore:
             return []
         return await self.database.write(job)
 
+    async def expire(self, execution_id: str, now: int) -> int:
+        given = (now, execution_id)
+        return await self.database.write(lambda connection: connection.execute(_SQL["expire_leases"], given).rowcount)
+
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         await self._write("release_lease", [(now, work_id, epoch) for work_id, epoch in held])
 
     async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
         return [(row[0], row[1], row[2]) for row in await self._rows("due_timers", now, most)]
 
-    async def next_time(self) -> int | None:
-        times = [row[0] for row in await self._rows("next_times") if row[0] is not None]
+    async def next_time(self, now: int) -> int | None:
+        times = [row[0] for row in await self._rows("next_times", now) if row[0] is not None]
         return min(times, default=None)
 
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:

@@ -74,9 +74,12 @@ UPDATE queue SET state = 'queued', worker = '', lease_until = 0, attempt = attem
 WHERE work_id = ? AND epoch = ? AND state = 'leased';
 
 -- name: next_times
-SELECT min(at) FROM timer
-UNION ALL SELECT min(lease_until) FROM queue WHERE state = 'leased'
-UNION ALL SELECT min(available_at) FROM queue WHERE state = 'queued' AND available_at > 0;
+SELECT min(at) FROM timer WHERE at > ?1
+UNION ALL SELECT min(lease_until) FROM queue WHERE state = 'leased' AND lease_until > ?1
+UNION ALL SELECT min(available_at) FROM queue WHERE state = 'queued' AND available_at > 0 AND available_at > ?1;
+
+-- name: expire_leases
+UPDATE queue SET lease_until = min(lease_until, ?) WHERE execution_id = ? AND state = 'leased';
 
 -- name: set_timer
 INSERT INTO timer (execution_id, timer_id, at) VALUES (?, ?, ?)
