@@ -218,7 +218,10 @@ class ToolContext(Protocol):
     folder: str  # where relative paths of the playbook start
     children: Children
     blobs: Blobs
-    http: Any  # one pooled httpx.AsyncClient for all tasks of the worker
+
+    @property
+    def http(self) -> Any:
+        """The one pooled httpx.AsyncClient of the worker."""
 
     def now(self) -> int: ...
 

@@ -80,6 +80,7 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("task.attempt.failed", "task", "One attempt of a retried task failed.", ("retry.processed",)),
         EventType("task.done", "task", "A task succeeded.", ("tool.finished",)),
         EventType("task.failed", "task", "A task failed."),
+        EventType("task.logged", "task", "A task wrote lines to its log."),
         EventType("policy.task.evaluated", "task", "A task policy decided what an outcome leads to."),
         EventType("next.evaluated", "step", "A router decided which arcs to take.", ("case.evaluated",)),
         EventType("ctx.patched", "ctx", "The execution's state changed."),

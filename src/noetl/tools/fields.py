@@ -3,7 +3,6 @@
 Kinds stay independent of each other and take what they have in common from here. Tested in tests/tools/test_registry.py.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
