@@ -35,7 +35,7 @@ class Suspend(msgspec.Struct, frozen=True, omit_defaults=True):
     cause: str  # delay, sleep, wait, playbook
     until: int | None = None
     signal: str | None = None
-    child: Mapping[str, Any] | None = None  # path, version, payload, return_step, iter
+    child: Mapping[str, Any] | None = None  # path, version, payload, return_step
     hold: bool = False
 
 

@@ -100,13 +100,18 @@ class Pipeline(Frame):
         return self._settle(found, at, stored) or self.advance(at)
 
     def wake(self, woke: Mapping[str, Any], at: int) -> Next:
-        """Go on after a suspension: with the signal's data, with the child's end, or because of the time."""
+        """Go on after a suspension: `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}."""
         inner = self
         while inner.call is not None:
             inner = inner.call
-        waiting = inner.memory.waiting
-        outcome = answered(waiting, woke) if waiting is not None and inner.memory.phase == "waiting" else None
-        return self.advance(at) if outcome is None else self.resume(outcome, at)
+        memory = inner.memory
+        waiting = memory.waiting if memory.phase == "waiting" else None
+        outcome = answered(waiting, woke) if waiting is not None else None
+        if outcome is not None:
+            return self.resume(outcome, at)
+        if woke.get("by") == "timer":  # the server's clock decides that it is time, not this worker's
+            at = max(at, memory.until if waiting is None else waiting.until or at)
+        return self.advance(at)
 
     def recall(self, call: Mapping[str, Any] | None, load: Callable[[Mapping[str, Any]], Any] | None) -> None:
         """Find again what a snapshot leaves out of a running attempt: rendered fields, and the names of a call."""
@@ -160,7 +165,7 @@ class Pipeline(Frame):
         fields = self._fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
         timeout = self.timeout_ms(within)
         if task.kind in SUSPENDING:
-            waiting = wait_for(task.kind, fields, whole, self.memory.iter, timeout, at)
+            waiting = wait_for(task.kind, fields, whole, timeout, at)
             if isinstance(waiting, Suspend):
                 self.memory.phase, self.memory.waiting = "waiting", waiting
                 return woken(waiting, at, at) or waiting

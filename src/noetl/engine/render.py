@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
 from noetl.dsl.kinds import Kind
@@ -25,6 +25,13 @@ _SHOWN: Final = 200
 _ANY: Final = Type()
 _DIALECTS: Final[Mapping[str, Dialect]] = {"duckdb": "duckdb", "ducklake": "duckdb"}
 Functions = Mapping[str, Callable[..., Any]]
+
+
+class _Sql(NamedTuple):
+    """How SQL is written for a tool; with bound values, `%` is the driver's own mark."""
+
+    dialect: Dialect
+    percent: bool = False
 
 
 class RenderError(Exception):
@@ -111,12 +118,14 @@ class Renderer:
 
     def fields(self, values: Mapping[str, Value], kind: Kind | None, name: str) -> dict[str, Any]:
         """Render the inputs of a tool: code is left alone, SQL is rendered by lexical place."""
-        dialect = _DIALECTS.get(name, "postgres")
         found: dict[str, Any] = {}
-        for key, value in values.items():
+        way = _Sql(_DIALECTS.get(name, "postgres"))
+        for key in sorted(values, key=lambda key: key != "params"):  # whether they are there matters to the SQL
             known = kind.input.field(key) if kind is not None else None
-            found[key] = self._field(value.data, known, key, dialect)
-        return found
+            found[key] = self._field(values[key].data, known, key, way)
+            if key == "params" and name == "postgres":
+                way = _Sql(way.dialect, percent=bool(found[key]))
+        return {key: found[key] for key in values}
 
     def assigned(self, assign: Assign) -> Any:
         """Render what a `set` writes: an undefined value is null, a secret is refused."""
@@ -144,36 +153,36 @@ class Renderer:
             raise RenderError(where, missing.describe(), fix)
         return plain(value)
 
-    def _field(self, data: Any, known: Field | None, where: str, dialect: Dialect) -> Any:
+    def _field(self, data: Any, known: Field | None, where: str, way: _Sql) -> Any:
         if known is not None and not known.rendered:
             return data
-        return self._typed(data, known.type if known is not None else _ANY, where, dialect)
+        return self._typed(data, known.type if known is not None else _ANY, where, way)
 
-    def _typed(self, data: Any, type_: Type, where: str, dialect: Dialect) -> Any:
+    def _typed(self, data: Any, type_: Type, where: str, way: _Sql) -> Any:
         options = type_.options if isinstance(type_, OneOf) else (type_,)
         if isinstance(data, str):
             is_sql = any(isinstance(option, Text) and option.code == "sql" for option in options)
-            return self._sql(data, where, dialect) if is_sql else self._text(data, where)
+            return self._sql(data, where, way) if is_sql else self._text(data, where)
         if isinstance(data, Mapping):
             level = next((option.own for option in options if isinstance(option, LevelOf)), None)
             inner = next((option.value for option in options if isinstance(option, MapOf)), _ANY)
             return {
-                key: self._field(item, level.field(key), f"{where}.{key}", dialect)
+                key: self._field(item, level.field(key), f"{where}.{key}", way)
                 if level is not None
-                else self._typed(item, inner, f"{where}.{key}", dialect)
+                else self._typed(item, inner, f"{where}.{key}", way)
                 for key, item in data.items()
             }
         if isinstance(data, list | tuple):
             item_type = next((option.item for option in options if isinstance(option, ListOf)), _ANY)
-            return [self._typed(item, item_type, f"{where}[{index}]", dialect) for index, item in enumerate(data)]
+            return [self._typed(item, item_type, f"{where}[{index}]", way) for index, item in enumerate(data)]
         return data
 
-    def _sql(self, text: str, where: str, dialect: Dialect) -> Any:
+    def _sql(self, text: str, where: str, way: _Sql) -> Any:
         if not has_template(text):
             return text
         try:
             compiled = compile_template(text)
-            value = render_sql(compiled, self.names, self.functions(where), dialect=dialect, strict=self.strict)
+            value = render_sql(compiled, self.names, self.functions(where), strict=self.strict, **way._asdict())
         except TemplateError as error:
             raise RenderError(where, error.message, error.fix) from None
         return self._plain(value, where)

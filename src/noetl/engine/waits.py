@@ -15,6 +15,7 @@ from noetl.engine.actions import Suspend
 from noetl.model.outcome import Outcome, TaskError, failed, ok
 
 SUSPENDING: Final = frozenset({"sleep", "wait", "playbook"})
+_WELL: Final = ("ok", "completed", "partial")
 _NO_TEXT: Final = "`{name}` is {value!r}, which is no {what}"
 
 
@@ -22,7 +23,6 @@ def wait_for(
     kind: str,
     fields: Mapping[str, Any],
     payload: Mapping[str, Any],
-    iteration: Mapping[str, Any],
     timeout_ms: float | None,
     at: int,
 ) -> Suspend | Outcome:
@@ -43,8 +43,6 @@ def wait_for(
             raise ValueError(_NO_TEXT.format(name="path", value=path, what="path of a playbook"))
         child = {"path": path, "payload": dict(payload)}
         child |= {name: fields[name] for name in ("version", "return_step") if fields.get(name) is not None}
-        if iteration:
-            child["iter"] = dict(iteration)
         return Suspend("playbook", until=limit, child=child)
     except ValueError as error:
         return failed("schema", str(error))
@@ -62,13 +60,11 @@ def woken(suspended: Suspend, began: int, at: int) -> Outcome | None:
 
 
 def answered(suspended: Suspend, woke: Mapping[str, Any]) -> Outcome | None:
-    """Give the outcome that a signal or a child's end is; None where only a timer woke the run."""
-    if suspended.cause == "wait" and ("signal" in woke or "data" in woke):
+    """Give the outcome that a signal or a child's end is; None where a timer woke the run."""
+    if suspended.cause == "wait" and woke.get("by") == "signal":
         return ok(woke.get("data"))
-    if suspended.cause == "playbook" and ("child" in woke or "status" in woke):
-        if woke.get("status") in ("ok", "completed"):
-            return ok(woke.get("result"))
-        return _child_failed(woke)
+    if suspended.cause == "playbook" and woke.get("by") == "child":
+        return ok(woke.get("result")) if woke.get("status") in _WELL else _child_failed(woke)
     return None
 
 

@@ -108,12 +108,12 @@ def _in_list(code: Code, paren: Paren, last: str, following: str, is_text: bool)
 
 def _holds_names(code: Code, paren: Paren) -> bool:
     """Tell whether a bracket holds names: columns of an insert, a key, an index, a definition."""
-    before = paren.before
-    if not before or len(code.parens) != 2 or paren.clause:
+    if not paren.before or paren.clause:
         return False
-    last = before[-1]
-    if last in ("CONFLICT", "USING", "KEY", "UNIQUE"):
+    if paren.before[-1] in ("CONFLICT", "USING", "KEY", "UNIQUE") or "REFERENCES" in paren.before[-2:]:
         return True
+    if len(code.parens) != 2:
+        return False
     outer = code.parens[0].clause
     if code.first == "INSERT":
         return outer == "INTO"
