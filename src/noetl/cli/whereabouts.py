@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -33,7 +33,11 @@ def show(given: str, store: str | None, *, as_json: bool) -> None:
         made = choices(events)
         driver = holder_of(local_settings(store), root_of(state))
         if as_json:
-            data = {"execution_id": state.execution_id, "status": status_of(state), "error": state.error}
+            data: dict[str, Any] = {
+                "execution_id": state.execution_id,
+                "status": status_of(state),
+                "error": state.error,
+            }
             data |= {
                 "driven_by": driver,
                 "standing": [asdict(one) for one in found],
