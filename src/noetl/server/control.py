@@ -97,31 +97,40 @@ class LocalControl:
         self._pools[worker] = tuple(pools)
         ask = self._ask(worker, most, waits=wait_s > 0)
         self.sequencer.ask(ask)
-        if wait_s <= 0:
-            return await ask.answer  # cancelled with its caller
-        timer = asyncio.ensure_future(self._clock.sleep(wait_s))
-        either: set[asyncio.Future[Any]] = {ask.answer, timer}
+        timer = asyncio.ensure_future(self._clock.sleep(wait_s)) if wait_s > 0 else None
+        either: set[asyncio.Future[Any]] = {ask.answer, timer} if timer is not None else {ask.answer}
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            return ask.answer.result() if ask.answer.done() else []
+        except BaseException:
+            self._let_go(ask)
+            raise
         finally:
-            timer.cancel()
-            ask.answer.cancel()  # what is handed out from here on goes back to the queue
+            if timer is not None:
+                timer.cancel()
+        if ask.answer.done():
+            return ask.answer.result()
+        ask.answer.cancel()  # what is handed out from here on goes back to the queue
+        return []
 
     async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
         """Apply a report, and give new work in the same commit."""
         ask = self._ask(report.worker, want) if want > 0 else None
         try:
             answer = await self.sequencer.submit(execution_id, report, ask)
-            leases = await ask.answer if ask is not None else []
-        finally:
-            if ask is not None:
-                ask.answer.cancel()
+            leases = await asyncio.shield(ask.answer) if ask is not None else []
+        except BaseException:
+            self._let_go(ask)
+            raise
         if answer.status == "duplicate":
             return [*self.sequencer.handed(report.message_id), *leases]
         if leases:
             self.sequencer.remember(report.message_id, leases)
         return leases
+
+    def _let_go(self, ask: Ask | None) -> None:
+        """Nobody is there any more to receive what a worker asked for."""
+        if ask is not None and not ask.answer.cancel() and not ask.answer.cancelled():
+            self.sequencer.give_back(ask.answer.result())
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
         """Keep leases alive; gives the work that must stop."""

@@ -12,6 +12,7 @@ from noetl.model.events import Event
 from noetl.ports import EventLog
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
+_LAST = frozenset({"playbook.processed", "playbook.corrected"})  # what may be the last event of a log
 _PAGE = 500
 
 
@@ -39,17 +40,20 @@ class Followers:
         try:
             while True:
                 bell.clear()
-                row = await self._log.execution(execution_id)
                 events = await self._log.read(execution_id, after, _PAGE)
                 for event in events:
                     after = event.seq
                     yield event
-                # The row was read first: when it says ended, all that led there has been read.
-                if len(events) < _PAGE and row is not None and row.get("status") in ENDED and after >= row["last_seq"]:
+                if len(events) == _PAGE:
+                    continue
+                if (not events or events[-1].event_type in _LAST) and await self._is_over(execution_id, after):
                     return
-                if not events:
-                    await bell.wait()
+                await bell.wait()
         finally:
             self._bells[execution_id].discard(bell)
             if not self._bells[execution_id]:
                 del self._bells[execution_id]
+
+    async def _is_over(self, execution_id: str, after: int) -> bool:
+        row = await self._log.execution(execution_id)
+        return row is not None and row.get("status") in ENDED and after >= row["last_seq"]

@@ -263,8 +263,12 @@ class Sequencer:
         self._inbox.waiting = [
             ask for ask in dict.fromkeys([*self._inbox.waiting, *asks]) if ask.waits and not ask.answer.done()
         ]
-        if unwanted:
-            task = asyncio.create_task(self._give_back(unwanted))
+        self.give_back(unwanted)
+
+    def give_back(self, leases: Sequence[Lease]) -> None:
+        """Put work back that was handed to somebody who is not there any more."""
+        if leases:
+            task = asyncio.create_task(self._give_back(leases))
             self._returns.add(task)
             task.add_done_callback(self._returns.discard)
 

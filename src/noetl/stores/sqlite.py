@@ -7,7 +7,7 @@ there what it was decided on. The statements are in sql/sqlite. Tested in tests/
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from pathlib import Path
@@ -91,7 +91,7 @@ class SqliteStore:
             ).fetchall():
                 lease, exhausted = Lease(_work.decode(work), epoch, attempt, until, worker), attempt >= max_attempts
                 connection.execute(_SQL["take_lease_back"], ("dead" if exhausted else "queued", number))
-                _put_messages(connection, [(lease.work.execution_id, lost(lease, exhausted))])
+                connection.execute(_SQL["put_message"], _message_row(lease.work.execution_id, lost(lease, exhausted)))
                 found.append((lease, exhausted))
             return found
 
@@ -171,8 +171,11 @@ def _one(cursor: sqlite3.Cursor) -> int:
 
 
 def _apply(connection: sqlite3.Connection, changes: Changes) -> None:
-    many = connection.executemany
-    many(_SQL["append_event"], map(_event_row, changes.events))
+    def many(name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            connection.executemany(_SQL[name], rows)
+
+    many("append_event", [_event_row(event) for event in changes.events])
     for execution_id, seq in changes.last_seqs.items():
         projection = changes.projections.get(execution_id)
         if projection is not None:
@@ -180,17 +183,16 @@ def _apply(connection: sqlite3.Connection, changes: Changes) -> None:
             connection.execute(_SQL["put_execution"], (execution_id, seq, status, _text(projection)))
         elif seq:
             connection.execute(_SQL["set_last_seq"], (execution_id, seq))
-    many(_SQL["remove_work"], [(work_id,) for work_id in changes.removed])
-    many(_SQL["put_work"], map(_work_row, changes.work.values()))
-    many(_SQL["clear_timer"], [key for key, at in changes.timers.items() if at is None])
-    many(_SQL["set_timer"], [(*key, at) for key, at in changes.timers.items() if at is not None])
-    many(_SQL["remove_message"], [(message_id,) for message_id in changes.consumed])
-    _put_messages(connection, changes.messages.values())
+    many("remove_work", [(work_id,) for work_id in changes.removed])
+    many("put_work", [_work_row(item) for item in changes.work.values()])
+    many("clear_timer", [key for key, at in changes.timers.items() if at is None])
+    many("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
+    many("remove_message", [(message_id,) for message_id in changes.consumed])
+    many("put_message", [_message_row(*row) for row in changes.messages.values()])
 
 
-def _put_messages(connection: sqlite3.Connection, messages: Iterable[tuple[str, AnyMessage]]) -> None:
-    rows = [(message.message_id, execution_id, _text(message)) for execution_id, message in messages]
-    connection.executemany(_SQL["put_message"], rows)
+def _message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:
+    return (message.message_id, execution_id, _text(message))
 
 
 def _claim(connection: sqlite3.Connection, claim: Claim) -> list[Lease]:
