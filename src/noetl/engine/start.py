@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-
 from noetl.engine.decision import Deciding
 from noetl.engine.names import Scope, functions, number, render
 from noetl.engine.plan import Plan
@@ -51,6 +48,9 @@ def _fits(plan: Plan, workload: dict[str, Any]) -> None:
     schema = plan.playbook.executor.setting("workload_schema")
     if not isinstance(schema, dict | bool):
         return
+    from jsonschema import Draft202012Validator  # slow to import, and most playbooks have no schema
+    from jsonschema.exceptions import SchemaError
+
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
