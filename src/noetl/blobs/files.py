@@ -19,7 +19,6 @@ import msgspec
 from noetl.blobs.ranges import missing, span
 from noetl.model.errors import StoreUnavailable
 
-
 Result = TypeVar("Result")
 
 

@@ -129,7 +129,7 @@ INSERT INTO result (ref, data, meta) VALUES (?, ?, ?)
 ON CONFLICT (ref) DO UPDATE SET data = excluded.data, meta = excluded.meta;
 
 -- name: read_result
-SELECT substr(data, ?, ?) FROM result WHERE ref = ?;
+SELECT coalesce(substr(data, ?, ?), x'') FROM result WHERE ref = ?;
 
 -- name: remove_result
 DELETE FROM result WHERE ref = ?;
