@@ -17,7 +17,7 @@ from noetl.engine.actions import Suspend
 
 Load = Callable[[Mapping[str, Any]], Any]
 _PLAIN: Final = (
-    "counter", "phase", "attempt", "transitions", "began", "first_began", "until", "last",
+    "counter", "phase", "attempt", "transitions", "began", "first_began", "until",
 )  # fmt: skip
 _MAPS: Final = ("visits", "iter", "step", "writes")
 
@@ -56,7 +56,6 @@ class Memory:
     began: int = 0  # the attempt
     first_began: int = 0  # the visit
     until: int = 0  # the end of a delay
-    last: str = ""  # how the last task ended: ok, error, skipped
     visits: dict[str, int] = field(default_factory=dict)
     iter: dict[str, Any] = field(default_factory=dict)
     step: dict[str, Any] = field(default_factory=dict)

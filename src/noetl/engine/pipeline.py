@@ -211,13 +211,11 @@ class Pipeline(Frame):
         if verdict.do == "retry":
             memory.phase, memory.until = "delayed", at + verdict.delay_ms
             return None
-        memory.last = outcome.status
         memory.phase = "ready"
         if verdict.do == "fail":
             return self._end("error", error=verdict.error or outcome.error or _policy_error(label), outcome=outcome)
         if verdict.do == "skip":
-            memory.last = "skipped"
-            return self._next(memory.counter + 1, outcome)
+            return self._next(memory.counter + 1, outcome, "skipped")
         held = Held(outcome.result, stored)
         memory.results[label] = held
         if outcome.status == "ok" or verdict.do == "break":
@@ -237,11 +235,11 @@ class Pipeline(Frame):
             return self.memory.counter - 1 if self.memory.counter > 0 else None
         return next((index for index, task in enumerate(self.tasks) if task.label == to), None)
 
-    def _next(self, counter: int, outcome: Outcome) -> Next | None:
+    def _next(self, counter: int, outcome: Outcome, status: str = "ok") -> Next | None:
         if counter < len(self.tasks):
             self.memory.counter = counter
             return None
-        return self._end("skipped" if self.memory.last == "skipped" else "ok", outcome=outcome)
+        return self._end(status, outcome=outcome)
 
     def _end(self, status: str, error: TaskError | None = None, outcome: Outcome | None = None) -> Next:
         told = {**msgspec.to_builtins(error), "task": self.info.place + self.task.label} if error is not None else None

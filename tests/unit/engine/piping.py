@@ -1,7 +1,7 @@
 """Small helpers for tests of pipelines: tasks from YAML, and a run over scripted outcomes.
 
-    run = Run(tasks("- a: {kind: noop}"), outcomes={"a": [ok(1)]})
-    run.result()
+run = Run(tasks("- a: {kind: noop}"), outcomes={"a": [ok(1)]})
+run.result()
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from noetl.engine.actions import Finished, RunTask
 from noetl.engine.pipeline import advance, resume, start
 from noetl.engine.run_info import Scopes
 from noetl.model.outcome import failed, ok
-
 from tests.unit.engine.piping import START, Run, info, playbook, tasks
 
 THREE = tasks("- a: {kind: noop}\n- b: {kind: noop}\n- c: {kind: noop}")
@@ -152,7 +152,9 @@ def test_a_stored_result_is_seen_by_value_and_travels_by_reference() -> None:
 
 
 def test_items_of_a_loop_have_their_own_pipeline() -> None:
-    pipeline = tasks('- a: {kind: noop, message: "{{ iter.row }}{{ row }}{{ iter.index }}{{ loop_index }}{{ iter.last }}"}')
+    pipeline = tasks(
+        '- a: {kind: noop, message: "{{ iter.row }}{{ row }}{{ iter.index }}{{ loop_index }}{{ iter.last }}"}'
+    )
     scopes = Scopes(iter={"parent": {"index": 3}}).item("row", "r", 1, 2)
     action = advance(start(pipeline, scopes, replace(info(), index=1)), START)
     assert isinstance(action, RunTask)

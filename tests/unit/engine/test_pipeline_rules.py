@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from noetl.engine.actions import Finished
 from noetl.engine.pipeline import advance, start
 from noetl.engine.run_info import Scopes
 from noetl.model.outcome import Outcome, failed, ok
-
 from tests.unit.engine.piping import START, Run, info, tasks
 
 BAD = failed("server_error", "down", code="HTTP_503", retryable=True)
@@ -131,7 +131,9 @@ def test_an_endless_jump_ends_with_a_clear_error() -> None:
 
 
 def test_a_jump_over_tasks_that_cannot_be_rendered_is_bounded_too() -> None:
-    endless = tasks("- a: {kind: noop, message: '{{ missing }}', spec: {policy: {rules: [{else: {then: {do: jump, to: a}}}]}}}")
+    endless = tasks(
+        "- a: {kind: noop, message: '{{ missing }}', spec: {policy: {rules: [{else: {then: {do: jump, to: a}}}]}}}"
+    )
     end = advance(start(endless, Scopes(), info(settings={"limits": {"max_transitions": 5_000}})), START)
     assert isinstance(end, Finished)
     assert (end.error or {})["code"] == "MAX_TRANSITIONS"
@@ -204,7 +206,11 @@ def test_retry_with_an_ok_outcome_fails_when_it_is_exhausted() -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    ["attempts: '{{ outcome.error.message }}'", "attempts: 3, delay: '{{ nothing }}'", "attempts: 3, backoff: '{{ 1 }}'"],
+    [
+        "attempts: '{{ outcome.error.message }}'",
+        "attempts: 3, delay: '{{ nothing }}'",
+        "attempts: 3, backoff: '{{ 1 }}'",
+    ],
 )
 def test_a_retry_that_cannot_be_understood_fails_with_the_reason(bad: str) -> None:
     end = Run(ruled(f"else: {{then: {{do: retry, {bad}}}}}"), {"b": [WRONG]}).result()
@@ -228,7 +234,9 @@ def _driven(pipeline: Any, outcome: Outcome, **more: Any) -> list[Any]:
 
 
 def test_a_policy_decides_alone() -> None:
-    run = Run(tasks("- a: {kind: http, url: x, spec: {policy: {rules: [{when: false, then: {do: fail}}]}}}"), {"a": [BAD]})
+    run = Run(
+        tasks("- a: {kind: http, url: x, spec: {policy: {rules: [{when: false, then: {do: fail}}]}}}"), {"a": [BAD]}
+    )
     assert run.result().status == "ok"
     assert len(run.ran) == 1
 

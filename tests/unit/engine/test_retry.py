@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from noetl.engine.retry import Schedule, chance, delay_ms, may_run_again, runtime_schedule
 from noetl.model.outcome import ErrorKind, TaskError
 
