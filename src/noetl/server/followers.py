@@ -12,7 +12,7 @@ from noetl.model.events import Event
 from noetl.ports import EventLog
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
-_LAST = frozenset({"playbook.processed", "playbook.corrected"})  # what may be the last event of a log
+_LAST = "playbook.processed"  # after it, only late reports and repairs
 _PAGE = 500
 
 
@@ -38,22 +38,25 @@ class Followers:
         bell = asyncio.Event()
         self._bells.setdefault(execution_id, set()).add(bell)
         try:
+            may_be_over = True  # it may have ended before we came
             while True:
                 bell.clear()
                 events = await self._log.read(execution_id, after, _PAGE)
                 for event in events:
                     after = event.seq
+                    may_be_over = may_be_over or event.event_type == _LAST
                     yield event
                 if len(events) == _PAGE:
                     continue
-                if (not events or events[-1].event_type in _LAST) and await self._is_over(execution_id, after):
-                    return
+                if may_be_over:
+                    row = await self._log.execution(execution_id)
+                    may_be_over = row is not None and row.get("status") in ENDED
+                    if row is not None and may_be_over and after >= row["last_seq"]:
+                        return
+                    if may_be_over:
+                        continue  # it has ended, and there is more to read
                 await bell.wait()
         finally:
             self._bells[execution_id].discard(bell)
             if not self._bells[execution_id]:
                 del self._bells[execution_id]
-
-    async def _is_over(self, execution_id: str, after: int) -> bool:
-        row = await self._log.execution(execution_id)
-        return row is not None and row.get("status") in ENDED and after >= row["last_seq"]
