@@ -224,38 +224,31 @@ def _json(value: Any) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
-        raise _NotJsonError(_complaint(value)) from None
+        raise _NotJsonError(_complaint(value, "result", 0) or "the result is not JSON.") from None
 
 
-def _complaint(value: Any) -> str:
-    path, found = _culprit(value, "result", 0) or ("result", value)
-    if isinstance(found, float):
-        return f"`{path}` is {found}, which JSON does not have; give null or text instead."
-    if isinstance(found, str):
-        return f"`{path}` is text that cannot be written as UTF-8."
-    if isinstance(found, dict | list | tuple):
-        return f"`{path}` is too deep, or holds itself, so it cannot be JSON."
-    fix = "use text, numbers, true or false, null, lists and maps, for example str(…) or list(…)."
-    return f"`{path}` is of type {type(found).__name__}, which is not JSON; {fix}"
-
-
-def _culprit(value: Any, path: str, depth: int) -> tuple[str, Any] | None:
-    """Find the part of a value that JSON cannot say."""
+def _complaint(value: Any, path: str, depth: int) -> str | None:
+    """Find the first part of a value that JSON cannot say, and tell what is wrong with it."""
     if depth > _MOST_DEPTH:
-        return path, value
+        return f"`{path[:60]}…` is too deep, or holds itself, so it cannot be JSON."
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str | int | float | bool | None):
-                return f"a key of {path}", key
-            found = _culprit(item, f"{path}.{key}", depth + 1)
+                return f"a key of `{path}` is of type {type(key).__name__}, and keys in JSON are text."
+            found = _complaint(item, f"{path}.{key}", depth + 1)
             if found:
                 return found
         return None
     if isinstance(value, list | tuple):
-        parts = (_culprit(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value))
+        parts = (_complaint(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value))
         return next((part for part in parts if part), None)
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, UnicodeEncodeError):
-        return path, value
+    except UnicodeEncodeError:
+        return f"`{path}` is text that cannot be written as UTF-8."
+    except ValueError:
+        return f"`{path}` is {value}, which JSON does not have; give null or text instead."
+    except TypeError:
+        fix = "use text, numbers, true or false, null, lists and maps, for example str(…) or list(…)."
+        return f"`{path}` is of type {type(value).__name__}, which is not JSON; {fix}"
     return None

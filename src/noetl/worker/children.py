@@ -66,7 +66,7 @@ class Warm:
             frame = None
         else:
             frame = await self.child.receive()
-        gone = _gone(await self.child.ended) if frame is None else None
+        gone = _gone(await self.child.end()) if frame is None else None
         self.output.drain()
         self.lines.flush()
         return gone or _outcome(told(frame or b"{}"))
@@ -126,7 +126,7 @@ class ChildPool:
         except BaseException:
             await self._kill(warm)
             raise
-        if warm.child.ended.done():
+        if warm.child.is_over:
             self._discard(warm)
         else:
             self._release(execution_id, warm)
@@ -138,12 +138,12 @@ class ChildPool:
             found = idle.pop()
             if idle:
                 self._idle[execution_id] = idle
-            if not found.child.ended.done():
+            if not found.child.is_over:
                 return found
             self._discard(found)
         while self._fresh:
             found = self._fresh.pop()
-            if not found.child.ended.done():
+            if not found.child.is_over:
                 asyncio.get_running_loop().call_soon(self.warm_up)
                 return found
             self._discard(found)
@@ -179,7 +179,7 @@ class ChildPool:
 
     async def _kill(self, warm: Warm) -> None:
         warm.child.kill()
-        await asyncio.shield(warm.child.ended)
+        await warm.child.end()
         warm.output.drain()
         warm.lines.flush()
         self._discard(warm)
@@ -206,12 +206,12 @@ class ChildPool:
             with contextlib.suppress(OSError):
                 await child.send({"argv": list(argv), "env": {**public_environment(), **env}, "cwd": cwd})
             refused = await child.receive()
-            status = await child.ended
-            await asyncio.gather(*(output.ended for output in outputs))
+            status = await child.end()
+            await asyncio.gather(*(output.end() for output in outputs))
         finally:
             feeding.cancel()
             child.kill()
-            await asyncio.shield(child.ended)
+            await child.end()
             child.close()
             for output in outputs:
                 output.drain()

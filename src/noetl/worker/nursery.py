@@ -38,7 +38,7 @@ class Output:
         self._take = take
         self._read, self.child_end = os.pipe()
         os.set_blocking(self._read, False)
-        self.ended = asyncio.get_running_loop().create_future()
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().add_reader(self._read, self.drain)
 
     def drain(self) -> None:
@@ -58,8 +58,11 @@ class Output:
             asyncio.get_running_loop().remove_reader(self._read)
             os.close(self._read)
             self._read = -1
-            if not self.ended.done():
-                self.ended.set_result(None)
+            self._ended.set_result(None)
+
+    async def end(self) -> None:
+        """Wait until nobody can write any more."""
+        await asyncio.shield(self._ended)
 
 
 class Child:
@@ -67,7 +70,7 @@ class Child:
 
     def __init__(self, number: int, nursery: Nursery, channel: socket.socket) -> None:
         self.number = number
-        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._nursery = nursery
         self._channel = channel
 
@@ -94,9 +97,17 @@ class Child:
             size -= len(part)
         return b"".join(parts)
 
+    @property
+    def is_over(self) -> bool:
+        return self.status.done()
+
+    async def end(self) -> int:
+        """Wait for its end; gives the exit code, or minus the signal's number."""
+        return await asyncio.shield(self.status)  # who waits may be cancelled, the status must not be
+
     def kill(self) -> None:
-        """End it with everything that it started; `ended` tells when that is done."""
-        if not self.ended.done():
+        """End it with everything that it started; `end` tells when that is done."""
+        if not self.status.done():
             self._nursery.order(b"K", self.number)
 
     def close(self) -> None:
@@ -175,8 +186,8 @@ class Nursery:
 
     def _end(self, number: int, status: int) -> None:
         child = self._children.pop(number, None)
-        if child is not None and not child.ended.done():
-            child.ended.set_result(status)
+        if child is not None and not child.status.done():
+            child.status.set_result(status)
 
     def _lost(self) -> None:
         """Forget a nursery that is gone; its children went with it."""
