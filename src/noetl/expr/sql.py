@@ -29,6 +29,7 @@ from noetl.expr.statements import Step, steps_of
 from noetl.expr.template import Template
 from noetl.expr.undefined import Undefined
 
+_NOTHING: Final = tree.Const("")
 Dialect = Literal["postgres", "duckdb"]
 _RAW_FIX: Final = "write it as a value of its own, or mark it `| raw` if the text is trusted"
 _NUMERIC: Final = (("execution_id",), ("job", "uuid"))
@@ -85,7 +86,7 @@ def render_sql(
     try:
         for step in _steps(template):
             step(context, out)
-        pieces = _pieces(out)
+        pieces = _pieces(out, strict)
         if len(pieces) == 1 and template.kind == "expression" and isinstance(out[-1], Hole) and out[-1].raw:
             return out[-1].value
         text = _written(pieces, dialect, percent, strict)
@@ -168,7 +169,7 @@ def _with_holes(body: tree.Body) -> tree.Body:
 
 
 def _hole_of(value: tree.Expr) -> Callee:
-    raw = isinstance(value, tree.Apply) and value.callee.kind == "filter" and value.callee.name == "raw"
+    raw = _is_raw(value)
     number = isinstance(value, tree.Reading) and value.path in _NUMERIC
     doubled = _doubled(value)
 
@@ -178,6 +179,14 @@ def _hole_of(value: tree.Expr) -> Callee:
         return made
 
     return Callee("hole", "filter", hole, pure=False)
+
+
+def _is_raw(value: tree.Expr) -> bool:
+    """Tell whether a value is marked as trusted text; of a choice, every case must be."""
+    if isinstance(value, tree.Choice):
+        last = value.otherwise
+        return all(_is_raw(chosen) for _, chosen in value.cases) and (last is None or last == _NOTHING or _is_raw(last))
+    return isinstance(value, tree.Apply) and value.callee.kind == "filter" and value.callee.name == "raw"
 
 
 def _doubled(value: tree.Expr) -> str:
@@ -192,13 +201,15 @@ def _doubled(value: tree.Expr) -> str:
     return ""
 
 
-def _pieces(out: list[str]) -> list[str]:
+def _pieces(out: list[str], strict: bool) -> list[str]:
     """Join texts, trusted ones included, so that no token is cut where two of them meet."""
     pieces: list[str] = []
     for part in out:
         if isinstance(part, Hole) and not part.raw:
             pieces.append(part)
             continue
+        if isinstance(part, Hole) and strict and isinstance(part.value, Undefined) and not part.value.is_choice:
+            part.value.fail()
         text = as_text(part.value) if isinstance(part, Hole) else part
         if pieces and not isinstance(pieces[-1], Hole):
             pieces[-1] += text
