@@ -11,7 +11,7 @@ from noetl.engine.join import Meeting, deadlocked, meetings
 from noetl.engine.route import failure
 from noetl.engine.saga import close, counts, stop
 
-MOST_TRANSITIONS = 10_000  # step-runs that one message may lead to: steps without a tool can go round for ever
+MOST_TRANSITIONS = 2_000  # step-runs that one message may lead to: steps without a tool can go round for ever
 
 
 def advance(d: Deciding) -> None:
@@ -19,7 +19,7 @@ def advance(d: Deciding) -> None:
     while True:
         if d.halted:
             stop(d, "another step failed and stopped the execution")
-        if d.transitions > MOST_TRANSITIONS and d.state.phase == "running":
+        if _goes_round(d) and d.state.phase == "running":
             _break_cycle(d)
         if d.state.phase in ("ending", "closing"):
             if not close(d):
@@ -28,8 +28,12 @@ def advance(d: Deciding) -> None:
             return
 
 
+def _goes_round(d: Deciding) -> bool:
+    return d.transitions > max(MOST_TRANSITIONS, 4 * len(d.plan.net.steps))
+
+
 def _break_cycle(d: Deciding) -> None:
-    message = f"more than {MOST_TRANSITIONS} step-runs followed from one event: steps without a tool go round for ever"
+    message = f"more than {d.transitions - 1} step-runs followed from one event: steps without a tool go round for ever"
     payload = {"cause": "endless", "outcome": "failed", "error": failure("unknown", message, "ENDLESS_CYCLE")}
     d.emit("execution.cancelled", d.state.execution_id, payload)
     stop(d, message)
@@ -40,7 +44,7 @@ def _move(d: Deciding) -> bool:
     moved = False
     waiting: list[Meeting] = []
     for meeting in meetings(d.plan, d.state):
-        if d.halted or d.state.phase != "running":
+        if d.halted or d.state.phase != "running" or _goes_round(d):
             return True
         if meeting.verdict == "wait":
             waiting.append(meeting)

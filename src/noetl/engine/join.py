@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, Fork, Lineage, Token
@@ -83,27 +84,34 @@ def _number(fork_id: str) -> int:
 
 def _groups(tokens: list[Token]) -> Iterator[list[Token]]:
     """Split tokens into groups of siblings, siblings of siblings included."""
-    rest = list(tokens)
-    while rest:
-        group = [rest.pop(0)]
-        for token in group:  # grows while it is walked
-            near = [other for other in rest if _siblings(token, other)]
-            group += near
-            rest = [other for other in rest if other not in near]
-        yield group
+    root = list(range(len(tokens)))
 
+    def find(number: int) -> int:
+        while root[number] != number:
+            root[number] = number = root[root[number]]
+        return number
 
-def _siblings(one: Token, other: Token) -> bool:
-    return any(fork in other.lineage and not branches & other.lineage[fork] for fork, branches in one.lineage.items())
+    places: dict[str, dict[frozenset[int], list[int]]] = {}
+    for number, token in enumerate(tokens):
+        for fork, branches in token.lineage.items():
+            places.setdefault(fork, {}).setdefault(branches, []).append(number)
+    for branched in places.values():
+        for (one, here), (other, there) in combinations(branched.items(), 2):
+            if not one & other:
+                for number in (*here, *there):
+                    root[find(number)] = find(here[0])
+    groups: dict[int, list[Token]] = {}
+    for number, token in enumerate(tokens):
+        groups.setdefault(find(number), []).append(token)
+    yield from groups.values()
 
 
 def _all(plan: Plan, state: Execution, step: str, tokens: list[Token]) -> Meeting:
     meeting = Meeting(step, tokens)
-    for token in tokens:
-        for fork_id, branches in token.lineage.items():
-            fork = state.forks.get(fork_id)
-            if fork is not None:
-                meeting.missing |= set(_coming(plan, state, step, fork, branches))
+    for fork_id, branches in {place for token in tokens for place in token.lineage.items()}:
+        fork = state.forks.get(fork_id)
+        if fork is not None:
+            meeting.missing |= set(_coming(plan, state, step, fork, branches))
     if meeting.missing:
         meeting.verdict = "wait"
     return meeting
