@@ -33,7 +33,8 @@ class Frame:
         for key, value in memory.writes.items():
             put(self.ctx, key, value)
         self._views = scopes.views()
-        self._settings = [merge(info.settings, {k: v.data for k, v in task.spec.items()}) for task in tasks]
+        self._settings: tuple[int, Mapping[str, Any]] = (-1, {})
+        self._key: tuple[str, int, str] = ("", 0, "")
 
     @property
     def task(self) -> Task:
@@ -43,12 +44,20 @@ class Frame:
     @property
     def key(self) -> str:
         """The idempotency key of the task's visit."""
-        return self.info.key(self.task.label, max(1, self.memory.visits.get(self.task.label, 1)))
+        label = self.task.label
+        visit = self.memory.visits.get(label, 1)
+        if self._key[:2] != (label, visit):
+            self._key = (label, visit, self.info.key(label, visit))
+        return self._key[2]
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of the task, by layering."""
-        return self._settings[self.memory.counter]
+        counter = self.memory.counter
+        if self._settings[0] != counter:
+            spec = {name: value.data for name, value in self.tasks[counter].spec.items()}
+            self._settings = (counter, merge(self.info.settings, spec) if spec else self.info.settings)
+        return self._settings[1]
 
     def setting(self, name: str) -> Any:
         """Give one setting of the task."""
@@ -111,7 +120,7 @@ class Frame:
         }
         if call is None:
             fixed |= {"args": scopes.args, "iter": iteration}
-        if self.info.index is not None:
+        if call is None and self.info.index is not None:
             fixed |= {"loop_index": self.info.index, "_index": self.info.index}
         bare = scopes.args if call is None else call
         names = Names(fixed, (labels, bare, ctx, iteration, self._views, scopes.workload))
@@ -121,6 +130,8 @@ class Frame:
         """Give `input` of the task, and the task's own part of it."""
         whole = dict(self.scopes.args if self.scopes.call is None else self.scopes.call)
         whole |= self.step_input(renderer.at)
+        if not self.task.input:
+            return whole, {}
         own = renderer.over(input=whole).values(self.task.input, "input")
         return {**whole, **own}, own
 

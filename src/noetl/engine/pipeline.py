@@ -28,7 +28,7 @@ from noetl.engine.journal import begun, settled
 from noetl.engine.memory import Held, Memory, settled_result
 from noetl.engine.render import RenderError
 from noetl.engine.retry import HOLD_MS
-from noetl.engine.rules import Attempt, Verdict, judge
+from noetl.engine.rules import Attempt, Verdict, judge, without_policy
 from noetl.engine.run_info import RunInfo, Scopes
 from noetl.engine.waits import SUSPENDING, answered, wait_for, woken
 from noetl.expr import Envelope, Result
@@ -161,7 +161,7 @@ class Pipeline(Frame):
         whole, own = self.inputs(renderer)
         if task.kind == "workbook":
             return self._call(task, at)
-        within = renderer.over(input=whole)
+        within = renderer.over(input=whole) if whole else renderer
         fields = self._fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
         timeout = self.timeout_ms(within)
         if task.kind in SUSPENDING:
@@ -188,17 +188,24 @@ class Pipeline(Frame):
         memory.phase, memory.waiting, self.call = "settling", None, None
         meta = {"started_at": memory.began, "duration_ms": at - memory.began, **outcome.meta, "attempt": memory.attempt}
         outcome = msgspec.structs.replace(outcome, meta=meta)
-        renderer = self.renderer(memory.began)
+        attempt = Attempt(task, self._fields, memory.attempt, self.key, self.info.seed, self.settings)
+        if task.rules is None and not task.sets:
+            verdict = without_policy(attempt, outcome)
+            self._records += settled(self, outcome, verdict, at)
+            return self._act(verdict, outcome, at, stored)
+        return self._judged(attempt, outcome, at, stored)
+
+    def _judged(self, attempt: Attempt, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
+        renderer = self.renderer(self.memory.began)
         with suppress(RenderError):  # then the outcome tells it already
             renderer = renderer.over(input=self.inputs(renderer)[0])
         data = outcome.as_data() | ({"ref": stored.get("ref")} if stored else {})
-        if outcome.status == "ok":
-            problem = self.write(task.sets, renderer.over(outcome=Envelope(data), output=Result(outcome.result)))
+        if outcome.status == "ok" and attempt.task.sets:
+            view = renderer.over(outcome=Envelope(data), output=Result(outcome.result))
+            problem = self.write(attempt.task.sets, view)
             if problem is not None:
                 return self._end("error", error=problem, outcome=outcome)
-            renderer = self.renderer(memory.began).over(input=renderer.names["input"])
         renderer = renderer.over(outcome=Envelope(data), output=Envelope(data))
-        attempt = Attempt(task, self._fields, memory.attempt, self.key, self.info.seed, self.settings)
         verdict = judge(attempt, outcome, renderer)
         self._records += settled(self, outcome, verdict, at)
         problem = self.write(verdict.sets, renderer)

@@ -61,7 +61,7 @@ class Attempt:
 def judge(attempt: Attempt, outcome: Outcome, renderer: Renderer) -> Verdict:
     """Decide on an outcome; `renderer` knows it as `outcome`."""
     if attempt.task.rules is None:
-        return _runtime(attempt, outcome)
+        return without_policy(attempt, outcome)
     read: dict[str, Any] = {}
     problems: list[str] = []
     for index, rule in enumerate(attempt.task.rules):
@@ -77,7 +77,8 @@ def judge(attempt: Attempt, outcome: Outcome, renderer: Renderer) -> Verdict:
     return Verdict(unmatched, read=read, problems=tuple(problems))
 
 
-def _runtime(attempt: Attempt, outcome: Outcome) -> Verdict:
+def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
+    """Decide on the outcome of a task without rules: the runtime retries what another attempt may mend."""
     error = outcome.error
     if outcome.status == "ok" or error is None:
         return Verdict("continue" if outcome.status == "ok" else "fail")
