@@ -6,7 +6,7 @@ Nothing is buffered, so a slow follower costs nothing and misses nothing. Tested
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from noetl.model.events import Event
 from noetl.ports import EventLog
@@ -33,7 +33,7 @@ class Followers:
         for execution_id in self._bells:
             self.tell(execution_id)
 
-    async def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]:
+    async def follow(self, execution_id: str, after: int = 0) -> AsyncGenerator[Event, None]:
         """Give the events of an execution as they come, until it has ended."""
         bell = asyncio.Event()
         self._bells.setdefault(execution_id, set()).add(bell)

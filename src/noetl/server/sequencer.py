@@ -16,6 +16,7 @@ import msgspec
 
 from noetl.engine.decide import Decision, decide, late
 from noetl.engine.decision import projection
+from noetl.engine.state import Execution
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, UnknownExecution
 from noetl.model.messages import AnyMessage, ChildEnded, Report, Start, TimerDue
 from noetl.model.work import Lease
@@ -61,6 +62,8 @@ class Sequencer:
         self._inbox = Inbox()
         self._wake = asyncio.Event()
         self._handed: OrderedDict[str, list[Lease]] = OrderedDict()
+        self._unanswered: set[Entry] = set()
+        self._stopped: Exception | None = None
         self._set_aside: set[str] = set()
         self._returns: set[asyncio.Task[None]] = set()
         self.on_events: list[Callable[[str], None]] = []  # told of every execution that has new events
@@ -71,13 +74,22 @@ class Sequencer:
     async def submit(self, execution_id: str, message: AnyMessage, ask: Ask | None = None) -> Answer:
         """Decide a message; the answer comes after it is durable. Waits where too many are unanswered."""
         async with self._room:
+            if self._stopped is not None:
+                raise self._stopped
             answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-            self._inbox.entries.append(Entry(execution_id, message, answer, ask))
+            entry = Entry(execution_id, message, answer, ask)
+            self._inbox.entries.append(entry)
+            self._unanswered.add(entry)
             self._wake.set()
-            return await answer
+            try:
+                return await answer
+            finally:
+                self._unanswered.discard(entry)
 
     def ask(self, ask: Ask) -> None:
         """Let a worker ask for work with the next batch, and wait if it says so."""
+        if self._stopped is not None:
+            raise self._stopped
         self._inbox.asks.append(ask)
         self._wake.set()
 
@@ -85,6 +97,10 @@ class Sequencer:
         """Look into the queue for those who wait: it may have changed by another hand or by time."""
         self._inbox.look = True
         self._wake.set()
+
+    async def state(self, execution_id: str) -> Execution:
+        """Give the state as it stands, to be looked at and not changed."""
+        return await self._states.get(execution_id)
 
     def handed(self, message_id: str) -> list[Lease]:
         """Give the leases that went out with a report before."""
@@ -110,13 +126,28 @@ class Sequencer:
         return frozenset(message.message_id for _, message in found)
 
     async def run(self) -> None:
-        """Work until cancelled."""
-        await self.gather()
-        while True:
-            if self._inbox.idle():
-                self._wake.clear()
-                await self._wake.wait()
-            await self._turn()
+        """Work until cancelled; whoever still waits then is told."""
+        try:
+            await self.gather()
+            while True:
+                if self._inbox.idle():
+                    self._wake.clear()
+                    await self._wake.wait()
+                await self._turn()
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        """Tell everybody who waits that no answer will come."""
+        text = "the control plane has stopped before it answered; whether the message was applied is not known: send it again"
+        self._stopped = StoreUnavailable(text)
+        for entry in self._unanswered:
+            if entry.answer is not None and not entry.answer.done():
+                entry.answer.set_exception(self._stopped)
+        asked = [entry.ask for entry in self._unanswered if entry.ask is not None]
+        for ask in (*self._inbox.asks, *self._inbox.waiting, *asked):
+            if not ask.answer.done():
+                ask.answer.set_result([])
 
     # One batch
 
@@ -131,6 +162,10 @@ class Sequencer:
                 continue
             try:
                 decided.append(Decided(entry, await self._decide(entry)))
+            except StoreUnavailable as error:
+                broken.add(entry.execution_id)
+                if self._may_try_again(entry, error):
+                    postponed.append(entry)
             except Exception as error:  # noqa: BLE001  a mistake in one message must not stop the others
                 self._states.drop(entry.execution_id)
                 broken.add(entry.execution_id)
@@ -140,6 +175,8 @@ class Sequencer:
         asks = self._inbox.served(entries, (item for made in decided for item in made.commit.work), now)
         if decided or asks:
             await self._commit(decided, asks, now)
+        if any(entry.tries for entry in postponed):
+            await self._clock.sleep(_pause(entries))
 
     async def _decide(self, entry: Entry) -> Commit:
         message, now = entry.message, self._clock.now()
@@ -214,25 +251,26 @@ class Sequencer:
             _log.warning("no snapshot of execution %s: %s", execution_id, error)
 
     async def _start_over(self, decided: Sequence[Decided], error: Exception) -> None:
-        for made in decided:
-            self._states.drop(made.entry.execution_id)
         entries = [made.entry for made in decided]
-        if not isinstance(error, StoreUnavailable):
-            if len(entries) == 1:
-                self._refuse(entries[0], error)
-                return
+        for entry in entries:
+            self._states.drop(entry.execution_id)
+        if isinstance(error, StoreUnavailable):
+            pause = _pause(entries)
+            self._inbox.again([entry for entry in entries if self._may_try_again(entry, error)])
+            await self._clock.sleep(pause)
+        elif len(entries) == 1:
+            self._refuse(entries[0], error)
+        else:  # one of them cannot be written: each is tried by itself
             for entry in entries:
                 entry.alone = True
             self._inbox.again(entries)
-            return
-        tries = max((entry.tries for entry in entries), default=0)
-        for entry in entries:
-            entry.tries += 1
-        for entry in [entry for entry in entries if entry.tries > _MOST_TRIES and entry.answer is not None]:
-            entries.remove(entry)
-            self._refuse(entry, error)
-        self._inbox.again(entries)
-        await self._clock.sleep(min(0.02 * 2**tries, 2.0))
+
+    def _may_try_again(self, entry: Entry, error: StoreUnavailable) -> bool:
+        entry.tries += 1
+        if entry.answer is None or entry.tries <= _MOST_TRIES:
+            return True
+        self._refuse(entry, error)
+        return False
 
     def _refuse(self, entry: Entry, error: Exception) -> None:
         if entry.ask is not None:
@@ -278,6 +316,12 @@ class Sequencer:
         except StoreUnavailable as error:
             _log.warning("%d leases that nobody took stay until they run out: %s", len(leases), error)
         self.look()
+
+
+def _pause(entries: Sequence[Entry]) -> float:
+    """Give the seconds to wait for a store that is away: longer each time, never long."""
+    tries = max((entry.tries for entry in entries), default=0)
+    return min(0.02 * 2.0**tries, 2.0)
 
 
 def _commit_of(entry: Entry, before: int, made: Decision) -> Commit:

@@ -46,10 +46,8 @@ class Timers:
             *(self._sequencer.submit(found, message) for found, message in messages), return_exceptions=True
         )
         for (found, message), answer in zip(messages, done, strict=True):
-            if isinstance(answer, NoetlError):
+            if isinstance(answer, BaseException):  # it stays due, and is tried again with the next look
                 _log.warning("timer %s of execution %s: %s", message.timer_id, found, answer)
-            elif isinstance(answer, BaseException):
-                raise answer
         return sum(not isinstance(answer, BaseException) for answer in done)
 
     async def run(self) -> None:

@@ -332,3 +332,40 @@ async def test_a_cold_execution_is_read_from_its_snapshot_on(store: Store) -> No
     state = await States(watched).get(execution_id)
     assert state.status == "completed"
     assert seen[0] >= 60
+
+
+async def test_whoever_waits_when_the_control_plane_stops_is_told(store: Store) -> None:
+    async with LocalControl(store, RealClock()) as control:
+        execution_id = await begin(control, await register(store))
+        claiming = asyncio.create_task(control.claim("w", ["nothing here"], 1, 60))
+        await asyncio.sleep(0)
+        sending = asyncio.create_task(control.submit(execution_id, Signal("s", "go")))
+        await asyncio.sleep(0)
+    assert await claiming == []
+    done = await asyncio.gather(sending, return_exceptions=True)
+    assert isinstance(done[0], StoreUnavailable) or done[0]["status"] == "running"
+    with pytest.raises(StoreUnavailable, match="stopped"):
+        await control.submit(execution_id, Signal("t", "go"))
+
+
+async def test_a_store_that_cannot_be_read_for_a_while_loses_no_message(tmp_path: Path) -> None:
+    class Unreadable(SqliteStore):
+        failures = 0
+
+        async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
+            if self.failures:
+                self.failures -= 1
+                raise StoreUnavailable("the disk is away")
+            return await super().snapshot(execution_id, version)
+
+    store = Unreadable(tmp_path / "noetl.db")
+    async with LocalControl(store, RealClock()) as control:
+        execution_id = await begin(control, await register(store, WAITING))
+    last = len(await store.read(execution_id))
+    await store.commit([Commit(execution_id, last, (), inbox=((execution_id, Cancel("left", "because")),))])
+    store.failures = 3
+    async with LocalControl(store, RealClock()) as control:
+        await control.submit(execution_id, Signal("s", "go"))
+        assert (await ended(control, store, execution_id))["status"] == "cancelled"
+    assert store.failures == 0
+    await store.close()
