@@ -1,6 +1,6 @@
 """Keeps, for every fork, who remembers it; a fork that at most one token or run remembers is forgotten.
 
-Part of the fold: it decides nothing. Tested in tests/unit/engine/test_evolve.py.
+Part of the fold: it decides nothing. Tested in tests/unit/engine/test_laws.py and test_decide.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Applies events to a state: total, owns its argument, decides nothing.
 
 An event that is not known here changes nothing but the sequence number, so a log of a newer minor version still folds.
-What belongs to loops is in `evolve_loops`. Tested in tests/unit/engine/test_evolve.py.
+What belongs to loops is in `evolve_loops`. Tested in tests/unit/engine/test_laws.py and test_decide.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Moves tokens until nothing moves: joins, gates, deadlocks of joins, parked tokens, the end.
 
-Called after every message, when all tokens of a routing exist. Tested in tests/unit/engine/test_flow.py.
+Called after every message, when all tokens of a routing exist. Tested in tests/unit/engine/test_laws.py and test_join.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def advance(d: Deciding) -> None:
         if d.state.phase in ("ending", "closing"):
             if not close(d):
                 return
-        elif d.state.phase != "running" or d.state.paused or not (_move(d) or _settle(d)):
+        elif d.state.phase != "running" or not ((not d.state.paused and _move(d)) or _settle(d)):
             return
 
 
@@ -85,7 +85,7 @@ def _settle(d: Deciding) -> bool:
     if not d.state.tokens:
         d.emit("workflow.finished", "workflow", {"counts": counts(d)})
         return True
-    if not parked or policy not in ("finish", "fail"):
+    if d.state.paused or not parked or policy not in ("finish", "fail"):
         return False
     for token in parked:
         payload = {"step": token.step, "reason": f"only parked tokens were left (`on_parked: {policy}`)"}

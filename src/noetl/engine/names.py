@@ -1,7 +1,7 @@
 """The names that server-side templates see, and their evaluation with a record of what was read.
 
 Bare names resolve: args, ctx, iter, results of steps, workload. Worker-side names are the pipeline's. Tested in
-tests/unit/engine/test_names.py.
+tests/unit/engine/test_route.py.
 """
 
 from __future__ import annotations

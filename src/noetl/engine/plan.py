@@ -1,7 +1,7 @@
 """The plan of an execution: a playbook with everything that can be known before it runs, computed once per version.
 
 Holds the net, reachability that avoids a router (for joins), the layered settings of each step, and which names its
-templates read (for slicing). Decides nothing. Tested in tests/unit/engine/test_plan.py.
+templates read (for slicing). Decides nothing. Tested in tests/unit/engine/test_slice.py and test_join.py.
 """
 
 from __future__ import annotations
@@ -177,6 +177,8 @@ def _step_data(step: Step, playbook: Playbook) -> list[Any]:
     called = {task.fields["task"].data for task in tasks if task.kind == "workbook" and "task" in task.fields}
     tasks += [task for task in playbook.workbook if task.label in called]
     data: list[Any] = list(_values(step.input, *((step.loop.cursor or {},) if step.loop else ())))
+    if step.loop is not None and step.loop.item_timeout_ms is not None:
+        data.append(step.loop.item_timeout_ms.data)
     for task in tasks:
         data += _values(task.fields, task.input, task.spec)
         data += [value.data for value in (task.auth, task.timeout_ms) if value is not None]

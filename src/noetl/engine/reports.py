@@ -1,7 +1,7 @@
 """What workers report: records, progress, items, suspensions, endings; and leases that were lost.
 
 A report from a worker that no longer holds the work is recorded as late and changes nothing else. The store checks the
-lease itself when the decision is committed. Tested in tests/unit/engine/test_reports.py.
+lease itself when the decision is committed. Tested in tests/unit/engine/test_decide.py and test_loops.py.
 """
 
 from __future__ import annotations

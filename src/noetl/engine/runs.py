@@ -1,6 +1,6 @@
 """Begins step-runs: timers, the list of a loop, and steps without a tool, which end on the server at once.
 
-Tested in tests/unit/engine/test_decide.py and test_timeouts.py.
+Tested in tests/unit/engine/test_decide.py and test_ending.py.
 """
 
 from __future__ import annotations

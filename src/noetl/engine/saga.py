@@ -1,6 +1,6 @@
 """The end of an execution: what runs is ended, then compensation newest first, then the final step, then the status.
 
-Tested in tests/unit/engine/test_saga.py.
+Tested in tests/unit/engine/test_ending.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 from noetl.engine.decision import Deciding
 from noetl.engine.route import failure
 from noetl.engine.runs import begin
+from noetl.engine.state import Completed
 from noetl.model.messages import ChildEnded
 
 _FIRST_DELAY_MS = 1_000
@@ -39,38 +40,49 @@ def close(d: Deciding) -> bool:
         absorb(d, "the execution is ending")
         d.emit("workflow.finished", "workflow", {"counts": counts(d)})
         return True
-    if state.runs or state.phase != "closing" or state.paused:
+    if state.runs or state.phase != "closing":
         return False
-    if not (_compensate(d) or _finish_with_final_step(d)):
+    undone = _next_undone(d)
+    if undone is None and not _wants_final_step(d):
         _finish(d)
+        return True
+    if state.paused:
+        return False
+    if undone is not None:
+        _compensate(d, undone)
+    else:
+        _run_final_step(d)
     return True
 
 
-def _compensate(d: Deciding) -> bool:
+def _next_undone(d: Deciding) -> Completed | None:
     state = d.state
     if d.plan.playbook.rollback != "on_fail" or state.outcome != "failed" or state.final_ended:
-        return False
-    for completed in reversed(state.completed):
-        if completed.state == "open":
-            delay = _FIRST_DELAY_MS * 2 ** (completed.attempts - 1) if completed.attempts else 0
-            more: dict[str, Any] = {"compensates": completed.run_id, "attempt": completed.attempts + 1}
-            more |= {"available_at": d.at + delay} if delay else {}
-            _run(d, completed.by, "compensation", {}, more)
-            return True
-    return False
+        return None
+    return next((found for found in reversed(state.completed) if found.state == "open"), None)
 
 
-def _finish_with_final_step(d: Deciding) -> bool:
+def _compensate(d: Deciding, completed: Completed) -> None:
+    delay = _FIRST_DELAY_MS * 2 ** (completed.attempts - 1) if completed.attempts else 0
+    more: dict[str, Any] = {"compensates": completed.run_id, "attempt": completed.attempts + 1}
+    more |= {"available_at": d.at + delay} if delay else {}
+    _run(d, completed.by, "compensation", {}, more)
+
+
+def _wants_final_step(d: Deciding) -> bool:
+    return d.plan.final is not None and not d.state.final_ended and d.state.cut is None
+
+
+def _run_final_step(d: Deciding) -> None:
     state = d.state
-    if d.plan.final is None or state.final_ended or state.cut is not None:
-        return False
+    if d.plan.final is None:
+        return
     args = {
         "counts": counts(d),
         "failures": list(state.failures),
         "results": {name: ended.result for name, ended in state.ended.items() if ended.status == "ok"},
     }
     _run(d, d.plan.final, "final", args, {})
-    return True
 
 
 def _run(d: Deciding, step: str, role: str, args: dict[str, Any], more: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from noetl.dsl.diagnostic import nearest
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun
 
@@ -49,4 +50,7 @@ def _part(data: Mapping[str, Any], reads: frozenset[tuple[str | int, ...]], *sco
             if len(path) == 1:
                 return dict(data)
             names.add(path[1])
+            meant = nearest(str(path[1]), data) if path[1] not in data else None
+            if meant is not None:
+                names.add(meant)  # for the message that says what is not there
     return {key: value for key, value in data.items() if key in names}

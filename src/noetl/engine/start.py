@@ -1,7 +1,7 @@
 """Starts executions: the workload is rendered, merged with the payload, checked, and the entry token sent.
 
 A payload that does not fit is refused before anything is written (`check`); a child's becomes its failure. Tested in
-tests/unit/engine/test_start.py.
+tests/unit/engine/test_ending.py.
 """
 
 from __future__ import annotations

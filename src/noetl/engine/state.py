@@ -1,7 +1,7 @@
 """The state of one execution, as a fold of its events.
 
 Only `evolve` changes it, event by event. It holds no rule of the language: those are in `decide` and its neighbours.
-Tested in tests/unit/engine/test_evolve.py.
+Tested in tests/unit/engine/test_laws.py and test_decide.py.
 """
 
 from __future__ import annotations

@@ -63,9 +63,7 @@ def _start_child(d: Deciding, run: StepRun, index: int | None, child_id: Executi
         }
     payload = child.get("payload") or {}
     path = str(child.get("path", ""))
-    start = Start(
-        d.message_id(), path, str(child.get("playbook", "")), payload, parent, iteration, pool=d.state.pool
-    )
+    start = Start(d.message_id(), path, str(child.get("playbook", "")), payload, parent, iteration, pool=d.state.pool)
     d.send(child_id, start)
 
 

@@ -1,6 +1,6 @@
 """Derives the queue from events: which work a scheduled run or a scheduled range of items is.
 
-Tested in tests/unit/engine/test_work.py.
+Tested in tests/unit/engine/test_decide.py and test_loops.py.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     played = play(text, {"fetch": {"rows": 3}, "store": [failed("timeout", "no answer"), ok()]})
     played.status, played.result, played.names()
 
-An outcome is a plain result, an `Outcome`, a `Step` with more to say, a list of these for run after run (for a loop: for
-item after item), or a function of the work. No I/O and no clock. Tested in tests/unit/engine/test_play.py.
+An outcome is a plain result, an `Outcome`, a `Said` with more to say, a list of these for run after run (for a loop: for
+item after item), or a function of the work. No I/O and no clock. Tested in tests/unit/engine, which plays with it.
 """
 
 from __future__ import annotations

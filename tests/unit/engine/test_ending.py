@@ -105,7 +105,8 @@ def test_deliveries_that_are_used_up_fail_the_step() -> None:
     assert scene.state.error["code"] == "LEASE_LOST"
 
 
-SAGA = book("""
+SAGA = book(
+    """
 - step: a
   tool: {kind: noop}
   compensate: undo_a
@@ -121,7 +122,9 @@ SAGA = book("""
   next: c
 - step: undo_b
   tool: {kind: noop}
-""", "policy: {rollback: on_fail}")
+""",
+    "policy: {rollback: on_fail}",
+)
 
 
 def test_compensation_runs_newest_first_with_the_original_result() -> None:
@@ -150,7 +153,8 @@ def test_a_compensation_that_fails_is_tried_again_then_given_up() -> None:
     assert [event.payload.get("dead", False) for event in script.of("step.failed")[1:]] == [False, False, True]
 
 
-FINAL = book("""
+FINAL = book(
+    """
 - step: a
   tool: {kind: noop}
   next: [b, last]
@@ -159,7 +163,9 @@ FINAL = book("""
 - step: last
   tool: {kind: noop}
   next: b
-""", "executor: {spec: {final_step: last}}")
+""",
+    "executor: {spec: {final_step: last}}",
+)
 
 
 def test_the_final_step_runs_once_with_what_happened() -> None:
@@ -192,7 +198,9 @@ def test_a_final_step_that_fails_fails_the_execution() -> None:
 
 
 def test_the_order_of_ending_is_compensation_then_final_step() -> None:
-    text = SAGA.replace("policy:", "executor: {spec: {final_step: end}}\npolicy:") + "- step: end\n  tool: {kind: noop}\n"
+    text = (
+        SAGA.replace("policy:", "executor: {spec: {final_step: end}}\npolicy:") + "- step: end\n  tool: {kind: noop}\n"
+    )
     assert play(text, {"c": BROKEN}).runs()[3:] == ["undo_b#1", "undo_a#1", "end#1"]
 
 

@@ -12,7 +12,8 @@ HEAD = "workload: {w1: 1, w2: 2}"
 
 
 def sliced(tool: str) -> Any:
-    text = book(f"""
+    text = book(
+        f"""
 - step: one
   tool: {{kind: noop}}
   set: {{ctx.a: 1, ctx.b: 2}}
@@ -20,7 +21,9 @@ def sliced(tool: str) -> Any:
     arcs: [{{step: two, args: {{x: 1}}}}]
 - step: two
   tool: {tool}
-""", HEAD)
+""",
+        HEAD,
+    )
     return given(text, done("one#1", {"r": 1})).decision.work[0].scopes
 
 

@@ -129,9 +129,7 @@ def test_an_item_suspends_alone_and_keeps_its_place() -> None:
 
 
 def test_an_item_that_suspends_in_a_sequential_loop_holds_the_rest_back() -> None:
-    scene = given(LOOP.replace("parallel", "sequential")).when(
-        rests("s#1", "wait", chunk="c1", index=0, signal="go")
-    )
+    scene = given(LOOP.replace("parallel", "sequential")).when(rests("s#1", "wait", chunk="c1", index=0, signal="go"))
     assert not scene.decision.work
     scene.when(Signal("1", "go"))
     assert [work.chunk.items for work in scene.decision.work if work.chunk] == [("x",)]
