@@ -18,6 +18,7 @@ import msgspec
 from noetl.dsl.playbook import Playbook, Step
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.pipeline import Pipeline, restore, start
+from noetl.engine.render import RenderError
 from noetl.engine.run_info import Scopes, info_for
 from noetl.engine.writes import ctx_keys, put
 from noetl.model.messages import Ending, ItemEnd, Suspension
@@ -107,14 +108,7 @@ class StepWork:
         assert chunk is not None
         scopes = self._scopes.item(loop.iterator, item, index, chunk.total)
         pipeline = await self._pipeline(scopes, index)
-        limit = self._item_limit(pipeline)
-        try:
-            async with asyncio.timeout(limit):
-                ended = await self._drive(pipeline, index)
-        except TimeoutError:
-            self._reporter.add(pipeline.records())
-            message = f"the item took longer than `item_timeout_ms` allows ({(limit or 0) * 1000:g} ms)"
-            ended = Finished("error", error=msgspec.to_builtins(failed("timeout", message).error))
+        ended = await self._within_limit(pipeline, index)
         if isinstance(ended, Suspend):
             await self._reporter.suspend(_suspension(ended, pipeline, index))
             return self._is_parallel
@@ -123,12 +117,22 @@ class StepWork:
             self._see(ended.writes)
         return ended.status != "error" or self._is_best_effort
 
-    def _item_limit(self, pipeline: Pipeline) -> float | None:
+    async def _within_limit(self, pipeline: Pipeline, index: int) -> Finished | Suspend:
         given = self._step.loop.item_timeout_ms if self._step.loop is not None else None
         if given is None:
-            return None
-        found = pipeline.renderer(self._shared.clock.now()).value(given.data, "item_timeout_ms")
-        return None if found is None else float(found) / 1000
+            return await self._drive(pipeline, index)
+        try:
+            found = pipeline.renderer(self._shared.clock.now()).value(given.data, "loop.item_timeout_ms")
+            limit = None if found is None else float(found) / 1000
+        except (RenderError, TypeError, ValueError) as error:
+            return _failed(failed("template", f"`loop.item_timeout_ms` is no number of milliseconds: {error}"))
+        try:
+            async with asyncio.timeout(limit):
+                return await self._drive(pipeline, index)
+        except TimeoutError:
+            self._reporter.add(pipeline.records())
+            message = f"item {index} took longer than its time-out of {limit or 0:g} s and was ended"
+            return _failed(failed("timeout", message))
 
     def _see(self, writes: Mapping[str, Any]) -> None:
         """Let the next item of a sequential loop see what this one wrote; what is reduced is seen when the loop ends."""
@@ -220,6 +224,10 @@ class StepWork:
             "index": index,
         }
         return await shared.results.keep(task, outcome, where)
+
+
+def _failed(outcome: Outcome) -> Finished:
+    return Finished("error", error=msgspec.to_builtins(outcome.error))
 
 
 def _timed_out(task: RunTask, seconds: float | None) -> Outcome:
