@@ -6,10 +6,10 @@ only `input`, `workload`, `keychain` and `ctx`. Tested in tests/unit/engine/test
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from noetl.dsl.playbook import Assign, Task
+from noetl.dsl.playbook import Assign, Task, Value
 from noetl.engine.memory import Memory
 from noetl.engine.render import Names, Renderer, RenderError
 from noetl.engine.run_info import RunInfo, Scopes
@@ -134,6 +134,11 @@ class Frame:
             return whole, {}
         own = renderer.over(input=whole).values(self.task.input, "input")
         return {**whole, **own}, own
+
+    def given(self) -> Iterator[Value]:
+        """Give the values that `input` is made of, as they are written."""
+        yield from self.info.input.values()
+        yield from self.task.input.values()
 
     def step_input(self, at: int) -> dict[str, Any]:
         """Render the step's own `input`: over what was there when the run began, so every task sees the same."""

@@ -26,7 +26,7 @@ from noetl.engine.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.frame import Frame
 from noetl.engine.journal import begun, settled
 from noetl.engine.memory import Held, Memory, settled_result
-from noetl.engine.render import RenderError
+from noetl.engine.render import RenderError, reads_secret
 from noetl.engine.retry import HOLD_MS
 from noetl.engine.rules import Attempt, Verdict, judge, without_policy
 from noetl.engine.run_info import RunInfo, Scopes
@@ -165,6 +165,8 @@ class Pipeline(Frame):
         fields = self._fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
         timeout = self.timeout_ms(within)
         if task.kind in SUSPENDING:
+            if task.kind == "playbook" and any(reads_secret(value.data) for value in self.given()):
+                raise RenderError("input", "a secret of `keychain` must not be given to a child", "let it use `auth`")
             waiting = wait_for(task.kind, fields, whole, timeout, at)
             if isinstance(waiting, Suspend):
                 self.memory.phase, self.memory.waiting = "waiting", waiting

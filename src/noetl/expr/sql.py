@@ -257,8 +257,10 @@ def _write(lexer: Lexer, value: Any, hole: Hole, following: str, dialect: Dialec
         text = identifier(value)
         code.note("NAME")
     else:
+        if code.tokens[-1:] == ["ESCAPE"]:
+            raise EvaluationError("a value stands directly behind a text with escapes", None, _RAW_FIX)
         text = literal(value, dialect, hole.number)
-        code.note("TEXT")
+        code.note("ESCAPE" if text.startswith(" E") else "TEXT")
     if (before in "'\"" and before) or (before in "-+" and before and text[:1] == before):
         text = " " + text
     if behind in "'\"" and behind:

@@ -61,6 +61,7 @@ _CLAUSES: Final = frozenset(
     ]
 )
 _KEPT: Final = 8
+_NOTED: Final = {"single": "TEXT", "escape": "ESCAPE", "double": "NAME"}
 
 
 @dataclass(slots=True)
@@ -209,9 +210,11 @@ class Lexer:
         if kind == "other" and token == ";":
             self._semicolon(position)
         elif kind in ("line", "block", "single", "escape", "double"):
+            if kind == "single" and code.tokens[-1:] == ["ESCAPE"]:
+                kind = "escape"  # behind a new line it goes on with the text before, and its rules
             code.mode, code.depth = kind, 1
-            if kind in ("single", "escape", "double"):
-                code.note("NAME" if kind == "double" else "TEXT")
+            if kind in _NOTED:
+                code.note(_NOTED[kind])
         elif kind == "dollar":
             return self._open(token, match.end())
         elif kind == "word":

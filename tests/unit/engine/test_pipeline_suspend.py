@@ -139,6 +139,13 @@ def test_a_child_that_failed_is_an_error(woke: dict[str, Any], kind: str) -> Non
     assert (end.status, (end.error or {})["kind"]) == ("error", kind)
 
 
+def test_a_secret_is_not_given_to_a_child() -> None:
+    scopes = Scopes(keychain={"k": "s3cret"})
+    end = ended(begun("- a: {kind: playbook, path: p, args: {x: '{{ keychain.k }}'}}", scopes)[1])
+    assert (end.status, "`auth`" in (end.error or {})["message"]) == ("error", True)
+    assert "s3cret" not in str(end)
+
+
 def test_a_suspended_pipeline_goes_on_elsewhere() -> None:
     pipeline, waiting = begun("- a: {kind: wait, signal: go}\n- b: {kind: noop, message: '{{ a.x }}'}")
     assert isinstance(waiting, Suspend)

@@ -106,12 +106,16 @@ AWKWARD: Final[tuple[tuple[str, dict[str, Any], str], ...]] = (
     ("SELECT a;SELECT {{ b }};", {"b": 2}, "SELECT a;SELECT 2;"),
     ("SELECT ARRAY[{{ a }}, {{ b }}]", {"a": 1, "b": "x"}, "SELECT ARRAY[1, 'x']"),
     ("SELECT x->>{{ k }} FROM t", {"k": "key"}, "SELECT x->>'key' FROM t"),
+    ("SELECT E'a'\n'{{ v }}'", {"v": "\\'"}, "SELECT E'a'\n'\\\\'''"),
+    ("SELECT {{ v }}\n'{{ v }}'", {"v": "\\'"}, "SELECT  E'\\\\'''\n'\\\\'''"),
+    ("SELECT E'a', '{{ v }}'", {"v": "\\"}, "SELECT E'a', '\\'"),
     ("SELECT U&'{{ a }}'", {"a": "'"}, "SELECT U&''''"),
 )  # fmt: skip
 
 # (template, scope): what cannot be written safely is refused
 REFUSED: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("SELECT E'\\{{ a }}'", {"a": "'"}),
+    ("SELECT E'a'\n{{ a }}", {"a": "\\"}),
     ("SELECT $1{{ a }}", {"a": "'; --"}),
     ("SELECT ${{ a }}$x$", {"a": ""}),
     ("SELECT {{ a }}$$", {"a": 1}),
