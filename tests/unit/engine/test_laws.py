@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.engine.evolve import fold
-from noetl.engine.state import Execution, checksum, dump, load
+from noetl.engine.state import Execution, StepRun, Token, checksum, dump, load
 from noetl.model.messages import (
     Cancel,
     Ending,
@@ -85,7 +85,7 @@ def holds(script: Script) -> None:
 
 
 def carriers_add_up(state: Execution) -> None:
-    holders = {**state.tokens, **state.runs}
+    holders: dict[str, Token | StepRun] = {**state.tokens, **state.runs}
     for name, holder in holders.items():
         for fork, branches in holder.lineage.items():
             assert name in state.forks[fork].carriers
