@@ -93,7 +93,7 @@ def _may_have_taken_effect(kind: str, error: TaskError) -> bool:
 
 
 def _reads_only(fields: Mapping[str, Any]) -> bool:
-    texts: list[str] = []
+    texts: list[Any] = []
     for name in _SQL_FIELDS:
         found = fields.get(name)
         texts += [found] if isinstance(found, str) else found if isinstance(found, list) else []
