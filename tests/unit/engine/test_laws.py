@@ -87,8 +87,8 @@ def holds(script: Script) -> None:
 def carriers_add_up(state: Execution) -> None:
     holders: dict[str, Token | StepRun] = {**state.tokens, **state.runs}
     for name, holder in holders.items():
-        for fork, branches in holder.lineage.items():
-            assert name in state.forks[fork].carriers
+        for fork_id, branches in holder.lineage.items():
+            assert name in state.forks[fork_id].carriers
             assert branches
     for fork in state.forks.values():
         assert all(fork.fork_id in holders[carrier].lineage for carrier in fork.carriers)
