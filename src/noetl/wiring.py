@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from asyncio import create_task, gather, sleep
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
@@ -67,55 +67,63 @@ async def read_plan(store: Store, playbook: str) -> Plan:
 class Embedded:
     """The whole system in this process."""
 
+    settings: Settings
     store: Store
     control: LocalControl
 
+    @asynccontextmanager
+    async def working(self, pool: str) -> AsyncIterator[None]:
+        """Run a worker for a pool; what is still under way at the end is ended with it."""
+        from noetl.worker.children import ChildPool
+        from noetl.worker.context import Equipment
+        from noetl.worker.loop import Worker
+
+        children, client = ChildPool(), HttpClient()
+        shared = Equipment(
+            self.control,
+            kinds(),
+            kinds(),
+            SystemClock(),
+            children,
+            NoBlobs(),
+            client.get,
+            defaults=_defaults(self.settings),
+            folder=os.getcwd(),
+        )
+        name = f"{os.uname().nodename}:{os.getpid()}"
+        worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
+        running = create_task(worker.run(), name="noetl-worker")
+        try:
+            yield
+        finally:
+            running.cancel()
+            await gather(running, return_exceptions=True)
+            await children.close()
+            await client.close()
+
 
 @asynccontextmanager
-async def embedded(settings: Settings, pool: str | None = None) -> AsyncIterator[Embedded]:
-    """Run the control plane on the store and, where a pool is given, a worker for it."""
+async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
+    """Run the control plane on the store of this process."""
     from noetl.server.control import LocalControl
 
-    defaults = {"pool_capacity": settings.capacity}
-    async with AsyncExitStack() as parts:
-        store = open_store(settings)
-        parts.push_async_callback(store.close)
+    store = open_store(settings)
+    try:
         control = LocalControl(
             store,
             SystemClock(),
-            defaults=defaults,
+            defaults=_defaults(settings),
             lease_s=settings.lease_ms / 1000,
             max_attempts=settings.max_attempts,
         )
-        await parts.enter_async_context(control)
-        if pool is not None:
-            await parts.enter_async_context(_working(settings, control, pool, defaults))
-        yield Embedded(store, control)
-
-
-@asynccontextmanager
-async def _working(
-    settings: Settings, control: LocalControl, pool: str, defaults: dict[str, Any]
-) -> AsyncIterator[None]:
-    """Run a worker for a pool; what is still under way at the end is ended with it."""
-    from noetl.worker.children import ChildPool
-    from noetl.worker.context import Equipment
-    from noetl.worker.loop import Worker
-
-    children, client = ChildPool(), HttpClient()
-    shared = Equipment(
-        control, kinds(), kinds(), SystemClock(), children, NoBlobs(), client.get, defaults=defaults, folder=os.getcwd()
-    )
-    name = f"{os.uname().nodename}:{os.getpid()}"
-    worker = Worker(name, shared, pools=(pool,), capacity=settings.capacity)
-    running = create_task(worker.run(), name="noetl-worker")
-    try:
-        yield
+        async with control:
+            yield Embedded(settings, store, control)
     finally:
-        running.cancel()
-        await gather(running, return_exceptions=True)
-        await children.close()
-        await client.close()
+        await store.close()
+
+
+def _defaults(settings: Settings) -> dict[str, Any]:
+    return {"pool_capacity": settings.capacity}
 
 
 class NoBlobs:

@@ -43,7 +43,7 @@ def command(
         settings = existing(local_settings(store))
         execution_id = new_execution()
         with driving(settings, execution_id):
-            async with embedded(settings, f"local:{execution_id}") as app:
+            async with embedded(settings) as app, app.working(f"local:{execution_id}"):
                 state = await _fork(app, id, execution_id, start, patches(patch or []), playbook)
                 if not json:
                     typer.echo(f"execution {execution_id} goes on from {start} of {id}", err=True)

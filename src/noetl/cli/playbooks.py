@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from noetl.cli.catalog import DiskCatalog
 from noetl.cli.files import FileTrouble, read_playbook
 from noetl.dsl.pin import pinned
@@ -111,6 +113,10 @@ def checked(content: bytes, name: str, catalog: DiskCatalog, quiet: bool = False
         if not quiet:
             print_text(report, err=True)
         raise InvalidPlaybook(f"{name} has errors, and nothing was run.")
+    warnings = sum(one.severity == "warning" for one in found)
+    if warnings and not quiet:
+        many = "is a warning" if warnings == 1 else f"are {warnings} warnings"
+        typer.echo(f"noetl: there {many} about {name}; `noetl validate {name}` tells more.", err=True)
     return normalize(document)
 
 

@@ -22,7 +22,7 @@ from noetl.engine.evolve import fold
 from noetl.engine.explain import standings
 from noetl.engine.state import Execution
 from noetl.model.ids import ExecutionId, snowflake
-from noetl.model.messages import AnyMessage, Start
+from noetl.model.messages import AnyMessage, PatchCtx, Start
 from noetl.settings import Settings
 from noetl.wiring import Embedded, embedded
 
@@ -45,7 +45,7 @@ async def start_and_drive(
     execution_id = new_execution()
     pool = f"local:{execution_id}"
     with driving(settings, execution_id):
-        async with embedded(settings, pool) as app:
+        async with embedded(settings) as app, app.working(pool):
             await preparing.register(app.store, int(time() * 1000))
             message = Start(new_id(), prepared.path, prepared.playbook, payload, pool=pool)
             await app.control.submit(execution_id, message)
@@ -60,12 +60,15 @@ async def take_over(
     """Become the driver of an execution that has none, tell it something, and drive it; gives the exit code."""
     pool = f"local:{root}"
     with driving(settings, root):
-        async with embedded(settings, pool) as app:
+        async with embedded(settings) as app:
             await _take_back(app, root)
-            state = fold(execution_id, await app.store.read(execution_id))
-            if message is not None:
-                await tell(app, execution_id, message)
-            return await followed(app, state, wait_s, as_json=as_json)
+            # What was lost is queued as it stands now, and not as it was first handed out, when this is answered.
+            await tell(app, root, PatchCtx(new_id(), {}))
+            async with app.working(pool):
+                state = fold(execution_id, await app.store.read(execution_id))
+                if message is not None:
+                    await tell(app, execution_id, message)
+                return await followed(app, state, wait_s, as_json=as_json)
 
 
 async def _take_back(app: Embedded, execution_id: str) -> None:

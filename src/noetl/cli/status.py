@@ -32,6 +32,7 @@ def command(id: Id, json: AsJson = False, store: StorePath = None) -> None:
     async def job(opened: Store) -> None:
         from noetl.cli.ending import standing_line, status_of, summary
         from noetl.cli.progress import clock, seconds
+        from noetl.engine.decision import needs_signal
         from noetl.engine.explain import standings
 
         state, events = await state_of(opened, id)
@@ -57,7 +58,7 @@ def command(id: Id, json: AsJson = False, store: StorePath = None) -> None:
             typer.echo(f"  {standing_line(standing)}")
         if driver is not None:
             typer.echo(f"driven by process {driver}")
-        elif state.pool:
+        elif state.pool and not needs_signal(state):
             typer.echo(f"no process drives it; `noetl resume {state.execution_id}` does.")
 
     reading(store, job)

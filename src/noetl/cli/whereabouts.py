@@ -15,6 +15,7 @@ from noetl.cli.ending import status_of
 from noetl.cli.progress import clock, seconds
 from noetl.cli.store import as_json as one_line
 from noetl.cli.store import holder_of, local_settings, plan_of, reading, root_of, state_of
+from noetl.engine.decision import needs_signal
 from noetl.engine.explain import Choice, Standing, choices, standings, values
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _head(state: Execution, driver: str | None) -> Iterator[str]:
         yield f"It ended at {clock(state.ended_at)}, after {seconds(state.ended_at - state.started_at)}."
     elif driver is not None:
         yield f"Process {driver} drives it."
-    elif state.pool:
+    elif state.pool and not needs_signal(state):
         yield f"No process drives it; `noetl resume {state.execution_id}` does."
     if state.paused:
         yield f"It is paused: nothing new is scheduled until `noetl unpause {state.execution_id}`."
