@@ -240,7 +240,8 @@ async def test_the_next_time_is_the_earliest_of_all(store: Store) -> None:
 
 
 async def test_the_leases_of_the_dead_run_out_at_once(store: Store) -> None:
-    await store.commit([put(work("a")), put(work("b", execution="2"), execution="2")])
+    others = [put(work("b", execution=name), execution=name) for name in ("0", "11", "2")]
+    await store.commit([put(work("a")), *others])
     await store.claim("w", [""], 5, 10, 1_000)
     assert await store.expire("1", 20) == 1
     assert names([lease for lease, _ in await store.expired(20, 3)]) == ["a"]

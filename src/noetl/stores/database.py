@@ -116,6 +116,7 @@ def connect(path: str) -> sqlite3.Connection:
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")  # pages; a commit that moves them waits for the disk
         _bring_up_to_date(connection, path)
     except BaseException:
         connection.close()

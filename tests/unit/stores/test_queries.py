@@ -29,6 +29,11 @@ def tables(steps: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
         connection.close()
 
 
+def parameters(text: str) -> list[None]:
+    numbered = [int(number) for number in re.findall(r"\?(\d)", text)]
+    return [None] * (max(numbered) if numbered else text.count("?"))
+
+
 def test_the_migrations_lead_to_the_schema() -> None:
     assert tables(migrations("sqlite")) == tables([schema("sqlite")])
     assert len(tables([schema("sqlite")])) > 10
@@ -40,9 +45,7 @@ def test_every_statement_fits_the_schema(name: str) -> None:
     for statement in schema("sqlite"):
         connection.execute(statement)
     text = queries("sqlite")[name]
-    numbered = {int(number) for number in re.findall(r"\?(\d)", text)}
-    given = [None] * (max(numbered) if numbered else text.count("?"))
-    connection.execute(f"EXPLAIN {text}", given)
+    connection.execute(f"EXPLAIN {text}", parameters(text))
     connection.close()
 
 
@@ -60,7 +63,7 @@ def test_every_statement_is_used(name: str) -> None:
         ("due_timers", "timer_at"),
         ("has_event", "event_log_event"),
         ("read_events", "sqlite_autoindex_event_log_1"),
-        ("expire_leases", "queue_execution"),
+        ("expire_leases", "sqlite_autoindex_queue_1"),
     ],
 )
 def test_the_statements_that_run_often_use_their_index(name: str, index: str) -> None:
@@ -68,7 +71,7 @@ def test_the_statements_that_run_often_use_their_index(name: str, index: str) ->
     for statement in schema("sqlite"):
         connection.execute(statement)
     text = queries("sqlite")[name]
-    plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", [None] * text.count("?")))
+    plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", parameters(text)))
     connection.close()
     assert index in plan
     assert "TEMP B-TREE" not in plan

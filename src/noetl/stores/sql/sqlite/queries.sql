@@ -79,7 +79,9 @@ UNION ALL SELECT min(lease_until) FROM queue WHERE state = 'leased' AND lease_un
 UNION ALL SELECT min(available_at) FROM queue WHERE state = 'queued' AND available_at > 0 AND available_at > ?1;
 
 -- name: expire_leases
-UPDATE queue SET lease_until = min(lease_until, ?) WHERE execution_id = ? AND state = 'leased';
+-- Work ids begin with their execution and a colon, so its work is a range of the index; the semicolon comes after the colon.
+UPDATE queue SET lease_until = min(lease_until, ?1)
+WHERE work_id > ?2 || ':' AND work_id < ?2 || char(59) AND state = 'leased';
 
 -- name: set_timer
 INSERT INTO timer (execution_id, timer_id, at) VALUES (?, ?, ?)

@@ -56,8 +56,6 @@ CREATE INDEX queue_later ON queue (available_at) WHERE state = 'queued' AND avai
 
 CREATE INDEX queue_leases ON queue (lease_until) WHERE state = 'leased';
 
-CREATE INDEX queue_execution ON queue (execution_id);
-
 CREATE TABLE timer (
   execution_id TEXT NOT NULL,
   timer_id TEXT NOT NULL,
