@@ -23,7 +23,7 @@ from noetl.expr.sql import Dialect, render_sql
 
 _SHOWN: Final = 200
 _ANY: Final = Type()
-_DIALECTS: Final[Mapping[str, Dialect]] = {"duckdb": "duckdb", "ducklake": "duckdb"}
+_DIALECTS: Final[Mapping[str, Dialect]] = {"duckdb": "duckdb", "ducklake": "duckdb", "snowflake": "snowflake"}
 Functions = Mapping[str, Callable[..., Any]]
 
 

@@ -30,7 +30,7 @@ from noetl.expr.template import Template
 from noetl.expr.undefined import Undefined
 
 _NOTHING: Final = tree.Const("")
-Dialect = Literal["postgres", "duckdb"]
+Dialect = Literal["postgres", "duckdb", "snowflake"]
 _RAW_FIX: Final = "write it as a value of its own, or mark it `| raw` if the text is trusted"
 _NUMERIC: Final = (("execution_id",), ("job", "uuid"))
 _READING: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "SUMMARIZE"})
@@ -219,7 +219,7 @@ def _pieces(out: list[str], strict: bool) -> list[str]:
 
 
 def _written(pieces: list[str], dialect: Dialect, percent: bool, strict: bool) -> str:
-    lexer = Lexer()
+    lexer = Lexer(snowflake=dialect == "snowflake")
     for index, piece in enumerate(pieces):
         if not isinstance(piece, Hole):
             lexer.feed(piece)
@@ -257,7 +257,7 @@ def _write(lexer: Lexer, value: Any, hole: Hole, following: str, dialect: Dialec
         text = identifier(value)
         code.note("NAME")
     else:
-        if code.tokens[-1:] == ["ESCAPE"]:
+        if code.tokens[-1:] == ["ESCAPE"] and dialect != "snowflake":
             raise EvaluationError("a value stands directly behind a text with escapes", None, _RAW_FIX)
         text = literal(value, dialect, hole.number)
         code.note("ESCAPE" if text.startswith(" E") else "TEXT")

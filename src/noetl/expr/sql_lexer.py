@@ -1,6 +1,6 @@
 """Reads SQL piece by piece and knows at every point where it is: in code, in quotes, in a dollar quote, in a comment.
 
-PostgreSQL's lexical rules, which DuckDB shares. The body of `DO` and of a function is code inside a dollar quote, and is
+PostgreSQL's lexical rules, which DuckDB shares, and where Snowflake differs. The body of `DO` and of a function is code inside a dollar quote, and is
 read as such. Decides nothing about values: `sql_places` asks it what is expected, `sql` writes. Tested in
 tests/unit/expr/test_sql.py and test_sql_split.py.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Final
+
+from noetl.expr.errors import EvaluationError
 
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+)|(?P<line>--)|(?P<block>/\*)|(?P<escape>[eE]')|(?P<single>')|(?P<double>")
@@ -61,6 +63,8 @@ _CLAUSES: Final = frozenset(
     ]
 )
 _KEPT: Final = 8
+_DEFINED: Final = frozenset({"FUNCTION", "PROCEDURE", "TASK"})
+_RUNNING: Final = frozenset({"DBLINK", "DBLINK_EXEC", "SCHEDULE", "SCHEDULE_IN_DATABASE"})
 _NOTED: Final = {"single": "TEXT", "escape": "ESCAPE", "double": "NAME"}
 
 
@@ -124,20 +128,21 @@ class Code:
 
     @property
     def is_program(self) -> bool:
-        """Whether a dollar quote here holds code: the body of `DO` or of a function."""
-        return self.first == "DO" or (
-            self.first == "CREATE" and any(word in ("FUNCTION", "PROCEDURE") for word in self.words)
-        )
+        """Whether a dollar quote here holds code: the body of `DO` or of a function, or a text that is about to be run."""
+        if self.first in ("DO", "EXECUTE") or not _RUNNING.isdisjoint(self.words):
+            return True
+        return self.first == "CREATE" and not _DEFINED.isdisjoint(self.words)
 
 
 class Lexer:
     """Where a text of SQL stands; fed with pieces, it gives them on to `out` as they came."""
 
-    def __init__(self, bodies: bool = True) -> None:
+    def __init__(self, bodies: bool = True, snowflake: bool = False) -> None:
         self.out: list[str] = []
         self.ends: list[tuple[int, int]] = []  # of statements: where the semicolon stands
         self.statements: list[list[str]] = []  # the words of each
         self._bodies = bodies  # read the bodies of functions as code
+        self._snowflake = snowflake  # backslashes escape in every text, `//` is a comment, dollar quotes have no name
         self._codes = [Code()]
 
     @property
@@ -205,6 +210,8 @@ class Lexer:
         if match is None:
             raise AssertionError("every character is a token")
         kind, token, code = match.lastgroup or "", match.group(), self.code
+        if self._snowflake:
+            kind, token = _as_snowflake(kind, token, text[position : position + 2])
         if kind in ("word", "number") and _is_word(self.last):  # a word that a value began
             kind = "rest"
         if kind == "other" and token == ";":
@@ -216,7 +223,7 @@ class Lexer:
             if kind in _NOTED:
                 code.note(_NOTED[kind])
         elif kind == "dollar":
-            return self._open(token, match.end())
+            return self._open(token, position + len(token))
         elif kind == "word":
             code.note_word(token)
         elif kind == "number":
@@ -224,7 +231,7 @@ class Lexer:
         elif kind in ("other", "cast"):
             code.note(token)
         self.out.append(token)
-        return match.end()
+        return position + len(token)
 
     def _semicolon(self, position: int) -> None:
         code = self.code
@@ -255,10 +262,20 @@ class Lexer:
         """Write the end of a dollar quote; where a value holds its delimiter, both ends get another one."""
         body, number, chosen = "".join(self.out[opened + 1 :]), 0, delimiter
         while (body + chosen).find(chosen) != len(body):
+            if self._snowflake:
+                raise EvaluationError("a value inside `$$` must not hold `$$`", None, "put it into quotes instead")
             number += 1
             chosen = f"$q{number}$"
         self.out[opened] = chosen
         self.out.append(chosen)
+
+
+def _as_snowflake(kind: str, token: str, two: str) -> tuple[str, str]:
+    if two == "//":
+        return "line", two
+    if kind == "single":
+        return "escape", token
+    return ("other", "$") if kind == "dollar" and token != "$$" else (kind, token)
 
 
 def _is_word(char: str) -> bool:

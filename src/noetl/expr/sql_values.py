@@ -49,6 +49,8 @@ def _quoted(text: str, dialect: str) -> str:
     escaped = text.replace("'", "''")
     if "\\" in text and dialect == "postgres":  # read the same way whatever the server is set to
         return " E'" + escaped.replace("\\", "\\\\") + "'"
+    if dialect == "snowflake":
+        escaped = escaped.replace("\\", "\\\\")
     return f"'{escaped}'"
 
 

@@ -115,6 +115,42 @@ def test_what_cannot_be_written_safely_is_refused(template: str, scope: dict[str
     assert caught.value.message
 
 
+# A reading of Snowflake's rules: backslashes escape in every text.
+_SNOWFLAKE = re.compile(
+    r"(?s)(?P<comment>(?:--|//)[^\n\r]*)|(?P<text>'(?:[^'\\]|\\.|'')*')|(?P<space>\s+)|(?P<word>\w+)|(?P<sign>.)"
+)
+
+
+@pytest.mark.parametrize(
+    "place", ["SELECT {{ v }}, 1", "SELECT '{{ v }}', '{{ v }}'", "SELECT 1 // {{ v }}\n, 2", "SELECT 'a\\'{{ v }}'"]
+)
+def test_no_injection_changes_a_statement_for_snowflake(place: str) -> None:
+    def found(value: str) -> list[str]:
+        matches = _SNOWFLAKE.finditer(rendered(place, {"v": value}, dialect="snowflake"))
+        return ["text" if m["text"] else "comment" if m["comment"] else m.group() for m in matches if not m["space"]]
+
+    for value in INJECTIONS:
+        assert found(value) == found("v"), value
+
+
+def test_a_dollar_quote_for_snowflake_has_no_name() -> None:
+    assert rendered("SELECT $${{ v }}$$", {"v": "it's"}, dialect="snowflake") == "SELECT $$it's$$"
+    with pytest.raises(TemplateError):
+        rendered("SELECT $${{ v }}$$", {"v": "a$$b"}, dialect="snowflake")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "EXECUTE IMMEDIATE $$ DELETE FROM t WHERE a = '{{ v }}' $$",
+        "SELECT cron.schedule('x', '* * * * *', $$ DELETE FROM t WHERE a = '{{ v }}' $$)",
+        "SELECT dblink_exec('c', $$ DELETE FROM t WHERE a = '{{ v }}' $$)",
+    ],
+)
+def test_a_text_that_will_be_run_is_code(template: str) -> None:
+    assert "a = '''; x' $$" in rendered(template, {"v": "'; x"})
+
+
 def test_undefined_is_null_where_that_is_wanted() -> None:
     assert rendered("SELECT {{ a }}, '{{ a.b }}'", {}, strict=False) == "SELECT NULL, ''"
 
