@@ -231,6 +231,9 @@ class ToolContext(Protocol):
     async def credential(self, name: str) -> Mapping[str, Any]:
         """Resolve a stored credential. Raises KeyError where there is none of that name."""
 
+    async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
+        """Give what the worker's tasks share under a key, such as a pool; opened on first use, closed with the worker."""
+
 
 Runner = Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]]
 

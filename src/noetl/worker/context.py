@@ -14,6 +14,7 @@ from noetl.engine.actions import RunTask
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, Clock, ControlPlane, Tools
+from noetl.worker.shared import Shared
 
 MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
 MOST_TEXT: Final = 4_000  # of one line
@@ -50,6 +51,7 @@ class Equipment:
     results: Results | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
     folder: str = "."
+    shared: Shared = field(default_factory=Shared)
 
 
 class Log:
@@ -118,3 +120,6 @@ class TaskContext:
 
     async def credential(self, name: str) -> Mapping[str, Any]:
         return await self._shared.credentials(name)
+
+    async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
+        return await self._shared.shared.get(key, open)
