@@ -1,12 +1,41 @@
 """The composition root: hands concrete parts to those who know only their shape.
 
-Today that is the tool kinds, which the language takes as data. Nothing is decided here. Tested in tests/tools/test_wiring.py.
+The tool kinds, which the language takes as data; the store; and the whole system in one process, `embedded`. Nothing is
+decided here. Tested in tests/tools/test_wiring.py and tests/acceptance/test_run*.py.
 """
 
 from __future__ import annotations
 
+import os
+from asyncio import create_task, gather, sleep
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from time import time
+from typing import TYPE_CHECKING, Any, Protocol
+
 from noetl.dsl.kinds import Kinds
+from noetl.ports import Catalog, EventLog, WorkQueue
 from noetl.tools import kinds
+
+if TYPE_CHECKING:
+    from noetl.engine.plan import Plan
+    from noetl.server.control import LocalControl
+    from noetl.settings import Settings
+
+
+class SystemClock:
+    """The machine's time."""
+
+    def now(self) -> int:
+        return int(time() * 1000)
+
+    async def sleep(self, seconds: float) -> None:
+        await sleep(seconds)
+
+
+class Store(EventLog, WorkQueue, Catalog, Protocol):
+    """A store that is all three."""
 
 
 def language_kinds() -> Kinds:
@@ -17,3 +46,112 @@ def language_kinds() -> Kinds:
 def kind_problems() -> tuple[str, ...]:
     """Tell, after the kinds were looked at, which ones of installed packages cannot be used, and why: one sentence each."""
     return kinds().problems
+
+
+def open_store(settings: Settings) -> Store:
+    """Open the store of the settings; it is made where it is not there."""
+    from noetl.stores.sqlite import SqliteStore
+
+    settings.store.parent.mkdir(parents=True, exist_ok=True)
+    return SqliteStore(settings.store)
+
+
+async def read_plan(store: Store, playbook: str) -> Plan:
+    """Give the plan of a playbook that an execution is pinned to."""
+    from noetl.server.plans import Plans
+
+    return await Plans(store).get(playbook)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The whole system in this process."""
+
+    settings: Settings
+    store: Store
+    control: LocalControl
+
+    @asynccontextmanager
+    async def working(self, pool: str) -> AsyncIterator[None]:
+        """Run a worker for a pool; what is still under way at the end is ended with it."""
+        from noetl.worker.children import ChildPool
+        from noetl.worker.context import Equipment
+        from noetl.worker.loop import Worker
+
+        children, client = ChildPool(), HttpClient()
+        shared = Equipment(
+            self.control,
+            kinds(),
+            kinds(),
+            SystemClock(),
+            children,
+            NoBlobs(),
+            client.get,
+            defaults=_defaults(self.settings),
+            folder=os.getcwd(),
+        )
+        name = f"{os.uname().nodename}:{os.getpid()}"
+        worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
+        running = create_task(worker.run(), name="noetl-worker")
+        try:
+            yield
+        finally:
+            running.cancel()
+            await gather(running, return_exceptions=True)
+            await children.close()
+            await client.close()
+
+
+@asynccontextmanager
+async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
+    """Run the control plane on the store of this process."""
+    from noetl.server.control import LocalControl
+
+    store = open_store(settings)
+    try:
+        control = LocalControl(
+            store,
+            SystemClock(),
+            defaults=_defaults(settings),
+            lease_s=settings.lease_ms / 1000,
+            max_attempts=settings.max_attempts,
+        )
+        async with control:
+            yield Embedded(settings, store, control)
+    finally:
+        await store.close()
+
+
+def _defaults(settings: Settings) -> dict[str, Any]:
+    return {"pool_capacity": settings.capacity}
+
+
+class NoBlobs:
+    """Stands where there is no place for large results."""
+
+    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
+        raise OSError(f"there is no place for {ref}")
+
+    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
+        raise OSError(f"there is no place that holds {ref}")
+
+    async def delete(self, refs: Sequence[str]) -> None:
+        pass
+
+
+class HttpClient:
+    """The one HTTP client of a worker, made when a task first asks for it."""
+
+    def __init__(self) -> None:
+        self._client: Any = None
+
+    def get(self) -> Any:
+        if self._client is None:
+            import httpx
+
+            self._client = httpx.AsyncClient()
+        return self._client
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()

@@ -15,14 +15,30 @@ from noetl import __version__
 
 # command → (module, one line of help); the module's `command` is the command
 COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("noetl.cli.run", "Check a playbook, run it here, and print its result."),
+    "runs": ("noetl.cli.runs", "List executions, the newest first."),
+    "status": ("noetl.cli.status", "Tell how an execution stands."),
+    "events": ("noetl.cli.events", "Print the log of an execution."),
+    "logs": ("noetl.cli.logs", "Print what the tasks of an execution wrote."),
+    "resume": ("noetl.cli.resume", "Go on with an execution whose process ended."),
+    "replay": ("noetl.cli.replay", "Show the state of an execution at any event, or what changed between two."),
+    "fork": ("noetl.cli.fork", "Start a new execution from the middle of an old one."),
+    "signal": ("noetl.cli.signal", "Send a signal to an execution."),
+    "cancel": ("noetl.cli.cancel", "End an execution."),
+    "pause": ("noetl.cli.pause", "Let an execution schedule nothing new."),
+    "unpause": ("noetl.cli.unpause", "Let a paused execution go on."),
     "validate": ("noetl.cli.validate", "Check playbooks and report everything that is wrong with them."),
     "graph": ("noetl.cli.graph", "Draw the net of a playbook."),
     "fmt": ("noetl.cli.fmt", "Format playbooks in place; comments stay."),
-    "explain": ("noetl.cli.explain", "Explain a diagnostic code, a tool kind, a field, a filter or a scope."),
+    "explain": (
+        "noetl.cli.explain",
+        "Explain a code, a kind, a field, a filter, a scope; or why an execution is where it is.",
+    ),
     "schema": ("noetl.cli.schema", "Print the JSON Schema of playbooks, for editors."),
     "lsp": ("noetl.cli.lsp", "Run the language server for editors."),
 }
 HELP = "NoETL: playbooks that are checked, explained and drawn before they run."
+ALONE = {"--wait": "--wait=forever"}  # options whose value may be left out, and what that means
 
 
 def build(wanted: Collection[str]) -> typer.Typer:
@@ -46,7 +62,7 @@ def build(wanted: Collection[str]) -> typer.Typer:
 def run(arguments: list[str]) -> None:
     """Run the command line; the first word that names a command decides what is imported."""
     wanted = next((word for word in arguments if word in COMMANDS), None)
-    build({wanted} if wanted else ())(arguments, prog_name="noetl")
+    build({wanted} if wanted else ())([ALONE.get(word, word) for word in arguments], prog_name="noetl")
 
 
 def _show_version(wanted: bool) -> None:

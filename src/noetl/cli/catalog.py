@@ -37,9 +37,19 @@ class DiskCatalog(Collection[str]):
     def __len__(self) -> int:
         return len(self._paths)
 
+    def file(self, path: str) -> Path | None:
+        """Give the file of a playbook: the one beside the caller, else the first with that path."""
+        beside = self._caller / path
+        return beside.resolve() if beside.is_file() else self._paths.get(path)
+
     @cached_property
-    def _paths(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(filter(None, map(_catalog_path, _files(self._folder)))))
+    def _paths(self) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        for file in _files(self._folder):
+            path = catalog_path(file)
+            if path is not None:
+                found.setdefault(path, file.resolve())
+        return found
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -54,7 +64,8 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield Path(place, name)
 
 
-def _catalog_path(file: Path) -> str | None:
+def catalog_path(file: Path) -> str | None:
+    """Give the path that a playbook's own text names."""
     try:
         with file.open("rb") as opened:
             head = opened.read(4096)

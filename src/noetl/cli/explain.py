@@ -1,4 +1,4 @@
-"""`noetl explain`: tells what a tool kind, a diagnostic, a field, a filter or a scope is, from the code itself.
+"""`noetl explain`: tells what a tool kind, a diagnostic, a field, a filter or a scope is, from the code itself; or an execution.
 
 On a terminal the text is set with headings and colours; into a file or a pipe goes plain Markdown. Exit code 0: explained; 2:
 there is no such topic. The texts are `noetl.dsl.explain`. Tested in tests/acceptance/test_explain_cli.py.
@@ -6,25 +6,38 @@ there is no such topic. The texts are `noetl.dsl.explain`. Tested in tests/accep
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from noetl.cli.store import StorePath
+
 if TYPE_CHECKING:
     from noetl.dsl.explain import Topic
+
+_EXECUTION = re.compile(r"\d{10,}")
 
 
 def command(
     topic: Annotated[
         str | None,
         typer.Argument(
-            metavar="TOPIC", help="For instance http, NOE201, loop.spec.mode, tojson, ctx. Without it: every topic."
+            metavar="TOPIC|ID",
+            help="For instance http, NOE201, loop.spec.mode, tojson, ctx; or an execution. Without it: every topic.",
         ),
     ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs; for executions only.")] = False,
+    store: StorePath = None,
 ) -> None:
-    """Explain a diagnostic code, a tool kind, a field, a filter or a scope."""
+    """Explain a code, a kind, a field, a filter, a scope; or why an execution is where it is."""
+    if topic is not None and (topic == "last" or _EXECUTION.fullmatch(topic)):
+        from noetl.cli.whereabouts import show
+
+        show(topic, store, as_json=json)
+        return
     from noetl.dsl.explain import find, suggestions, topics
     from noetl.wiring import language_kinds
 

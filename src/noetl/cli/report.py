@@ -47,16 +47,16 @@ class Report:
         return sum(found.severity == severity for found in self.diagnostics)
 
 
-def print_text(report: Report) -> None:
+def print_text(report: Report, err: bool = False) -> None:
     """Print for a person: place, message, the line with a caret, why and how to put it right."""
     for found in report.diagnostics:
         label = typer.style(f"{found.severity}[{found.code}]", fg=_COLOURS[found.severity], bold=True)
-        typer.echo(f"{found.file}:{found.line}:{found.column}: {label} {found.message}")
+        typer.echo(f"{found.file}:{found.line}:{found.column}: {label} {found.message}", err=err)
         for line in snippet(report.sources[found.file], found.start, found.end):
-            typer.echo(f"  {line}")
-        typer.echo(f"  why: {BY_CODE[found.code].why}")
-        typer.echo(f"  fix: {found.fix}\n")
-    typer.echo(_summary(report))
+            typer.echo(f"  {line}", err=err)
+        typer.echo(f"  why: {BY_CODE[found.code].why}", err=err)
+        typer.echo(f"  fix: {found.fix}\n", err=err)
+    typer.echo(_summary(report), err=err)
 
 
 def _summary(report: Report) -> str:

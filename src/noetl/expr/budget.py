@@ -151,7 +151,7 @@ class Context:
         if isinstance(value, str):
             return value
         if isinstance(value, Undefined):
-            if self.strict:
+            if self.strict and not value.is_choice:
                 value.fail()
             return ""
         if isinstance(value, (*_LISTS, dict)):

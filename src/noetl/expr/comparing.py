@@ -66,18 +66,19 @@ def _among(code: Code, options: frozenset[Any], wanted: bool) -> Code:
     def within(x: Any) -> bool:
         value = run(x)
         try:
-            return value in options
+            return value in options or _has_other_names(value, options)
         except TypeError:  # a list or map equals no constant
             return False
 
     def without(x: Any) -> bool:
-        value = run(x)
-        try:
-            return value not in options
-        except TypeError:
-            return True
+        return not within(x)
 
     return Code(within if wanted else without, code.light)
+
+
+def _has_other_names(value: Any, options: frozenset[Any]) -> bool:
+    """Ask a text that equals more than its own letters (an event's name does) about each option."""
+    return isinstance(value, str) and type(value) is not str and any(value == option for option in options)
 
 
 def _with_constant(code: Code, sign: str, constant: Any, offset: int, mirrored: bool) -> Code:

@@ -20,9 +20,8 @@ from noetl.expr.kinds import kind_of
 from noetl.expr.lookup import lookup, path_reader, walk
 from noetl.expr.names import dotted
 from noetl.expr.operators import ARITHMETIC, negate
-from noetl.expr.undefined import Path, Undefined
+from noetl.expr.undefined import NO_ELSE, Undefined
 
-_NO_ELSE: Final[Path] = ("(choice without else)",)
 _KEYS: Final = (str, int, float, bool, type(None))
 
 
@@ -246,7 +245,7 @@ class Compiler:
 
     def _choice(self, node: tree.Choice) -> Code:
         codes = [self.code(part) for case in node.cases for part in case]
-        codes.append(self.code(node.otherwise) if node.otherwise is not None else _constant(Undefined(_NO_ELSE)))
+        codes.append(self.code(node.otherwise) if node.otherwise is not None else _constant(Undefined(NO_ELSE)))
         runs, light = together(*codes)
         cases, otherwise = tuple(zip(runs[:-1:2], runs[1:-1:2], strict=True)), runs[-1]
 

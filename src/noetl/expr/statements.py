@@ -25,7 +25,7 @@ def text_code(body: tree.Body, compiler: Compiler) -> Callable[[Context], str]:
     """The closure that renders a whole template as text."""
     if all(isinstance(statement, tree.Text | tree.Output) for statement in body):
         return _flat(body, compiler)
-    steps = _steps(body, compiler)
+    steps = steps_of(body, compiler)
 
     def render(context: Context) -> str:
         out: list[str] = []
@@ -64,7 +64,8 @@ def _part(statement: tree.Text | tree.Output, compiler: Compiler) -> tuple[str, 
     return "", compiler.run(statement.value), statement.offset
 
 
-def _steps(body: tree.Body, compiler: Compiler) -> tuple[Step, ...]:
+def steps_of(body: tree.Body, compiler: Compiler) -> tuple[Step, ...]:
+    """The closures of a body, which each add to the text that is gathered."""
     return tuple(_step(statement, compiler) for statement in body)
 
 
@@ -122,8 +123,8 @@ def _output(node: tree.Output, compiler: Compiler) -> Step:
 
 
 def _if(node: tree.If, compiler: Compiler) -> Step:
-    cases = tuple((compiler.run(test), _steps(body, compiler)) for test, body in node.cases)
-    otherwise = _steps(node.otherwise, compiler)
+    cases = tuple((compiler.run(test), steps_of(body, compiler)) for test, body in node.cases)
+    otherwise = steps_of(node.otherwise, compiler)
 
     def step(context: Context, out: list[str]) -> None:
         chosen = otherwise
@@ -141,9 +142,9 @@ def _for(node: tree.For, compiler: Compiler) -> Step:
     values, offset, target, loop, fresh = compiler.run(node.values), node.offset, node.target, node.loop, node.fresh
     before = compiler.weight
     test = compiler.run(node.test) if node.test is not None else None
-    body = _steps(node.body, compiler)
+    body = steps_of(node.body, compiler)
     weight = compiler.weight - before
-    otherwise = _steps(node.otherwise, compiler)
+    otherwise = steps_of(node.otherwise, compiler)
 
     def chosen(context: Context) -> list[Any] | tuple[Any, ...]:
         items = items_of(context, values(context))
@@ -220,7 +221,7 @@ def _set(node: tree.Set, compiler: Compiler) -> Step:
 
 
 def _set_block(node: tree.SetBlock, compiler: Compiler) -> Step:
-    steps, slot, target, offset = _steps(node.body, compiler), node.slot, node.target, node.offset
+    steps, slot, target, offset = steps_of(node.body, compiler), node.slot, node.target, node.offset
     filters = compiler.run(node.filters) if node.filters is not None else None
 
     def step(context: Context, _out: list[str]) -> None:

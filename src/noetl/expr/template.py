@@ -154,6 +154,16 @@ class Template:
         """The constants that the value at a dotted path is compared with, by `==`, `!=`, `in` or their tests."""
         return values_compared(self._body, path)
 
+    @property
+    def body(self) -> tree.Expr | tree.Body:
+        """The tree, for whoever writes its values in another way than as text."""
+        return self._body
+
+    @property
+    def slots(self) -> int:
+        """How many variables it has."""
+        return self._slots
+
     def spliced(self, harmless: frozenset[str]) -> tuple[Read, ...]:
         """The reads whose text may stand in the result as it came, through none of these filters."""
         found = {reading.offset for reading in spliced(self._body, harmless)}

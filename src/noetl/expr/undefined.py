@@ -8,12 +8,13 @@ undefined value is acceptable where it ends up is for the caller to say. Tested 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from noetl.expr.errors import UndefinedError
 from noetl.expr.names import did_you_mean, dotted, nearest
 
 Path = tuple[str | int, ...]
+NO_ELSE: Final[Path] = ("(choice without else)",)
 
 
 class Undefined:
@@ -31,6 +32,11 @@ class Undefined:
         """What looking up `key` in this gives: undefined as well, with a longer path."""
         element = key if isinstance(key, str | int) else str(type(key).__name__)
         return Undefined((*self.path, element), self.found, self.holder)
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether nothing is missing: a choice without `else` came to nothing, as in `{{ ',' if not loop.last }}`."""
+        return self.path == NO_ELSE
 
     @property
     def candidates(self) -> tuple[str, ...]:

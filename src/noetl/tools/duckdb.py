@@ -1,10 +1,15 @@
-"""Describes the kind `duckdb`: SQL on files and tables inside the worker."""
+"""The kind `duckdb`: SQL on files and tables inside the worker."""
 
-from typing import Annotated
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
 
 from noetl.dsl.kinds import KindExample
+from noetl.model.outcome import ErrorKind, Outcome, failed, ok
+from noetl.ports import ToolContext
 from noetl.tools.contract import about, describe
-from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput
+from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput, UnreadableError
+from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
 
 
 class Input(SqlInput, frozen=True, kw_only=True):
@@ -58,3 +63,99 @@ KIND = describe(
         ),
     ),
 )
+
+_ERRORS: dict[str, ErrorKind] = {
+    "ConstraintException": "db_constraint",
+    "ParserException": "parse",
+    "BinderException": "client_error",
+    "CatalogException": "not_found",
+    "ConversionException": "schema",
+    "InvalidInputException": "client_error",
+    "IOException": "connection",
+    "HTTPException": "connection",
+    "ConnectionException": "db_connection",
+    "TransactionException": "db_deadlock",
+}
+_RETRYABLE = frozenset({"HTTPException", "TransactionException"})
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        return failed("unknown", "DuckDB is not installed here: pip install 'noetl[duckdb]'", code="MISSING_EXTRA")
+    try:
+        sent = await statements(input, context)
+    except UnreadableError as error:
+        return error.outcome
+    memory = input.database == ":memory:"
+    database = input.database if memory else str(Path(context.folder, input.database))
+    try:
+        connection = duckdb.connect(database, read_only=input.read_only)
+    except duckdb.Error as error:
+        return _failed(error)
+    work = asyncio.ensure_future(asyncio.to_thread(_perform, connection, input, sent, context))
+    try:
+        return ok(await asyncio.shield(work))
+    except duckdb.Error as error:
+        return _failed(error)
+    except asyncio.CancelledError:
+        connection.interrupt()
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.exception()  # it was interrupted; whoever cancelled knows why
+        raise
+    finally:
+        connection.close()
+
+
+def _perform(connection: Any, input: Input, sent: list[str], context: ToolContext) -> dict[str, Any]:
+    for extension in input.extensions or ():
+        connection.execute(f"INSTALL {name(extension)}")
+        connection.execute(f"LOAD {name(extension)}")
+    if input.table is not None:
+        return result_of([_write(connection, input, context)])
+    answers = []
+    for text in sent:
+        for statement in connection.extract_statements(text):
+            cursor = connection.execute(statement, _bound(input.params, statement.named_parameters))
+            answers.append(_read(cursor, statement))
+    return result_of(answers)
+
+
+def _bound(params: Any, wanted: set[str]) -> Any:
+    """Only what a statement asks for: the driver refuses more."""
+    if not wanted:
+        return None
+    if isinstance(params, dict):
+        return {key: value for key, value in params.items() if key in wanted}
+    return params
+
+
+def _read(cursor: Any, statement: Any) -> dict[str, Any]:
+    status = statement.type.name
+    columns = [column[0] for column in cursor.description or ()]
+    rows = cursor.fetchall() if columns else []
+    if status in ("INSERT", "UPDATE", "DELETE", "COPY") and columns == ["Count"]:
+        return answer((), (), rows[0][0] if rows else 0, f"{status} {rows[0][0] if rows else 0}")
+    return answer(columns, rows, None, f"{status} {len(rows)}")
+
+
+def _write(connection: Any, input: Input, context: ToolContext) -> dict[str, Any]:
+    rows = rows_to_write(input, context)
+    connection.begin()
+    try:
+        if input.mode == "overwrite":
+            connection.execute(f"DELETE FROM {name(input.table or '')}")
+        for row in rows:
+            connection.execute(write_statement(input, list(row), ["?"] * len(row)), list(row.values()))
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+    return answer((), (), len(rows), f"INSERT {len(rows)}")
+
+
+def _failed(error: Exception) -> Outcome:
+    kind = type(error).__name__
+    return failed(_ERRORS.get(kind, "unknown"), str(error), code=f"DUCKDB_{kind}", retryable=kind in _RETRYABLE)

@@ -1,11 +1,16 @@
-"""The input fields that several tool kinds share: scripts kept elsewhere, SQL statements, rows for a table.
+"""What several tool kinds share: scripts kept elsewhere, processes, SQL statements, rows for a table.
 
 Kinds stay independent of each other and take what they have in common from here. Tested in tests/tools/test_registry.py.
 """
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 from noetl.dsl.kinds import Need
+from noetl.model.outcome import Outcome, failed, ok
+from noetl.ports import ToolContext
 from noetl.tools.contract import Seconds, Sql, ToolInput, about
 
 WriteMode = Literal["insert", "append", "upsert", "overwrite"]
@@ -78,3 +83,89 @@ PROCESS_RESULT = {
     "stdout": "What it wrote to standard output, as text.",
     "stderr": "What it wrote to standard error, as text.",
 }
+
+
+class UnreadableError(Exception):
+    """A script could not be fetched; the outcome says why."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.error.message if outcome.error else "")
+        self.outcome = outcome
+
+
+async def script_text(script: Script, context: ToolContext) -> str:
+    """Fetch the text of a script. Raises UnreadableError with the outcome that the task then has."""
+    uri = script.uri or ""
+    if script.content is not None and not uri:
+        return script.content
+    known = next((name for name, start in _ADDRESSES.items() if uri.startswith(start)), "file")
+    kind = script.source.type if script.source else known
+    if kind == "file":
+        path = Path(context.folder, uri.removeprefix("file://"))
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            told = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+            raise UnreadableError(failed("not_found", f"the script {path} cannot be read: {told}")) from None
+    if kind == "http":
+        return await _fetched(uri, script.source, context)
+    raise UnreadableError(failed("client_error", f"scripts from a source of type `{kind}` cannot be fetched here."))
+
+
+_ADDRESSES = {"http": ("http://", "https://"), "s3": ("s3://",), "gcs": ("gs://",)}
+
+
+async def _fetched(uri: str, source: ScriptSource | None, context: ToolContext) -> str:
+    method, headers = (source.method, source.headers) if source else ("GET", None)
+    try:
+        answer = await context.http.request(method, uri, headers=headers, timeout=source.timeout if source else None)
+    except Exception as error:  # noqa: BLE001 - the client has errors of its own, all of which mean the same here
+        raise UnreadableError(
+            failed("connection", f"the script {uri} cannot be fetched: {error}", retryable=True)
+        ) from None
+    if answer.status_code != 200:
+        message = f"the script {uri} cannot be fetched: the server answered {answer.status_code}"
+        again = answer.status_code in (408, 429) or answer.status_code >= 500
+        raise UnreadableError(failed("not_found", message, code=f"HTTP_{answer.status_code}", retryable=again))
+    text: str = answer.text
+    return text
+
+
+def _words(given: Mapping[str, str | int | float | bool] | None) -> dict[str, str]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (given or {}).items()
+    }
+
+
+async def run_process(
+    argv: Sequence[str],
+    env: Mapping[str, str | int | float | bool] | None,
+    cwd: str | None,
+    context: ToolContext,
+    stdin: bytes = b"",
+) -> Outcome:
+    """Run a program and make its end an outcome; without a folder it gets an empty one of its own."""
+    with TemporaryDirectory(prefix="noetl-", ignore_cleanup_errors=True) as empty:
+        folder = str(Path(context.folder, cwd)) if cwd else empty
+        try:
+            ended = await context.children.command(argv, env=_words(env), cwd=folder, stdin=stdin)
+        except OSError as error:
+            if not Path(folder).is_dir():
+                return failed("not_found", f"the folder {folder} cannot be entered: {error.strerror}", code="CWD")
+            return failed("not_found", f"`{argv[0]}` cannot be started: {error.strerror}", code="COMMAND")
+    stdout, stderr = ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
+    for line in stderr.splitlines():
+        context.log(line, "warning")
+    if ended.cut:
+        context.log("The program wrote more than is kept; the rest is cut off.", "warning")
+    result = {"returncode": ended.returncode, "stdout": stdout, "stderr": stderr}
+    if ended.returncode == 0:
+        return ok(result)
+    why = f"exit code {ended.returncode}" if ended.returncode > 0 else f"signal {-ended.returncode}"
+    last = (stderr.strip() or stdout.strip()).rpartition("\n")[2][:200]
+    return failed(
+        "unknown",
+        f"the command ended with {why}" + (f": {last}" if last else ""),
+        code=f"EXIT_{ended.returncode}",
+        result=result,
+    )

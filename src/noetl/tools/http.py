@@ -1,9 +1,19 @@
-"""Describes the kind `http`: one request and its answer."""
+"""The kind `http`: one request and its answer."""
 
-from typing import Annotated, Any, Literal
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from contextlib import aclosing
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from noetl.dsl.kinds import KindExample
+from noetl.model.outcome import ErrorKind, Outcome, failed, ok
+from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
+
+if TYPE_CHECKING:
+    import httpx
 
 Plain = str | int | float | bool
 
@@ -94,3 +104,187 @@ KIND = describe(
         ),
     ),
 )
+
+MOST_BYTES = 64 * 1024 * 1024
+_KINDS: dict[int, ErrorKind] = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 429: "rate_limit"}
+_RETRYABLE = frozenset({408, 429})
+_NOT_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "InvalidURL", "LocalProtocolError")
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    import httpx
+
+    try:
+        headers, signed = await _headers(input, context)
+        request = context.http.build_request(
+            input.method,
+            input.url,
+            params=_params(input.params),
+            headers=headers,
+            timeout=_timeout(context.spec.get("timeout")),
+            **_body(input, headers),
+        )
+    except KeyError as error:
+        return failed("auth", f"there is no credential named {error}", code="NO_CREDENTIAL")
+    except (httpx.InvalidURL, TypeError, ValueError) as error:
+        return failed("client_error", f"the request cannot be made: {error}", code="HTTP_REQUEST")
+    try:
+        response = await context.http.send(request, stream=True, auth=signed, follow_redirects=input.follow_redirects)
+        async with aclosing(response):
+            return await _outcome(response)
+    except httpx.HTTPError as error:
+        return _broken(error, input)
+
+
+def _params(given: Mapping[str, Any] | None) -> list[tuple[str, str]] | None:
+    """Query parameters: a list repeats its name, null leaves it out."""
+    if given is None:
+        return None
+    pairs: list[tuple[str, str]] = []
+    for name, value in given.items():
+        several = value if isinstance(value, list | tuple) else (value,)
+        pairs += [(name, _text(one)) for one in several if one is not None]
+    return pairs
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+async def _headers(input: Input, context: ToolContext) -> tuple[dict[str, str], Any]:
+    """The request's headers, and the credential put where it belongs."""
+    headers = {name: _text(value) for name, value in (input.headers or {}).items()}
+    known = {name.lower() for name in headers}
+    if "idempotency-key" not in known:
+        headers["Idempotency-Key"] = context.idempotency_key
+    if context.auth is None:
+        return headers, None
+    given = context.auth if isinstance(context.auth, Mapping) else await context.credential(str(context.auth))
+    user, password = given.get("username") or given.get("user"), given.get("password")
+    token = given.get("token") or given.get("access_token") or given.get("bearer")
+    key = given.get("api_key") or given.get("value")
+    if token is not None:
+        headers["Authorization"] = f"{given.get('scheme', 'Bearer')} {token}"
+    elif user is not None:
+        return headers, (str(user), str(password or ""))
+    elif key is not None:
+        headers[str(given.get("header", "X-API-Key"))] = str(key)
+    return headers, None
+
+
+def _body(input: Input, headers: Mapping[str, str]) -> dict[str, Any]:
+    typed = any(name.lower() == "content-type" for name in headers)
+    if input.form is not None:
+        return {"data": {name: _text(value) for name, value in input.form.items() if value is not None}}
+    if input.json is not None:
+        return _as_json(input.json, typed)
+    for value in (input.body, input.data):
+        if isinstance(value, str):
+            return {"content": value.encode()}
+        if value is not None:
+            form = any("form" in text for name, text in headers.items() if name.lower() == "content-type")
+            return {"data": value} if form and isinstance(value, Mapping) else _as_json(value, typed)
+    return {}
+
+
+def _as_json(value: Any, typed: bool) -> dict[str, Any]:
+    content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return {"content": content} if typed else {"json": value}
+
+
+def _timeout(given: Any) -> Any:
+    """The parts of a time-out in seconds; the whole attempt is ended from outside."""
+    import httpx
+
+    if isinstance(given, Mapping):
+        return httpx.Timeout(given.get("total"), connect=given.get("connect"), read=given.get("read"))
+    return httpx.Timeout(None)
+
+
+async def _outcome(response: "httpx.Response") -> Outcome:
+    content = bytearray()
+    async for part in response.aiter_bytes():
+        content += part
+        if len(content) > MOST_BYTES:
+            message = f"the answer has more than {MOST_BYTES} bytes"
+            return failed(
+                "client_error", message, code="HTTP_TOO_LARGE", sent=True, http={"status": response.status_code}
+            )
+    headers = dict(response.headers.items())
+    data = _data(bytes(content), headers.get("content-type", ""))
+    result = {
+        "status": response.status_code,
+        "status_code": response.status_code,
+        "headers": headers,
+        "url": str(response.url),
+        "elapsed": round(response.elapsed.total_seconds(), 6) if response.is_closed else None,
+        "data": data,
+        "body": data,
+    }
+    helper = {"status": response.status_code, "headers": headers}
+    if response.is_success:
+        return ok(result, http=helper)
+    code = response.status_code
+    kind = _KINDS.get(code, "server_error" if code >= 500 else "client_error")
+    retryable = code in _RETRYABLE or code >= 500
+    message = f"{response.request.method} {response.url.copy_with(query=None)} answered {code} {response.reason_phrase}".rstrip()
+    return failed(
+        kind,
+        message,
+        code=f"HTTP_{code}",
+        retryable=retryable,
+        retry_after=_retry_after(headers),
+        sent=True,
+        result=result,
+        http=helper,
+    )
+
+
+def _data(content: bytes, content_type: str) -> Any:
+    """The body as plain data: JSON is parsed, text is text, anything else is base64."""
+    if not content:
+        return None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return b64encode(content).decode()
+    looks_like = "json" in content_type or text.lstrip()[:1] in ("{", "[")
+    if looks_like:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    given = headers.get("retry-after")
+    if given is None:
+        return None
+    try:
+        return max(0.0, float(given))
+    except ValueError:
+        pass
+    try:
+        until, sent = parsedate_to_datetime(given), parsedate_to_datetime(headers["date"])
+        return max(0.0, (until - sent).total_seconds())
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _broken(error: "httpx.HTTPError", input: Input) -> Outcome:
+    """A request without an answer: the other side may have acted unless the connection never stood."""
+    import httpx
+
+    name = type(error).__name__
+    timed_out = isinstance(error, httpx.TimeoutException)
+    message = f"{input.method} failed: {str(error) or name}"
+    return failed(
+        "timeout" if timed_out else "connection",
+        message,
+        code=f"HTTP_{name}",
+        retryable=True,
+        sent=name not in _NOT_SENT,
+    )

@@ -1,8 +1,10 @@
-"""Describes the kind `noop`: does nothing and gives back what it was told."""
+"""The kind `noop`: does nothing and gives back what it was told."""
 
 from typing import Annotated, Any
 
 from noetl.dsl.kinds import KindExample
+from noetl.model.outcome import Outcome, ok
+from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -44,3 +46,11 @@ KIND = describe(
         ),
     ),
 )
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    if input.message is not None:
+        context.log(input.message)
+        if input.result is None:
+            return ok({"message": input.message})
+    return ok(input.result)

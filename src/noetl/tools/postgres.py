@@ -1,10 +1,16 @@
-"""Describes the kind `postgres`: SQL, or rows for a table, on a PostgreSQL server."""
+"""The kind `postgres`: SQL, or rows for a table, on a PostgreSQL server."""
 
-from typing import Annotated
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from noetl.dsl.kinds import KindExample
+from noetl.model.outcome import ErrorKind, Outcome, failed, ok
+from noetl.ports import ToolContext
 from noetl.tools.contract import about, describe
-from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput
+from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput, UnreadableError
+from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
 
 
 class Input(SqlInput, frozen=True, kw_only=True):
@@ -83,3 +89,153 @@ KIND = describe(
         ),
     ),
 )
+
+_MOST_CONNECTIONS = 10
+_BY_CODE: dict[str, ErrorKind] = {"40001": "db_deadlock", "40P01": "db_deadlock", "57014": "db_timeout"}
+_BY_CLASS: dict[str, ErrorKind] = {
+    "08": "db_connection",
+    "22": "schema",
+    "23": "db_constraint",
+    "28": "auth",
+    "42": "client_error",
+    "53": "db_connection",
+    "57": "db_connection",
+}
+_RETRYABLE_CODES = frozenset({"40001", "40P01", "57P01", "57P02", "57P03"})
+_RETRYABLE_CLASSES = frozenset({"08", "53"})
+_PARTS = {
+    "host": "host", "port": "port", "user": "user", "username": "user", "password": "password", "dbname": "dbname",
+    "database": "dbname", "db_host": "host", "db_port": "port", "db_user": "user", "db_password": "password",
+    "db_name": "dbname", "sslmode": "sslmode",
+}  # fmt: skip
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    try:
+        import psycopg
+        import psycopg_pool
+    except ModuleNotFoundError:
+        return failed("unknown", "psycopg is not installed here: pip install 'noetl[postgres]'", code="MISSING_EXTRA")
+    try:
+        sent = await statements(input, context)
+        pool = await _pool(context)
+    except UnreadableError as error:
+        return error.outcome
+    except KeyError as error:
+        return failed("auth", f"there is no credential named {error}", code="NO_CREDENTIAL")
+    except ValueError as error:
+        return failed("auth", str(error), code="NO_CONNECTION")
+    try:
+        async with pool.connection() as connection:
+            return await _perform(connection, input, sent, context)
+    except psycopg_pool.PoolTimeout:
+        return failed("db_connection", "no connection to the database within the time-out", retryable=True)
+    except psycopg.Error as error:
+        return _failed(error)
+
+
+async def _pool(context: ToolContext) -> Any:
+    """The worker's pool for this credential."""
+    if context.auth is None:
+        raise ValueError("the task names no credential; `auth` says which database to speak to")
+    given = context.auth if isinstance(context.auth, Mapping) else await context.credential(str(context.auth))
+    address = _address(given)
+
+    async def open_pool() -> Any:
+        import psycopg_pool
+
+        pool = psycopg_pool.AsyncConnectionPool(
+            address, min_size=0, max_size=_MOST_CONNECTIONS, open=False, timeout=30, kwargs={"autocommit": True}
+        )
+        await pool.open()
+        return pool
+
+    return await context.shared(f"postgres:{address}", open_pool)
+
+
+def _address(given: Mapping[str, Any]) -> str:
+    """The connection of a credential: an address of its own, or made of its parts."""
+    from psycopg.conninfo import make_conninfo
+
+    inner = given.get("data")
+    parts = inner if isinstance(inner, Mapping) else given
+    whole = parts.get("dsn") or parts.get("url") or parts.get("conninfo")
+    if whole:
+        return str(whole)
+    found = {_PARTS[key]: str(value) for key, value in parts.items() if key in _PARTS and value is not None}
+    if "host" not in found and "dbname" not in found:
+        raise ValueError("the credential holds no connection: it needs `dsn`, or `host`, `user`, `dbname`")
+    return make_conninfo(**found)
+
+
+async def _perform(connection: Any, input: Input, sent: list[str], context: ToolContext) -> Outcome:
+    try:
+        if input.table is not None:
+            async with connection.transaction():
+                return ok(result_of([await _write(connection, input, context)]))
+        if input.transactional:
+            async with connection.transaction():
+                return ok(await _all(connection, input, sent))
+        return ok(await _all(connection, input, sent))
+    except asyncio.CancelledError:
+        await connection.cancel_safe(timeout=5)  # the server stops working on it too
+        raise
+
+
+async def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]:
+    answers = []
+    async with connection.cursor() as cursor:
+        for text in sent:
+            await cursor.execute(text, _bound(input.params, text))
+            columns = [column.name for column in cursor.description or ()]
+            rows = await cursor.fetchall() if columns else []
+            count = None if columns else max(cursor.rowcount, 0)
+            answers.append(answer(columns, rows, count, cursor.statusmessage or ""))
+    return result_of(answers)
+
+
+def _bound(params: Any, text: str) -> Any:
+    """Parameters only for a statement that asks for them: without any, a percent sign is just that."""
+    if not params or "%" not in text:
+        return None
+    if isinstance(params, Mapping):
+        return {key: _bindable(value) for key, value in params.items()} if "%(" in text else None
+    return [_bindable(value) for value in params] if "%s" in text else None
+
+
+def _bindable(value: Any) -> Any:
+    """Lists stay arrays; a map, and a list that holds one, is sent as JSON."""
+    from psycopg.types.json import Jsonb
+
+    if isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(x, Mapping | list) for x in value)):
+        return Jsonb(value, dumps=json.dumps)
+    return value
+
+
+async def _write(connection: Any, input: Input, context: ToolContext) -> dict[str, Any]:
+    rows = rows_to_write(input, context)
+    async with connection.cursor() as cursor:
+        if input.mode == "overwrite":
+            await cursor.execute(f"DELETE FROM {name(input.table or '')}")
+        for row in rows:
+            sql = write_statement(input, list(row), ["%s"] * len(row))
+            await cursor.execute(sql.replace("%", "%%").replace("%%s", "%s"), [_bindable(v) for v in row.values()])
+    return answer((), (), len(rows), f"INSERT 0 {len(rows)}")
+
+
+def _failed(error: Any) -> Outcome:
+    """An error of the server by its code; one without a code is a lost connection, which may have come too late."""
+    code = error.sqlstate or ""
+    message = str(error).strip() or type(error).__name__
+    if not code:
+        lost = type(error).__name__ in ("OperationalError", "InterfaceError")
+        kind: ErrorKind = "db_connection" if lost else "client_error"
+        return failed(kind, message, code=f"PG_{type(error).__name__}", retryable=lost, sent=lost)
+    return failed(
+        _BY_CODE.get(code) or _BY_CLASS.get(code[:2], "unknown"),
+        message,
+        code=f"PG_{code}",
+        retryable=code in _RETRYABLE_CODES or code[:2] in _RETRYABLE_CLASSES,
+        sent=code[:2] in ("08", "57"),
+        pg={"code": code, "sqlstate": code},
+    )

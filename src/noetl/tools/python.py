@@ -1,12 +1,17 @@
-"""Describes the kind `python`: code in a child process, inputs as variables, a JSON result."""
+"""The kind `python`: code in a child process, inputs as variables, a JSON result."""
 
-from typing import Annotated
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import msgspec
 
 from noetl.dsl.kinds import KindExample
+from noetl.model.outcome import Outcome, failed
+from noetl.ports import Job, ToolContext
 from noetl.tools.contract import Python, ToolInput, about, describe
-from noetl.tools.fields import Script
+from noetl.tools.fields import Script, UnreadableError, script_text
 
 
 class Library(ToolInput, frozen=True, kw_only=True):
@@ -96,3 +101,52 @@ KIND = describe(
         ),
     ),
 )
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    try:
+        code = await _code(input, context)
+    except UnreadableError as error:
+        return error.outcome
+    except (binascii.Error, UnicodeDecodeError) as error:
+        return failed("parse", f"`code_b64` is not text in base64: {error}")
+    variables = _variables(context)
+    if isinstance(context.auth, str):
+        try:
+            variables["auth"] = dict(await context.credential(context.auth))
+        except KeyError:
+            return failed("auth", f"there is no credential `{context.auth}`; store it, or take `auth` off the task.")
+    given = dict(context.input)
+    job = Job(code, context.task, variables, given, tuple(_libs(input.libs)))
+    return await context.children.python(context.execution_id, job, context.log)
+
+
+async def _code(input: Input, context: ToolContext) -> str:
+    if input.code_b64 is not None:
+        return base64.b64decode(input.code_b64, validate=False).decode()
+    return await script_text(input.script, context) if input.script is not None else input.code or ""
+
+
+def _variables(context: ToolContext) -> dict[str, Any]:
+    """Give the names of the code: what every task has, the names of the loop, the inputs; later ones win."""
+    given = dict(context.input)
+    iteration = context.names.get("iter") or {}
+    own = {name: value for name, value in iteration.items() if name.isidentifier() and name not in _ITERATION}
+    every = {"execution_id": context.execution_id, "input_data": given, "args": given, "input": given}
+    return {**own, **every, "context": dict(context.names), **given}
+
+
+_ITERATION = {"index", "total", "first", "last", "parent", "_index", "_total", "_first", "_last"}
+
+
+def _libs(libs: dict[str, str | Library] | list[str] | None) -> Iterator[tuple[str, str, str]]:
+    """Give what to import as (name in the code, module, name in the module)."""
+    for name, library in libs.items() if isinstance(libs, dict) else ():
+        if isinstance(library, str):
+            yield name, library, ""
+        elif isinstance(library.names, str):
+            yield name, library.module, library.names
+        else:
+            yield from ((member, library.module, member) for member in library.names)
+    for module in libs if isinstance(libs, list) else ():
+        yield module.partition(".")[0], module, ""

@@ -9,8 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from noetl.dsl.kinds import Kind
+
+if TYPE_CHECKING:  # checking a playbook runs no tool
+    from noetl.model.outcome import Outcome
+    from noetl.ports import Runner, ToolContext
 
 
 class ToolKinds(Mapping[str, Kind]):
@@ -21,6 +27,8 @@ class ToolKinds(Mapping[str, Kind]):
         self._group = group
         self._loaded: dict[str, Kind] = {}
         self._added: dict[str, Kind] | None = None
+        self._runners: dict[str, Runner | None] = {}
+        self._homes: dict[str, str] = {}  # modules of packages, by kind
         self._problems: list[str] = []
 
     def __getitem__(self, name: str) -> Kind:
@@ -49,6 +57,15 @@ class ToolKinds(Mapping[str, Kind]):
         Nothing, as long as nobody has asked for a name that is not built in: no package is searched for its problems.
         """
         return tuple(self._problems)
+
+    def runner(self, kind: str) -> Runner | None:
+        """Give what runs rendered fields of a kind; None where there is no such kind, or workers do not run it."""
+        if kind not in self._runners:
+            known = kind in self
+            self._runners[kind] = (
+                _runner(import_module(self._modules.get(kind) or self._homes[kind])) if known else None
+            )
+        return self._runners[kind]
 
     def _from_packages(self) -> dict[str, Kind]:
         if self._added is None:
@@ -83,4 +100,27 @@ class ToolKinds(Mapping[str, Kind]):
         if kind.name != name:
             return f"its KIND has another name, '{kind.name}'."
         self._added[name] = kind
+        self._homes[name] = module
         return None
+
+
+def _runner(module: ModuleType) -> Runner | None:
+    """Put reading and running together: fields that do not fit the kind's model are an outcome too."""
+    run = getattr(module, "run", None)
+    if run is None:
+        return None
+
+    async def read_and_run(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
+        from msgspec import ValidationError
+
+        from noetl.model.outcome import failed
+        from noetl.tools.contract import decode
+
+        try:
+            read = decode(module.Input, module.KIND.input, fields)
+        except ValidationError as error:
+            return failed("schema", f"the inputs of the task do not fit the kind `{module.KIND.name}`: {error}")
+        found: Outcome = await run(read, context)
+        return found
+
+    return read_and_run

@@ -1,10 +1,26 @@
-"""Describes the kind `script`: a program text kept outside the playbook, fetched and run."""
+"""The kind `script`: a program text kept outside the playbook, fetched and run."""
 
+import shlex
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
+import msgspec
+
 from noetl.dsl.kinds import KindExample, Need
+from noetl.model.outcome import Outcome, failed
+from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
-from noetl.tools.fields import PROCESS_RESULT, Environment, Script, ScriptSource
+from noetl.tools.fields import (
+    PROCESS_RESULT,
+    Environment,
+    Script,
+    ScriptSource,
+    UnreadableError,
+    run_process,
+    script_text,
+)
 
 
 class Input(ToolInput, frozen=True, kw_only=True):
@@ -67,3 +83,29 @@ KIND = describe(
         ),
     ),
 )
+
+
+_BY_ENDING = {".sh": ["sh"], ".bash": ["bash"], ".py": ["python3"], ".js": ["node"], ".rb": ["ruby"], ".pl": ["perl"]}
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    script = input.script or Script(uri=input.uri, source=input.source)
+    try:
+        text = await script_text(script, context)
+    except UnreadableError as error:
+        return error.outcome
+    context.log(f"script {script.uri or 'inline'} sha256:{sha256(text.encode()).hexdigest()}")
+    interpreter = [input.interpreter] if isinstance(input.interpreter, str) else input.interpreter
+    interpreter = interpreter or _interpreter(text, script.uri or "")
+    if not interpreter:
+        return failed("client_error", "nothing tells which program reads the script; name it with `interpreter`.")
+    with TemporaryDirectory(prefix="noetl-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder, Path(script.uri or "script").name or "script")
+        path.write_text(text, encoding="utf-8")
+        argv = [*interpreter, str(path), *map(str, input.arguments or ())]
+        return await run_process(argv, input.env, input.cwd, context, msgspec.json.encode(dict(context.own)))
+
+
+def _interpreter(text: str, uri: str) -> list[str]:
+    first = text.partition("\n")[0]
+    return shlex.split(first[2:]) if first.startswith("#!") else _BY_ENDING.get(Path(uri).suffix, [])

@@ -1,10 +1,12 @@
-"""Describes the kind `shell`: commands in a child process of the worker."""
+"""The kind `shell`: commands in a child process of the worker."""
 
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample
+from noetl.model.outcome import Outcome
+from noetl.ports import ToolContext
 from noetl.tools.contract import Shell, ToolInput, about, describe
-from noetl.tools.fields import PROCESS_RESULT, Environment
+from noetl.tools.fields import PROCESS_RESULT, Environment, run_process
 
 
 class Input(ToolInput, frozen=True, kw_only=True):
@@ -58,3 +60,12 @@ KIND = describe(
         ),
     ),
 )
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    if isinstance(input.command, list):
+        argv = input.command
+    else:
+        lines = input.cmds if isinstance(input.cmds, list) else [input.cmds or input.command or ""]
+        argv = ["/bin/sh", "-c", "\n".join(["set -e", *lines]) if input.cmds else lines[0]]
+    return await run_process(argv, input.env, input.cwd, context)

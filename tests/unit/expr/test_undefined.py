@@ -99,3 +99,9 @@ def test_the_fix_names_the_nearest_name() -> None:
 
 def test_a_choice_without_else_is_undefined() -> None:
     assert undefined("{{ 1 if false }}").path == ("(choice without else)",)
+
+
+def test_a_choice_without_else_is_nothing_in_text_and_undefined_alone() -> None:
+    template = compile_template("{% for x in [1, 2] %}{{ x }}{{ ', ' if not loop.last }}{% endfor %}")
+    assert template.evaluate({}, strict=True) == "1, 2"
+    assert undefined("{{ 1 if false }}").is_choice

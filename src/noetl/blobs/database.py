@@ -1,0 +1,41 @@
+"""Large results in the SQLite store's own file, beside the events that refer to them.
+
+Tested in tests/conformance/test_blobs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.blobs.ranges import missing, span
+from noetl.stores.database import Database
+from noetl.stores.queries import queries
+
+_SQL = queries("sqlite")
+_ALL = 2**31 - 1  # no blob of SQLite is longer
+
+
+class DatabaseBlobs:
+    """Blobs by reference, in a table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
+        row = (ref, data, msgspec.json.encode(meta).decode())
+        await self._database.write(lambda connection: connection.execute(_SQL["put_result"], row))
+
+    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
+        first, last = span(start, length)
+        given = (first + 1, _ALL if last is None else last - first, ref)
+        row = await self._database.run(lambda connection: connection.execute(_SQL["read_result"], given).fetchone())
+        if row is None:
+            raise missing(ref)
+        return bytes(row[0])
+
+    async def delete(self, refs: Sequence[str]) -> None:
+        rows = [(ref,) for ref in refs]
+        await self._database.write(lambda connection: connection.executemany(_SQL["remove_result"], rows))

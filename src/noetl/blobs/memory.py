@@ -1,0 +1,28 @@
+"""Large results in memory; nothing is kept after the process. Tested in tests/conformance/test_blobs.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from noetl.blobs.ranges import missing, span
+
+
+class MemoryBlobs:
+    """Blobs by reference, in a dictionary."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, tuple[bytes, Mapping[str, Any]]] = {}
+
+    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
+        self._blobs[ref] = (bytes(data), dict(meta))
+
+    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
+        first, last = span(start, length)
+        if ref not in self._blobs:
+            raise missing(ref)
+        return self._blobs[ref][0][first:last]
+
+    async def delete(self, refs: Sequence[str]) -> None:
+        for ref in refs:
+            self._blobs.pop(ref, None)

@@ -1,0 +1,16 @@
+"""What every blob store means by a range, and by a blob that is not there. Tested in tests/conformance/test_blobs.py."""
+
+from __future__ import annotations
+
+from noetl.model.errors import InvalidInput
+
+
+def span(start: int, length: int | None) -> tuple[int, int | None]:
+    """Give the first byte and the one after the last; None: to the end."""
+    if start < 0 or (length is not None and length < 0):
+        raise InvalidInput(f"a range of a result starts at {start} and has {length} bytes; neither may be negative")
+    return start, None if length is None else start + length
+
+
+def missing(ref: str) -> InvalidInput:
+    return InvalidInput(f"the stored result {ref} is not there: it was never stored, has expired, or was deleted")

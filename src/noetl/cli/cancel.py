@@ -1,0 +1,35 @@
+"""`noetl cancel`: ends an execution, or one step-run of it, and its children with it.
+
+Exit code 3 where this process sees it end; 0 where another process drives it and was told. Tested in
+tests/acceptance/test_run_signal.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from noetl.cli.store import AsJson, Id, StorePath, call
+
+
+def command(
+    id: Id,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="STEP#N", help="Only this step-run; it fails with kind `cancelled`.")
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the log.")] = "",
+    json: AsJson = False,
+    store: StorePath = None,
+) -> None:
+    """End an execution."""
+
+    async def job() -> int:
+        from noetl.cli.drive import new_id
+        from noetl.cli.send import send
+        from noetl.model.messages import Cancel
+
+        message = Cancel(new_id(), reason or "it was cancelled from the command line", run, by="cli")
+        return await send(store, id, message, "cancellation sent to", as_json=json)
+
+    raise typer.Exit(call(job))

@@ -1,0 +1,105 @@
+"""`noetl fork`: starts a new execution that shares an old one's history up to a step or an event, and drives it.
+
+What was under way at that point is done again; what had ended is not. Tested in tests/acceptance/test_run_fork.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noetl.cli.store import AsJson, Id, StorePath, call, driving, existing, history, local_settings
+from noetl.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from noetl.engine.state import Execution
+    from noetl.model.messages import AnyMessage
+    from noetl.wiring import Embedded
+
+
+def command(
+    id: Id,
+    start: Annotated[
+        str, typer.Option("--from", metavar="STEP|SEQ", help="Before the last run of this step, or after this event.")
+    ],
+    patch: Annotated[
+        list[str] | None,
+        typer.Option("--patch", metavar="PATH=VALUE", help="A change: ctx.x=…, workload.x=…; JSON or text."),
+    ] = None,
+    playbook: Annotated[
+        str | None, typer.Option("--playbook", metavar="FILE", help="Go on with this version of the playbook.")
+    ] = None,
+    json: AsJson = False,
+    store: StorePath = None,
+) -> None:
+    """Start a new execution from the middle of an old one."""
+
+    async def job() -> int:
+        from noetl.cli.start import followed, new_execution
+        from noetl.wiring import embedded
+
+        settings = existing(local_settings(store))
+        execution_id = new_execution()
+        with driving(settings, execution_id):
+            async with embedded(settings) as app, app.working(f"local:{execution_id}"):
+                state = await _fork(app, id, execution_id, start, patches(patch or []), playbook)
+                if not json:
+                    typer.echo(f"execution {execution_id} goes on from {start} of {id}", err=True)
+                return await followed(app, state, 0.0, as_json=json)
+
+    raise typer.Exit(call(job))
+
+
+async def _fork(
+    app: Embedded, source: str, execution_id: str, start: str, changes: dict[str, dict[str, Any]], playbook: str | None
+) -> Execution:
+    from time import time
+
+    from noetl.cli.drive import new_id, tell
+    from noetl.cli.playbooks import Preparing
+    from noetl.engine.evolve import fold
+    from noetl.engine.fork import fork, place, shared
+    from noetl.model.messages import PatchCtx, Resume
+    from noetl.ports import Commit
+    from noetl.wiring import read_plan
+
+    events = await history(app.store, source)
+    pinned = str(events[0].payload.get("playbook", ""))
+    if playbook is not None:
+        preparing = Preparing(Path.cwd())
+        pinned = preparing.read(playbook).playbook
+        await preparing.register(app.store, int(time() * 1000))
+    copied = shared(
+        events,
+        place(events, start),
+        execution_id,
+        playbook=pinned,
+        pool=f"local:{execution_id}",
+        workload=changes["workload"],
+    )
+    made = fork(await read_plan(app.store, pinned), copied, execution_id)
+    await app.store.commit(
+        [Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)]
+    )
+    state = fold(execution_id, made.events)
+    # The message also moves the tokens that the cut left waiting.
+    writes = changes["ctx"]
+    message: AnyMessage = PatchCtx(new_id(), writes, "fork") if writes else Resume(new_id())
+    await tell(app, execution_id, message)
+    return state
+
+
+def patches(given: list[str]) -> dict[str, dict[str, Any]]:
+    """Read changes of the form `ctx.key=value` and `workload.key=value`."""
+    from noetl.cli.playbooks import value_of
+
+    found: dict[str, dict[str, Any]] = {"ctx": {}, "workload": {}}
+    for text in given:
+        path, equals, value = text.partition("=")
+        scope, _, key = path.strip().partition(".")
+        if not equals or scope not in found or not key:
+            raise InvalidInput(f"`--patch {text}` is not of the form ctx.key=value or workload.key=value.")
+        found[scope][key] = value_of(value)
+    return found

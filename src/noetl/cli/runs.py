@@ -1,0 +1,47 @@
+"""`noetl runs`: lists the executions of a store, the newest first.
+
+Tested in tests/acceptance/test_run_commands.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noetl.cli.store import AsJson, StorePath, as_json, reading
+
+if TYPE_CHECKING:
+    from noetl.wiring import Store
+
+
+def command(
+    status: Annotated[
+        str | None, typer.Option("--status", metavar="STATUS", help="Only those that are completed, failed, running …")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 20,
+    json: AsJson = False,
+    store: StorePath = None,
+) -> None:
+    """List executions, the newest first."""
+
+    async def job(opened: Store) -> list[Mapping[str, Any]]:
+        return await opened.executions(status=status, limit=limit)
+
+    rows = reading(store, job)
+    if json:
+        for row in rows:
+            typer.echo(as_json(row))
+        return
+    from noetl.cli.progress import clock, seconds
+
+    if not rows:
+        typer.echo("no executions")
+    for row in rows:
+        took = seconds(row["ended_at"] - row["started_at"]) if row.get("ended_at") else ""
+        waits = " (waits for a signal)" if row.get("needs_signal") else ""
+        started = clock(row.get("started_at", 0))
+        typer.echo(
+            f"{row['execution_id']}  {row.get('status', ''):<10} {started:<9} {took:>8}  {row.get('path', '')}{waits}"
+        )

@@ -1,0 +1,54 @@
+"""Gives an execution a message from the command line: to its driver through the store, or by becoming its driver.
+
+`signal`, `cancel`, `pause` and `unpause` share it. Tested in tests/acceptance/test_run_signal.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from noetl.cli.drive import tell
+from noetl.cli.start import take_over
+from noetl.cli.store import existing, holder_of, local_settings, root_of, state_of
+from noetl.model.errors import InvalidInput
+from noetl.wiring import embedded, open_store
+
+if TYPE_CHECKING:
+    from noetl.model.messages import AnyMessage
+    from noetl.settings import Settings
+
+
+async def send(
+    store: str | None,
+    given: str,
+    message: AnyMessage,
+    said: str,
+    *,
+    moves: bool = True,
+    wait_s: float = 0.0,
+    as_json: bool,
+) -> int:
+    """Give a message; where it can move an execution that nobody drives, drive it until it ends or waits again."""
+    settings = existing(local_settings(store))
+    execution_id, root, is_local = await _find(settings, given)
+    if moves and is_local and holder_of(settings, root) is None:
+        return await take_over(settings, execution_id, root, message, wait_s, as_json=as_json)
+    async with embedded(settings) as app:
+        await tell(app, execution_id, message)
+    typer.echo(f"{said} execution {execution_id}", err=True)
+    return 0
+
+
+async def _find(settings: Settings, given: str) -> tuple[str, str, bool]:
+    store = open_store(settings)
+    try:
+        state, _ = await state_of(store, given)
+    finally:
+        await store.close()
+    if state.phase == "ended":
+        raise InvalidInput(
+            f"execution {state.execution_id} has ended: {state.status}. Nothing can be sent to it any more."
+        )
+    return state.execution_id, root_of(state), state.pool.startswith("local:")

@@ -1,0 +1,187 @@
+"""What every command on executions shares: the store, the id that is meant, the lock of a driver, and troubles in words.
+
+Exit codes: 0 completed, 1 failed, 2 invalid input, 3 cancelled, 4 waiting, 5 partial. Tested in tests/acceptance/test_run*.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
+
+import typer
+
+from noetl.model.errors import Conflict, InvalidInput, NoetlError, UnknownExecution
+from noetl.settings import Settings, settings
+
+if TYPE_CHECKING:
+    from noetl.engine.plan import Plan
+    from noetl.engine.state import Execution
+    from noetl.model.events import Event
+    from noetl.wiring import Store
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The execution; `last` means the newest one of the store.")]
+StorePath = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="PATH", help="The store; without it `$NOETL_HOME/noetl.db`, else `.noetl/noetl.db`."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+EXIT_CODES = {"completed": 0, "failed": 1, "cancelled": 3, "partial": 5}  # any other status: 4
+WAITING = 4
+_PATIENCE_S = 2.0
+T = TypeVar("T")
+
+
+def local_settings(store: str | None) -> Settings:
+    """Gather the settings of this process."""
+    return settings(os.environ, Path.cwd(), store)
+
+
+def call(job: Callable[[], Awaitable[T]]) -> T:
+    """Run a command's work; a trouble that has a name becomes one line and its exit code."""
+    import asyncio
+
+    async def done() -> T:
+        return await job()
+
+    try:
+        return asyncio.run(done())
+    except NoetlError as error:
+        complain(error)
+        raise typer.Exit(error.exit_code) from None
+
+
+def complain(error: NoetlError) -> None:
+    typer.echo(f"noetl: {error}", err=True)
+
+
+def reading(store: str | None, job: Callable[[Store], Awaitable[T]]) -> T:
+    """Run a command that only looks at a store that is there."""
+
+    async def done() -> T:
+        from noetl.wiring import open_store
+
+        opened = open_store(existing(local_settings(store)))
+        try:
+            return await job(opened)
+        finally:
+            await opened.close()
+
+    return call(done)
+
+
+def existing(found: Settings) -> Settings:
+    """Give the settings of a store that is there."""
+    if not found.store.is_file():
+        raise InvalidInput(
+            f"there is no store at {found.store}. `noetl run FILE` makes one; `--store PATH` or NOETL_HOME names another."
+        )
+    return found
+
+
+async def the_id(store: Store, given: str) -> str:
+    """Give the id of an execution that the store knows."""
+    if given == "last":
+        rows = await store.executions(limit=1)
+        if not rows:
+            raise UnknownExecution("this store holds no execution yet.")
+        return str(rows[0]["execution_id"])
+    if await store.execution(given) is None:
+        raise UnknownExecution(f"there is no execution {given} in this store; `noetl runs` lists those that there are.")
+    return given
+
+
+async def history(store: Store, given: str) -> list[Event]:
+    """Give the whole log of an execution."""
+    return await store.read(await the_id(store, given))
+
+
+async def state_of(store: Store, given: str, upto: int | None = None) -> tuple[Execution, list[Event]]:
+    """Fold the log of an execution, whole or up to an event."""
+    from noetl.engine.evolve import fold
+
+    events = [event for event in await history(store, given) if upto is None or event.seq <= upto]
+    return fold(events[0].execution_id if events else given, events), events
+
+
+async def plan_of(store: Store, state: Execution) -> Plan:
+    """Give the plan that an execution is pinned to."""
+    from noetl.wiring import read_plan
+
+    return await read_plan(store, state.playbook)
+
+
+def root_of(state: Execution) -> str:
+    """Give the execution whose driver does the work: itself, or the one that a child's work was started for."""
+    return state.pool.removeprefix("local:") if state.pool.startswith("local:") else state.execution_id
+
+
+@contextmanager
+def driving(found: Settings, execution_id: str) -> Iterator[None]:
+    """Hold the lock of an execution's driver; its release, also by the death of the process, lets another take over.
+
+    The children of a driver that was killed keep the lock for as long as they live, which is less than the patience here.
+    """
+    found.locks.mkdir(parents=True, exist_ok=True)
+    path = found.locks / execution_id
+    until = monotonic() + _PATIENCE_S
+    while (file := _locked(path)) is None:
+        if monotonic() > until:
+            raise Conflict(
+                f"execution {execution_id} is driven by process {_holder(path)}; `noetl cancel {execution_id}` stops it."
+            )
+        sleep(0.02)
+    with file:
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def holder_of(found: Settings, execution_id: str) -> str | None:
+    """Give the process that drives an execution, or None where nobody does."""
+    path = found.locks / execution_id
+    if not path.exists():
+        return None
+    file = _locked(path, shared=True)
+    if file is None:
+        return _holder(path)
+    file.close()
+    return None
+
+
+def _locked(path: Path, *, shared: bool = False) -> TextIO | None:
+    """Open and lock a file; None where somebody else has it, or its last holder has just taken it away."""
+    file = path.open("a+", encoding="ascii")
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
+            return file
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    file.close()
+    return None
+
+
+def _holder(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip() or "unknown"
+    except OSError:
+        return "unknown"
+
+
+def as_json(data: Any) -> str:
+    """Write plain data on one line."""
+    import msgspec
+
+    return msgspec.json.encode(data).decode()

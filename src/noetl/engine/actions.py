@@ -1,0 +1,53 @@
+"""What a pipeline asks its worker to do next: run a task, give the lease back, or report the end.
+
+All three are plain data. Tested in tests/unit/engine/test_pipeline.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from noetl.model.outcome import Outcome
+
+
+class RunTask(msgspec.Struct, frozen=True):
+    """Run one attempt of a task and resume with its outcome."""
+
+    label: str  # inside workbook calls: the labels of the calls before it, with slashes
+    kind: str
+    fields: Mapping[str, Any]  # the kind's inputs, rendered
+    input: Mapping[str, Any]  # args, the step's input and the task's, overlaid
+    own: Mapping[str, Any]  # the task's own part of it
+    attempt: int
+    idempotency_key: str
+    auth: Any = None
+    timeout_ms: float | None = None
+    spec: Mapping[str, Any] = {}  # settings by layering, the task's own last
+    context: Mapping[str, Any] = {}  # everything in scope but secrets, for code that asks for it
+
+
+class Suspend(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Wait for something; with `hold` the time is so short that the worker waits in place and advances again."""
+
+    cause: str  # delay, sleep, wait, playbook
+    until: int | None = None
+    signal: str | None = None
+    child: Mapping[str, Any] | None = None  # path, version, payload, return_step
+    hold: bool = False
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The pipeline has ended."""
+
+    status: str  # ok, error, skipped
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+    writes: Mapping[str, Any] = {}  # to `ctx`, by dotted key, in the order of writing
+    scratch: Mapping[str, Any] = {}  # `step`
+    outcome: Outcome | None = None  # of the last task that ran
+
+
+Next = RunTask | Suspend | Finished

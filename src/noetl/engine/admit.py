@@ -1,0 +1,124 @@
+"""Admission: gates decide on tokens, tokens become step-runs.
+
+A token that a gate does not let in is parked and tried again when something changed. When a gated step is admitted, the
+run consumes every token that is parked there. Tested in tests/unit/engine/test_admit.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.engine.decision import Deciding
+from noetl.engine.join import in_arc_order, merged_lineage
+from noetl.engine.names import EventName, Scope, test
+from noetl.engine.route import Ending, end, failure
+from noetl.engine.runs import begin
+from noetl.engine.state import Token
+
+
+def has_room(d: Deciding) -> bool:
+    """Tell whether one more step-run may be in flight."""
+    bound = d.plan.setting("max_parallel")
+    return not isinstance(bound, int) or len(d.state.runs) < bound
+
+
+def arrive(d: Deciding, step: str, tokens: list[Token], *, count: tuple[int, int] | None = None) -> None:
+    """Let joined tokens in, or park them; `count` is (arrived, needed) of a join that can no longer be reached."""
+    ordered = in_arc_order(tokens)
+    if count is not None:
+        message = f"the join of step `{step}` needs {count[1]} branches, and only {count[0]} can arrive"
+        schedule(d, step, ordered, broken=failure("unknown", message, "JOIN_UNREACHABLE"))
+        return
+    parked = [] if d.plan.step(step).join == "each" else _parked(d, step)
+    group = [*parked, *ordered]
+    event = tokens[-1].event or {}
+    if admitted(d, step, group, {**event, "name": EventName(event.get("name", ""))}):
+        schedule(d, step, group)
+        return
+    for token in ordered:
+        d.emit("token.parked", token.token_id, {"step": step})
+
+
+def retry(d: Deciding) -> bool:
+    """Try parked tokens again; tells whether one was let in."""
+    moved = False
+    for step in dict.fromkeys(token.step for token in list(d.state.tokens.values()) if token.parked):
+        waiting = _parked(d, step)
+        groups = [[token] for token in waiting] if d.plan.step(step).join == "each" else [waiting]
+        for group in groups:
+            if not has_room(d):
+                return moved
+            if group and admitted(d, step, group, d.cause):
+                schedule(d, step, group)
+                moved = True
+    return moved
+
+
+def admitted(d: Deciding, name: str, tokens: list[Token], event: Mapping[str, Any]) -> bool:
+    """Ask the gate of a step; a step without one lets everything in."""
+    rules = d.plan.step(name).admit
+    if rules is None:
+        return True
+    args, _ = merged_args(tokens)
+    scope = Scope(d.state, args, event=event)
+    read: dict[str, Any] = {}
+    allow, matched = False, None
+    errors: list[str] = []
+    for index, rule in enumerate(rules):
+        verdict = test(True if rule.when is None else rule.when.data, scope, d.calls)
+        read |= verdict.read
+        if verdict.error is not None:
+            errors.append(verdict.error)
+        if verdict.holds:
+            allow, matched = rule.allow, index
+            break
+    if not allow and all(token.parked and token.gate == read for token in tokens):
+        return False  # nothing that it reads has changed since it last said no
+    payload: dict[str, Any] = {"allow": allow, "rule": matched, "read": read, "event": str(event.get("name", ""))}
+    payload["tokens"] = [token.token_id for token in tokens]
+    payload |= {"errors": errors} if errors else {}
+    d.emit("policy.admit.evaluated", name, payload, status="allowed" if allow else "denied")
+    return allow
+
+
+def schedule(d: Deciding, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None) -> None:
+    """Make a run of tokens."""
+    args, warnings = merged_args(tokens)
+    lineage = merged_lineage(tokens)
+    join = d.plan.step(name).join
+    payload: dict[str, Any] = {
+        "number": d.state.numbers.get(f"run:{name}", 0) + 1,
+        "args": args,
+        "lineage": {fork: sorted(branches) for fork, branches in lineage.items()},
+        "tokens": [token.token_id for token in tokens],
+    }
+    payload |= {"warnings": warnings} if warnings else {}
+    if join not in ("all", "each") and lineage:
+        payload["spent"] = sorted(lineage)
+    run_id = f"{name}#{payload['number']}"
+    d.transitions += 1
+    d.emit("step.scheduled", name, payload, step_run_id=run_id)
+    run = d.state.runs[run_id]
+    if broken is not None:
+        d.drop_work(run)
+        end(d, run, Ending("error", None, broken))
+    else:
+        begin(d, run)
+
+
+def merged_args(tokens: list[Token]) -> tuple[dict[str, Any], list[str]]:
+    """Merge what arcs bound; of two different values for one key the later wins, with a warning."""
+    args: dict[str, Any] = {}
+    warnings: list[str] = []
+    for token in tokens:
+        for key, value in token.args.items():
+            if key in args and args[key] != value:
+                warnings.append(f"`args.{key}` was bound to two different values; the later arc wins")
+            args[key] = value
+    return args, warnings
+
+
+def _parked(d: Deciding, step: str) -> list[Token]:
+    found = [token for token in d.state.tokens.values() if token.step == step and token.parked]
+    return sorted(found, key=lambda token: token.parked)

@@ -1,0 +1,61 @@
+"""Keeps, for every fork, who remembers it; a fork that at most one token or run remembers is forgotten.
+
+Part of the fold: it decides nothing. Tested in tests/unit/engine/test_laws.py and test_decide.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from noetl.engine.state import Execution, Fork, Lineage
+
+
+def lineage_of(data: Mapping[str, Iterable[int]]) -> Lineage:
+    """Read a lineage from an event."""
+    return {fork: frozenset(branches) for fork, branches in data.items()}
+
+
+def add(state: Execution, carrier: str, lineage: Lineage) -> None:
+    """Note that a token or run remembers these forks; forks that are forgotten already are taken out."""
+    for fork_id in list(lineage):
+        fork = state.forks.get(fork_id)
+        if fork is None:
+            del lineage[fork_id]
+        else:
+            fork.carriers.add(carrier)
+
+
+def remove(state: Execution, carrier: str, lineage: Lineage) -> None:
+    """Note that a token or run is gone."""
+    for fork_id in list(lineage):
+        fork = state.forks.get(fork_id)
+        if fork is not None:
+            fork.carriers.discard(carrier)
+            settle(state, fork)
+
+
+def settle(state: Execution, fork: Fork) -> None:
+    """Forget a fork that at most one carrier remembers, once its router has sent every token.
+
+    A last carrier that lost at some step remembers that: it is absorbed there.
+    """
+    if fork.unsent > 0 or len(fork.carriers) > 1:
+        return
+    for carrier in fork.carriers if fork.spent else ():
+        last = state.tokens.get(carrier) or state.runs.get(carrier)
+        if last is not None and any(not won & last.lineage[fork.fork_id] for won in fork.spent.values()):
+            return
+    state.forks.pop(fork.fork_id, None)
+    for carrier in fork.carriers:
+        holder = state.tokens.get(carrier) or state.runs.get(carrier)
+        if holder is not None:
+            holder.lineage.pop(fork.fork_id, None)
+
+
+def give_up(state: Execution) -> None:
+    """Forget whatever could still have moved."""
+    state.tokens.clear()
+    state.timers.clear()
+    state.forks.clear()
+    state.children.clear()
+    state.signals.clear()

@@ -1,0 +1,151 @@
+"""Decides messages: a message and the state give events, and what is committed with them.
+
+    decide(plan, state, message, at) -> Decision
+
+Applies the events to `state` as it emits them, so `fold(state, events)` is the decided state by construction. Pure: the
+time is handed in, ids are derived. Tested in tests/unit/engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from noetl.engine import reports
+from noetl.engine.decision import Deciding, Decision
+from noetl.engine.flow import advance
+from noetl.engine.loops import fail, go_on
+from noetl.engine.names import EventName
+from noetl.engine.plan import Plan
+from noetl.engine.route import Ending, end, failure, patch
+from noetl.engine.saga import stop
+from noetl.engine.start import start
+from noetl.engine.state import Execution, StepRun
+from noetl.engine.suspend import deliver, wake
+from noetl.model.messages import (
+    AnyMessage,
+    Cancel,
+    ChildEnded,
+    LeaseLost,
+    PatchCtx,
+    Pause,
+    Report,
+    Resume,
+    Signal,
+    Start,
+    TimerDue,
+)
+
+__all__ = ["Decision", "decide", "late"]
+
+
+def decide(plan: Plan, state: Execution, message: AnyMessage, at: int) -> Decision:
+    """Decide a message; `state` becomes the decided state."""
+    d = Deciding(plan, state, message, at)
+    if state.phase not in ("pending", "ended") or isinstance(message, Start | Report):
+        _HANDLERS[type(message)](d, message)
+        advance(d)
+    return d.made()
+
+
+def late(plan: Plan, state: Execution, message: Report, at: int) -> Decision:
+    """Record a report whose lease was gone when it was to be committed; nothing else changes."""
+    d = Deciding(plan, state, message, at)
+    reports.late(d, message)
+    return d.made()
+
+
+def _signal(d: Deciding, message: Signal) -> None:
+    payload = {"name": message.name, "data": message.data}
+    d.emit("signal.received", message.name, payload)
+    d.retry_gates = True
+    d.cause = {"name": EventName("signal.received"), "payload": payload}
+    deliver(d, message.name)
+
+
+def _patch(d: Deciding, message: PatchCtx) -> None:
+    if message.writes:
+        patch(d, message.writes, message.by or "api")
+
+
+def _timer(d: Deciding, message: TimerDue) -> None:
+    timer = d.state.timers.get(message.timer_id)
+    if timer is None:
+        return
+    run = d.state.runs.get(timer.run_id or "")
+    if timer.cause == "wake" and run is not None:
+        d.emit("timer.fired", timer.timer_id, {"cause": timer.cause}, run=run, iteration=timer.index)
+        wake(d, run, timer.index, {"by": "timer"})
+        return
+    d.emit("timer.fired", timer.timer_id, {"cause": timer.cause}, run=run)
+    seconds = (timer.at - (run.scheduled_at if run is not None else d.state.started_at)) / 1000
+    if timer.cause == "execution":
+        error = failure("timeout", f"the execution took longer than {seconds:g} s (`executor.spec.timeout_s`)")
+        payload = {"cause": "timeout", "outcome": "failed", "error": error}
+        d.emit("execution.cancelled", d.state.execution_id, payload)
+        stop(d, "the execution took too long")
+    elif run is not None:
+        what = "loop" if timer.cause == "loop" else "step"
+        _end_early(d, run, failure("timeout", f"the {what} `{run.step}` took longer than {seconds:g} s"))
+
+
+def _end_early(d: Deciding, run: StepRun, error: dict[str, Any]) -> None:
+    if run.loop is not None:
+        fail(d, run, error)
+    else:
+        d.drop_work(run)
+        end(d, run, Ending("error", None, error))
+
+
+def _child(d: Deciding, message: ChildEnded) -> None:
+    if message.child_id not in d.state.children:
+        return
+    owner, index = d.state.children[message.child_id]
+    run = d.state.runs.get(owner)
+    if run is None:
+        return
+    told = {"status": message.status, "result": message.result, "error": message.error}
+    d.emit("child.finished", message.child_id, {"status": message.status}, run=run, iteration=index)
+    wake(d, run, index, {"by": "child", "child_id": message.child_id, **told})
+
+
+def _cancel(d: Deciding, message: Cancel) -> None:
+    reason = message.reason or "it was cancelled"
+    if message.run_id is not None:
+        run = d.state.runs.get(message.run_id)
+        if run is not None and run.phase != "routing":
+            _end_early(d, run, failure("cancelled", reason))
+        return
+    error = failure("cancelled", reason)
+    payload = {"cause": "cancelled", "outcome": "cancelled", "error": error, "by": message.by}
+    d.emit("execution.cancelled", d.state.execution_id, payload)
+    stop(d, reason)
+
+
+def _pause(d: Deciding, _message: Pause) -> None:
+    if not d.state.paused:
+        d.emit("playbook.paused", d.state.execution_id)
+
+
+def _resume(d: Deciding, _message: Resume) -> None:
+    if not d.state.paused:
+        return
+    d.emit("playbook.resumed", d.state.execution_id)
+    d.retry_gates = True
+    d.cause = {"name": EventName("playbook.resumed"), "payload": {}}
+    for run in list(d.state.runs.values()):
+        go_on(d, run)
+
+
+_HANDLERS: dict[type, Callable[[Deciding, Any], None]] = {
+    Start: start,
+    Report: reports.report,
+    Signal: _signal,
+    PatchCtx: _patch,
+    TimerDue: _timer,
+    ChildEnded: _child,
+    Cancel: _cancel,
+    Pause: _pause,
+    Resume: _resume,
+    LeaseLost: reports.lease_lost,
+}

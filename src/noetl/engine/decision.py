@@ -1,0 +1,167 @@
+"""A decision while it is made: every event is applied to the state as it is emitted.
+
+So the decided state is the fold of the decided events by construction. What else a commit holds (work, timers, messages
+to others) is gathered beside them. Tested in tests/unit/engine/test_decide.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from noetl.engine.evolve import apply
+from noetl.engine.names import functions
+from noetl.engine.plan import Plan
+from noetl.engine.state import Execution, StepRun
+from noetl.engine.work import work_for, work_id
+from noetl.model.events import EVENT_TYPES, Event
+from noetl.model.ids import event_id
+from noetl.model.messages import AnyMessage, Cancel
+from noetl.model.work import WorkItem
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What a message leads to; the fields are those of a commit."""
+
+    events: tuple[Event, ...] = ()
+    work: tuple[WorkItem, ...] = ()
+    finished: tuple[tuple[str, int], ...] = ()
+    held: tuple[tuple[str, int], ...] = ()
+    dropped: tuple[str, ...] = ()
+    timers: tuple[tuple[str, int], ...] = ()
+    cleared: tuple[str, ...] = ()
+    inbox: tuple[tuple[str, AnyMessage], ...] = ()
+    projection: Mapping[str, Any] = {}
+
+
+class Deciding:
+    """One decision under way."""
+
+    def __init__(self, plan: Plan, state: Execution, message: AnyMessage, at: int) -> None:
+        self.plan = plan
+        self.state = state
+        self.message = message
+        self.at = at
+        self.events: list[Event] = []
+        self.work: dict[str, WorkItem] = {}
+        self.finished: list[tuple[str, int]] = []
+        self.held: list[tuple[str, int]] = []
+        self.dropped: list[str] = []
+        self.timers: dict[str, int] = {}
+        self.inbox: list[tuple[str, AnyMessage]] = []
+        self.retry_gates = False  # something changed that may open a gate
+        self.cause: Mapping[str, Any] = {}  # `event` for gates that are tried again
+        self.halted = False  # a failure stopped the flow; what runs is to be ended
+        self.transitions = 0
+        self._timers_before = frozenset(state.timers)
+
+    def emit(
+        self,
+        event_type: str,
+        entity_id: str = "",
+        payload: Mapping[str, Any] | None = None,
+        *,
+        run: StepRun | None = None,
+        at: int | None = None,
+        **fields: Any,
+    ) -> Event:
+        """Record a fact, apply it, and put the work that follows from it in the queue."""
+        event = Event(
+            event_id=event_id(self.message.message_id, len(self.events)),
+            execution_id=self.state.execution_id,
+            seq=self.state.seq + 1,
+            event_type=event_type,
+            timestamp=self.at if at is None else at,
+            entity_type=EVENT_TYPES[event_type].entity,
+            entity_id=entity_id,
+            step_run_id=run.run_id if run is not None else fields.pop("step_run_id", None),
+            payload=payload or {},
+            **fields,
+        )
+        apply(self.state, event)
+        self.events.append(event)
+        for item in work_for(self.plan, event, self.state):
+            self.work[item.work_id] = item
+        return event
+
+    @cached_property
+    def calls(self) -> Mapping[str, Callable[..., Any]]:
+        """Give the functions that templates may call in this decision."""
+        return functions(self.state, self.at)
+
+    def set_timer(
+        self, timer_id: str, cause: str, at: int, run: StepRun | None = None, index: int | None = None
+    ) -> None:
+        self.emit("timer.set", timer_id, {"cause": cause, "at": at}, run=run, iteration=index)
+        self.timers[timer_id] = at
+
+    def send(self, execution_id: str, message: AnyMessage) -> None:
+        """Send a message to an execution; it is a row of the same commit."""
+        self.inbox.append((execution_id, message))
+
+    def message_id(self) -> str:
+        """Name the next message that this decision sends."""
+        return f"{self.message.message_id}/{len(self.inbox)}"
+
+    def drop_work(self, run: StepRun) -> None:
+        """Take a run's work out of the queue, whoever holds it, and cancel its children."""
+        pieces = run.loop.pieces if run.loop is not None else {}
+        for found in [work_id(self.state, run), *(work_id(self.state, run, piece) for piece in pieces)]:
+            self.work.pop(found, None)
+            self.dropped.append(found)
+        for child, (owner, _) in self.state.children.items():
+            if owner == run.run_id:
+                self.send(child, Cancel(self.message_id(), f"its parent {self.state.execution_id} ended the step"))
+
+    def made(self) -> Decision:
+        """Give the decision."""
+        done = {found for found, _ in self.finished}
+        return Decision(
+            tuple(self.events),
+            tuple(self.work.values()),
+            tuple(self.finished),
+            tuple(held for held in self.held if held[0] not in done),
+            tuple(found for found in dict.fromkeys(self.dropped) if found not in done),
+            tuple((timer, at) for timer, at in self.timers.items() if timer in self.state.timers),
+            tuple(sorted(self._timers_before - self.state.timers.keys())),
+            tuple(self.inbox),
+            projection(self.state) if self.events else {},
+        )
+
+
+def projection(state: Execution) -> dict[str, Any]:
+    """Give the row that tells people of an execution."""
+    row: dict[str, Any] = {
+        "status": state.status,
+        "path": state.path,
+        "playbook": state.playbook,
+        "started_at": state.started_at,
+        "seq": state.seq,
+        "needs_signal": needs_signal(state),
+    }
+    if state.parent is not None:
+        row["parent"] = state.parent.get("execution_id")
+    if state.phase == "ended":
+        row |= {
+            "ended_at": state.ended_at,
+            "result": state.result,
+            "error": state.error,
+            "steps": state.counts,
+            "compensated": state.compensated,
+        }
+    return row
+
+
+def needs_signal(state: Execution) -> bool:
+    """Tell whether only a signal or a patch from outside can move the execution."""
+    if state.phase in ("pending", "ended") or state.timers or state.children:
+        return False
+    for run in state.runs.values():
+        loop = run.loop
+        waiting = run.phase == "suspended" if loop is None else bool(loop.suspended) and not loop.pieces
+        if not waiting:
+            return False
+    return bool(state.runs) or state.status in ("waiting", "paused")

@@ -1,0 +1,118 @@
+"""Applies the events of loops to a state.
+
+A loop is kept as counters, the pieces that are under way, and its results by index. Decides nothing. Tested in
+tests/unit/engine/test_loops.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.engine.state import Execution, Loop, Piece, Suspended
+from noetl.engine.writes import ctx_keys, put
+from noetl.model.events import Event
+
+Payload = Mapping[str, Any]
+_ERRORS_KEPT = 20
+
+
+def started(state: Execution, event: Event, payload: Payload) -> None:
+    """Begin a loop over the list that was evaluated."""
+    items = list(payload["items"])
+    state.runs[str(event.step_run_id)].loop = Loop(
+        items,
+        payload["mode"] == "sequential",
+        payload["exec"] == "local",
+        payload["width"],
+        payload["failure"] == "best_effort",
+        dict(payload.get("reduce", {})),
+        [None] * len(items),
+        bool(payload.get("cursor")),
+    )
+
+
+def scheduled(state: Execution, event: Event, payload: Payload) -> None:
+    """Put a piece under way: a fresh range, or one item that goes on after a suspension."""
+    run = state.runs[str(event.step_run_id)]
+    loop = run.loop
+    if loop is None:
+        return
+    state.numbers[f"chunk:{run.run_id}"] = state.numbers.get(f"chunk:{run.run_id}", 0) + 1
+    start, count = payload["start"], payload["count"]
+    pending = set(range(start, start + count))
+    resume = payload.get("resume")
+    loop.pieces[payload["chunk"]] = Piece(start, count, payload["width"], pending, event.timestamp, resume=resume)
+    if resume is None:
+        loop.issued = start + count
+        return
+    suspended = loop.suspended.pop(start, None)
+    name = payload.get("signal")
+    if name is not None and state.signals.get(name):
+        state.signals[name].pop(0)
+        if not state.signals[name]:
+            del state.signals[name]
+    state.timers.pop(payload.get("timer", ""), None)
+    if suspended is not None and suspended.child_id is not None:
+        state.children.pop(suspended.child_id, None)
+
+
+def piece_started(state: Execution, event: Event, payload: Payload) -> None:
+    """Note whose hands a piece is in."""
+    loop = state.runs[str(event.step_run_id)].loop
+    if loop is not None and payload["chunk"] in loop.pieces:
+        loop.pieces[payload["chunk"]].epoch = payload.get("epoch", 0)
+
+
+def item_ended(state: Execution, event: Event, payload: Payload) -> None:
+    """Count an item that ended, keep its result and its writes."""
+    loop = state.runs[str(event.step_run_id)].loop
+    index = event.iteration
+    if loop is None or index is None:
+        return
+    if loop.cursor and index >= len(loop.results):
+        loop.results += [None] * (index + 1 - len(loop.results))
+    if event.event_type == "loop.iteration.failed":
+        loop.failed += 1
+        if len(loop.errors) < _ERRORS_KEPT:
+            loop.errors.append({"index": index, "error": payload.get("error")})
+    elif event.status == "skipped":
+        loop.skipped += 1
+    else:
+        loop.succeeded += 1
+        loop.results[index] = payload.get("result")
+    for key, value in ctx_keys(payload.get("writes", {})).items():
+        if loop.sequential and key not in loop.reduce:
+            put(state.ctx, key, value)
+        else:
+            _keep(loop, key, index, value)
+    _end_of_piece(loop, str(payload.get("chunk")), index, event.timestamp)
+
+
+def _keep(loop: Loop, key: str, index: int, value: Any) -> None:
+    """Keep a write until the loop ends; of equal writes without a reducer one is enough."""
+    kept = loop.writes.setdefault(key, {})
+    if key in loop.reduce or not kept:
+        kept[index] = value
+
+
+def suspend(loop: Loop, chunk: str, index: int, suspended: Suspended) -> None:
+    """Set one item aside; the rest of its piece goes on, or waits for it where the order counts."""
+    loop.suspended[index] = suspended
+    if loop.sequential and loop.pieces.pop(chunk, None) is not None:
+        loop.issued = index + 1
+        return
+    _end_of_piece(loop, chunk, index, None)
+
+
+def _end_of_piece(loop: Loop, chunk: str, index: int, at: int | None) -> None:
+    piece = loop.pieces.get(chunk)
+    if piece is None:
+        return
+    piece.pending.discard(index)
+    if piece.pending:
+        return
+    del loop.pieces[chunk]
+    if at is not None:
+        loop.busy_ms += max(0, at - piece.at) * piece.width
+        loop.timed += piece.count

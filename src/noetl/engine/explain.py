@@ -1,0 +1,210 @@
+"""Tells why an execution is where it is: each token and run, what it waits for, since when, until when, what would move it.
+
+Looks at a state and its events, and changes nothing. How it is printed is the command's business. Tested in
+tests/unit/engine/test_explain.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from noetl.engine.join import Meeting, meetings
+from noetl.engine.plan import Plan
+from noetl.engine.state import Execution, StepRun, Suspended, Token
+from noetl.model.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One thing that has not ended, and what it stands at; times in milliseconds since the epoch."""
+
+    what: str  # token, run, item
+    name: str
+    step: str
+    waits_for: str
+    moved_by: str
+    since: int
+    until: int | None = None
+    read: Mapping[str, Any] | None = None  # the values that the last decision on it looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A decision that was made on the way, with its reason."""
+
+    seq: int
+    at: int
+    step: str
+    decided: str
+    because: tuple[str, ...] = ()
+
+
+def standings(plan: Plan, state: Execution, events: Sequence[Event]) -> tuple[Standing, ...]:
+    """Tell of everything in the execution that has not ended, the oldest first."""
+    times = {event.seq: event.timestamp for event in events}
+    workers = {
+        str(event.step_run_id): str(event.payload.get("worker", ""))
+        for event in events
+        if event.event_type == "step.started"
+    }
+    found = [*_tokens(plan, state, times), *_runs(state, times, workers)]
+    return tuple(sorted(found, key=lambda standing: standing.since))
+
+
+def choices(events: Sequence[Event]) -> tuple[Choice, ...]:
+    """Tell which gates and routers decided what on the way, and on which values."""
+    made = {"next.evaluated": _routed, "policy.admit.evaluated": _admitted}
+    return tuple(made[event.event_type](event) for event in events if event.event_type in made)
+
+
+def values(read: Mapping[str, Any] | None) -> str:
+    """Write the values that a condition read on one line."""
+    return ", ".join(f"{path} = {_short(value)}" for path, value in (read or {}).items())
+
+
+def _tokens(plan: Plan, state: Execution, times: Mapping[int, int]) -> Iterator[Standing]:
+    for token in state.tokens.values():
+        if token.parked:
+            yield _parked(plan, state, token, times)
+    for meeting in meetings(plan, state):
+        yield from _joining(plan, state, meeting, times)
+
+
+def _parked(plan: Plan, state: Execution, token: Token, times: Mapping[int, int]) -> Standing:
+    rules = plan.step(token.step).admit or ()
+    wanted = [str(rule.when.data) for rule in rules if rule.allow and rule.when is not None]
+    waits = f"the gate of `{token.step}` to open" + (f": {' or '.join(wanted)}" if wanted else "")
+    moved = "a change of `ctx` that the gate reads, a step that ends, or a signal"
+    if any("signal" in text for text in wanted):
+        moved = f"a signal: `noetl signal {state.execution_id} NAME`"
+    since = times.get(token.parked, state.started_at)
+    return Standing("token", token.token_id, token.step, waits, moved, since, _end(state), token.gate)
+
+
+def _joining(plan: Plan, state: Execution, meeting: Meeting, times: Mapping[int, int]) -> Iterator[Standing]:
+    missing = sorted(_named(state, carrier) for carrier in meeting.missing)
+    if missing:
+        waits = f"its siblings at the join of `{meeting.step}`: {', '.join(missing)} can still come"
+        if meeting.needed:
+            waits += f" ({meeting.arrived} of {meeting.needed} are there)"
+        moved = "their arrival, or their end"
+    elif state.paused:
+        waits, moved = "the execution to go on: it is paused", f"`noetl unpause {state.execution_id}`"
+    else:
+        bound = plan.setting("max_parallel")
+        waits, moved = f"room: `max_parallel` allows {bound} step-runs at once", "a step-run that ends"
+    for token in meeting.tokens:
+        since = times.get(token.seq, state.started_at)
+        yield Standing("token", token.token_id, meeting.step, waits, moved, since, _end(state))
+
+
+def _named(state: Execution, carrier: str) -> str:
+    token = state.tokens.get(carrier)
+    return f"the token at `{token.step}`" if token is not None else f"`{carrier}`"
+
+
+def _runs(state: Execution, times: Mapping[int, int], workers: Mapping[str, str]) -> Iterator[Standing]:
+    for run in state.runs.values():
+        until = _end(state, run)
+        if run.loop is not None:
+            yield from _loop(state, run, times, until)
+        elif run.suspended is not None:
+            waits, moved = _held(state, run.suspended)
+            since = times.get(run.suspended.seq, run.scheduled_at)
+            yield Standing("run", run.run_id, run.step, waits, moved, since, _earlier(run.suspended.until, until))
+        elif run.phase == "started":
+            who = f" {workers[run.run_id]}" if workers.get(run.run_id) else ""
+            waits = f"its work to end on worker{who}"
+            moved = "the worker's report, or the end of its lease if the worker died"
+            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+        elif state.paused:
+            waits, moved = "the execution to go on: it is paused", f"`noetl unpause {state.execution_id}`"
+            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+        else:
+            moved = "a worker that takes it" + _driver(state)
+            yield Standing("run", run.run_id, run.step, "a worker", moved, run.scheduled_at, until)
+
+
+def _loop(state: Execution, run: StepRun, times: Mapping[int, int], until: int | None) -> Iterator[Standing]:
+    loop = run.loop
+    if loop is None:
+        return
+    under_way = sum(len(piece.pending) for piece in loop.pieces.values())
+    total = "?" if loop.cursor else str(loop.total)
+    waits = f"its items: {loop.ended} of {total} have ended, {under_way} are under way"
+    if loop.failed:
+        waits += f", {loop.failed} failed"
+    moved = "a worker's report" + _driver(state)
+    yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+    for index, held in loop.suspended.items():
+        what, moved = _held(state, held)
+        since = times.get(held.seq, run.scheduled_at)
+        name = f"{run.run_id}[{index}]"
+        yield Standing("item", name, run.step, what, moved, since, _earlier(held.until, until))
+
+
+def _held(state: Execution, held: Suspended) -> tuple[str, str]:
+    if held.signal is not None:
+        return f"the signal `{held.signal}`", f"`noetl signal {state.execution_id} {held.signal} [JSON]`"
+    if held.child_id is not None:
+        return f"its child execution {held.child_id}", f"the child's end: `noetl explain {held.child_id}`"
+    if held.cause == "delay":
+        return "the next attempt of a task that failed", "the time"
+    return "a time", "the time"
+
+
+def _driver(state: Execution) -> str:
+    return f"; `noetl resume {state.execution_id}` if no process drives it" if state.pool.startswith("local:") else ""
+
+
+def _end(state: Execution, run: StepRun | None = None) -> int | None:
+    ends = [
+        timer.at
+        for timer in state.timers.values()
+        if timer.cause == "execution" or (run is not None and timer.run_id == run.run_id and timer.cause != "wake")
+    ]
+    return min(ends, default=None)
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    known = [at for at in (one, other) if at is not None]
+    return min(known, default=None)
+
+
+def _routed(event: Event) -> Choice:
+    payload = event.payload
+    arcs = payload.get("arcs", ())
+    taken = [arc["step"] for arc in arcs if arc.get("matched") and arc["arc"] in payload.get("taken", ())]
+    decided = f"after {payload.get('event', 'its end')}: " + (
+        " and ".join(taken) if taken else "no arc, the branch ends"
+    )
+    if payload.get("action"):
+        decided += f" (`on_step_fail: {payload['action']}`)"
+    return Choice(event.seq, event.timestamp, event.entity_id, decided, tuple(map(_arc, arcs)))
+
+
+def _arc(arc: Mapping[str, Any]) -> str:
+    said = f"→ {arc['step']}: " + (f"{arc['when']} " if "when" in arc else "no condition ")
+    said += "holds" if arc.get("matched") else "does not hold"
+    if arc.get("by"):
+        said = f"→ {arc['step']}: by `{arc['by']}`"
+    seen = values(arc.get("read"))
+    said += f" ({seen})" if seen else ""
+    return said + (f"; {arc['error']}" if arc.get("error") else "")
+
+
+def _admitted(event: Event) -> Choice:
+    payload = event.payload
+    decided = "the gate lets in" if payload.get("allow") else "the gate says no"
+    rule = payload.get("rule")
+    reason = "no rule matches" if rule is None else f"rule {rule + 1} matches"
+    seen = values(payload.get("read"))
+    because = f"{reason} ({seen})" if seen else reason
+    return Choice(event.seq, event.timestamp, event.entity_id, decided, (because,))
+
+
+def _short(value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 80 else text[:77] + "…"

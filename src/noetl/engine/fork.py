@@ -1,0 +1,129 @@
+"""Forks: a new execution that shares an old one's history up to an event, and goes on by itself.
+
+The shared events are copied under the new id, so the fork's log is whole and needs the old one for nothing. What was under
+way at that event is put in the queue again. Tested in tests/unit/engine/test_fork.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.engine.decision import Decision, projection
+from noetl.engine.evolve import fold
+from noetl.engine.plan import Plan
+from noetl.engine.state import Execution
+from noetl.engine.work import item
+from noetl.engine.writes import put
+from noetl.model.errors import InvalidInput
+from noetl.model.events import Event
+from noetl.model.ids import event_id
+from noetl.model.work import WorkItem
+
+# After these the router of a run has yet to speak: cutting there would leave the run half-way through its end.
+_UNDECIDED = frozenset({"playbook.execution.requested", "playbook.request.evaluated", "playbook.started"})
+
+
+def place(events: Sequence[Event], wanted: str) -> int:
+    """Give the event to fork after: a number as it is, or the last one before the step's last run was scheduled."""
+    if wanted.isdecimal():
+        seq = int(wanted)
+        if not 1 <= seq <= len(events):
+            raise InvalidInput(f"there is no event {seq}: the log goes from 1 to {len(events)}.")
+        return seq
+    runs = [
+        event.seq
+        for event in events
+        if event.event_type == "step.scheduled" and event.entity_id == wanted and event.payload.get("number")
+    ]
+    if not runs:
+        known = list(dict.fromkeys(event.entity_id for event in events if event.event_type == "step.scheduled"))
+        raise InvalidInput(
+            f"the step `{wanted}` has not run in this execution; these have: {', '.join(known) or 'none'}."
+        )
+    seq = runs[-1] - 1
+    while seq > 1 and events[seq - 1].event_type == "policy.admit.evaluated":
+        seq -= 1  # the gate decides once more, on what was changed
+    return seq
+
+
+def shared(
+    events: Sequence[Event],
+    upto: int,
+    execution_id: str,
+    *,
+    playbook: str = "",
+    pool: str = "",
+    workload: Mapping[str, Any] | None = None,
+) -> tuple[Event, ...]:
+    """Copy the history up to an event for a fork: another id, and where they are given another playbook and workload."""
+    source = events[0].execution_id if events else ""
+    copied: list[Event] = []
+    for event in events:
+        if event.seq > upto:
+            break
+        payload = dict(event.payload)
+        if event.event_type == "playbook.execution.requested":
+            payload |= {"forked_from": {"execution_id": source, "seq": upto}, "pool": pool}
+            payload |= {"playbook": playbook} if playbook else {}
+            payload.pop("parent", None)
+        if event.event_type == "playbook.request.evaluated" and workload:
+            payload["workload"] = dict(payload.get("workload", {}))
+            for key, value in workload.items():
+                put(payload["workload"], key, value)
+        own = event.entity_id == source
+        copied.append(
+            msgspec.structs.replace(
+                event,
+                event_id=event_id(f"fork:{execution_id}", event.seq),
+                execution_id=execution_id,
+                entity_id=execution_id if own else event.entity_id,
+                payload=payload,
+            )
+        )
+    return tuple(copied)
+
+
+def fork(plan: Plan, events: Sequence[Event], execution_id: str) -> Decision:
+    """Give the commit that begins a fork: its events, the work that was under way, and its timers."""
+    state = fold(execution_id, events)
+    _refuse(plan, state, events)
+    timers = tuple((timer.timer_id, timer.at) for timer in state.timers.values())
+    return Decision(tuple(events), tuple(_under_way(plan, state)), timers=timers, projection=projection(state))
+
+
+def _refuse(plan: Plan, state: Execution, events: Sequence[Event]) -> None:
+    last = events[-1].event_type if events else ""
+    if not events or last in _UNDECIDED or state.phase == "pending":
+        raise InvalidInput("nothing has run up to that event; start the playbook anew with `noetl run`.")
+    if state.phase != "running":
+        raise InvalidInput(
+            "at that event the execution is ending; fork from an earlier one (`noetl events ID` lists them)."
+        )
+    for run in state.runs.values():
+        if run.phase == "routing":
+            raise InvalidInput(
+                f"at that event the router of `{run.step}` is about to send tokens; fork from a later one."
+            )
+    if state.children:
+        raise InvalidInput(
+            "at that event a child execution is under way; fork from an event before it or after its end."
+        )
+    places = {token.step for token in state.tokens.values()} | {run.step for run in state.runs.values()}
+    missing = sorted(places - set(plan.net.index))
+    if missing:
+        raise InvalidInput(
+            f"the playbook has no step {', '.join(f'`{name}`' for name in missing)}, where the execution stands."
+        )
+
+
+def _under_way(plan: Plan, state: Execution) -> list[WorkItem]:
+    found: list[WorkItem] = []
+    for run in state.runs.values():
+        if run.loop is not None and not run.loop.cursor:
+            found += [item(plan, state, run, chunk) for chunk in run.loop.pieces]
+        elif run.phase in ("scheduled", "started") and plan.is_work(run.step):
+            found.append(item(plan, state, run))
+    return found

@@ -1,0 +1,189 @@
+"""What surrounds a task: its names, its inputs, its settings, and the writes it makes.
+
+A frame is the data of one pipeline; which task comes next is decided by `pipeline`. Inside a workbook task the frame holds
+only `input`, `workload`, `keychain` and `ctx`. Tested in tests/unit/engine/test_pipeline_names.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from noetl.dsl.playbook import Assign, Task, Value
+from noetl.engine.memory import Memory
+from noetl.engine.render import Names, Renderer, RenderError
+from noetl.engine.run_info import RunInfo, Scopes
+from noetl.engine.waits import SUSPENDING
+from noetl.engine.writes import merge, put
+from noetl.expr import Result
+from noetl.model.outcome import TaskError
+
+_READ_ONLY: Final = "a workbook task must not write `{target}`: set it where the task is called"
+
+
+class Frame:
+    """The data of one pipeline."""
+
+    def __init__(self, tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo, memory: Memory) -> None:
+        self.tasks = tasks
+        self.scopes = scopes
+        self.info = info
+        self.memory = memory
+        self.ctx = dict(scopes.ctx)
+        for key, value in memory.writes.items():
+            put(self.ctx, key, value)
+        self._views = scopes.views()
+        self._settings: tuple[int, Mapping[str, Any]] = (-1, {})
+        self._key: tuple[str, int, str] = ("", 0, "")
+
+    @property
+    def task(self) -> Task:
+        """The task that the program counter is at."""
+        return self.tasks[self.memory.counter]
+
+    @property
+    def key(self) -> str:
+        """The idempotency key of the task's visit."""
+        label = self.task.label
+        visit = self.memory.visits.get(label, 1)
+        if self._key[:2] != (label, visit):
+            self._key = (label, visit, self.info.key(label, visit))
+        return self._key[2]
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the task, by layering."""
+        counter = self.memory.counter
+        if self._settings[0] != counter:
+            spec = {name: value.data for name, value in self.tasks[counter].spec.items()}
+            self._settings = (counter, merge(self.info.settings, spec) if spec else self.info.settings)
+        return self._settings[1]
+
+    def setting(self, name: str) -> Any:
+        """Give one setting of the task."""
+        return self.settings.get(name)
+
+    def timeout_ms(self, renderer: Renderer) -> float | None:
+        """Give how long one attempt may take."""
+        found: Any = self.task.timeout_ms.data if self.task.timeout_ms is not None else None
+        scale = 1.0
+        if found is None:
+            own = self.task.spec.get("timeout")
+            found, scale = (own.data if own is not None else None), 1000.0
+            if isinstance(found, Mapping):
+                found = found.get("total")
+        if found is None:
+            timeouts = self.setting("timeouts")
+            found, scale = (timeouts.get("tool_default_ms") if isinstance(timeouts, Mapping) else None), 1.0
+            if self.task.kind in SUSPENDING:
+                return None
+        found = renderer.value(found, "timeout_ms")
+        if found is None:
+            return None
+        try:
+            return float(found) * scale
+        except (TypeError, ValueError):
+            raise RenderError("timeout_ms", f"{found!r} is no number") from None
+
+    def renderer(self, at: int) -> Renderer:
+        """Give what renders the task's values now."""
+        memory = self.memory
+        pipeline = {
+            "_prev": Result(memory.prev.value if memory.prev is not None else None),
+            "_task": self.task.label,
+            "_attempt": memory.attempt,
+            "_idempotency_key": self.key,
+            "step": memory.step,
+        }
+        labels = {label: Result(held.value) for label, held in memory.results.items()}
+        return self._renderer(self.ctx, memory.iter, at, self.key, pipeline, labels)
+
+    def _renderer(
+        self,
+        ctx: Mapping[str, Any],
+        iteration: Mapping[str, Any],
+        at: int,
+        key: str,
+        more: Mapping[str, Any],
+        labels: Mapping[str, Any],
+    ) -> Renderer:
+        scopes, call = self.scopes, self.scopes.call
+        fixed: dict[str, Any] = {
+            "workload": scopes.workload,
+            "keychain": scopes.keychain,
+            "ctx": ctx,
+            "vars": ctx,
+            "execution_id": self.info.execution_id,
+            "job": scopes.job or {"uuid": self.info.execution_id},
+            "input": scopes.args if call is None else call,
+            **more,
+        }
+        if call is None:
+            fixed |= {"args": scopes.args, "iter": iteration}
+        if call is None and self.info.index is not None:
+            fixed |= {"loop_index": self.info.index, "_index": self.info.index}
+        bare = scopes.args if call is None else call
+        names = Names(fixed, (labels, bare, ctx, iteration, self._views, scopes.workload))
+        return Renderer(names, key, at, scopes.statuses, self.setting("strict_templates") is not False)
+
+    def inputs(self, renderer: Renderer) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Give `input` of the task, and the task's own part of it."""
+        whole = dict(self.scopes.args if self.scopes.call is None else self.scopes.call)
+        whole |= self.step_input(renderer.at)
+        if not self.task.input:
+            return whole, {}
+        own = renderer.over(input=whole).values(self.task.input, "input")
+        return {**whole, **own}, own
+
+    def given(self) -> Iterator[Value]:
+        """Give the values that `input` is made of, as they are written."""
+        yield from self.info.input.values()
+        yield from self.task.input.values()
+
+    def step_input(self, at: int) -> dict[str, Any]:
+        """Render the step's own `input`: over what was there when the run began, so every task sees the same."""
+        if not self.info.input:
+            return {}
+        key = self.info.key("input")
+        first = self._renderer(self.scopes.ctx, self.scopes.iter, at, key, {"step": {}}, {})
+        return first.values(self.info.input, "input")
+
+    def context(self, whole: Mapping[str, Any]) -> dict[str, Any]:
+        """Give everything in scope but secrets, for code that asks for it."""
+        memory, scopes = self.memory, self.scopes
+        return {
+            **{name: view.plain for name, view in self._views.items()},
+            **{label: held.value for label, held in memory.results.items()},
+            "workload": scopes.workload,
+            "ctx": dict(self.ctx),
+            "vars": dict(self.ctx),
+            "args": scopes.args,
+            "input": whole,
+            "iter": dict(memory.iter),
+            "step": dict(memory.step),
+            "_prev": memory.prev.value if memory.prev is not None else None,
+            "_task": self.task.label,
+            "_attempt": memory.attempt,
+            "_idempotency_key": self.key,
+            "execution_id": self.info.execution_id,
+            "job": scopes.job or {"uuid": self.info.execution_id},
+        }
+
+    def write(self, sets: tuple[Assign, ...], renderer: Renderer) -> TaskError | None:
+        """Apply writes together: every value is computed from what was there before."""
+        try:
+            values = [(assign, renderer.assigned(assign)) for assign in sets]
+        except RenderError as error:
+            return TaskError("template", str(error))
+        for assign, value in values:
+            if assign.scope == "step":
+                put(self.memory.step, assign.key, value)
+            elif self.info.caller:
+                return TaskError("template", _READ_ONLY.format(target=assign.target))
+            elif assign.scope == "iter":
+                put(self.memory.iter, assign.key, value)
+            else:
+                self.memory.writes.pop(assign.key, None)  # the order of writing is the order of applying
+                self.memory.writes[assign.key] = value
+                put(self.ctx, assign.key, value)
+        return None

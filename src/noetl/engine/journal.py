@@ -1,0 +1,58 @@
+"""What a pipeline records of a task: that it began, how its attempts and itself ended, and what its policy decided.
+
+An event is written only when it says something: attempts only where there is more than one, verdicts only where there are
+rules, and of an item of a loop only what went wrong. Tested in tests/unit/engine/test_pipeline_records.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from noetl.engine.frame import Frame
+from noetl.engine.rules import Verdict
+from noetl.model.messages import Record
+from noetl.model.outcome import Outcome
+
+
+def begun(frame: Frame, at: int) -> list[Record]:
+    """Give the records of an attempt that begins."""
+    attempt = frame.memory.attempt
+    if attempt > 1:
+        return [_record(frame, "task.attempt.started", at, attempt)]
+    return [] if _quiet(frame) else [_record(frame, "task.started", at, payload={"kind": frame.task.kind})]
+
+
+def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[Record]:
+    """Give the records of an attempt that ended, and of what it leads to."""
+    memory, found = frame.memory, []
+    well = outcome.status == "ok"
+    payload: dict[str, Any] = {"started_at": memory.began}
+    if outcome.error is not None:
+        payload["error"] = msgspec.to_builtins(outcome.error)
+    took = {"status": outcome.status, "duration_ms": float(at - memory.began)}
+    if memory.attempt > 1 or verdict.do == "retry":
+        name = "task.attempt.done" if well else "task.attempt.failed"
+        more = {"delay_ms": verdict.delay_ms} if verdict.do == "retry" else {}
+        found.append(_record(frame, name, at, memory.attempt, payload={**payload, **more}, **took))
+    usual = well and verdict.do == "continue"
+    if frame.task.rules is not None and not (usual and _quiet(frame)):
+        found.append(_record(frame, "policy.task.evaluated", at, memory.attempt, payload=verdict.payload()))
+    if verdict.do != "retry" and not (well and _quiet(frame)):
+        payload["started_at"] = memory.first_began
+        took["duration_ms"] = float(at - memory.first_began)
+        found.append(
+            _record(frame, "task.done" if well else "task.failed", at, memory.attempt, payload=payload, **took)
+        )
+    return found
+
+
+def _quiet(frame: Frame) -> bool:
+    """Tell whether only what went wrong is recorded: a loop writes one event for each item that ends well."""
+    return frame.info.index is not None and frame.setting("durability") != "task"
+
+
+def _record(frame: Frame, name: str, at: int, attempt: int | None = None, **more: Any) -> Record:
+    label = frame.info.place + frame.task.label
+    return Record(name, at, task=label, task_run_id=frame.key, iteration=frame.info.index, attempt=attempt, **more)

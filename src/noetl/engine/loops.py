@@ -1,0 +1,214 @@
+"""Loops on the control side: the list, the ranges that are issued, the items that end, the end of the loop.
+
+The widths of ranges that are under way never sum to more than `max_in_flight`, suspended items included. Items run on
+workers. Tested in tests/unit/engine/test_loops.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.engine.decision import Deciding
+from noetl.engine.names import Scope, number, render
+from noetl.engine.route import Ending, end, failure
+from noetl.engine.state import Loop, StepRun
+from noetl.engine.writes import EMPTY, ctx_keys, plain, reduced
+from noetl.expr import TemplateError, Undefined
+from noetl.model.messages import ItemEnd
+
+LOCAL_ITEMS = 1_000  # in one range of a loop that stays on one lease
+MOST_ITEMS = 500  # in one range of a loop that is spread
+TARGET_MS = 200  # how long a range should take
+INLINE_RESULTS = 1_000  # longer lists of results are not written once more when the loop ends
+DEFAULT_WIDTH = 16
+
+
+class NotAListError(Exception):
+    """What `loop.in` gave is no list."""
+
+
+def begin(d: Deciding, run: StepRun) -> None:
+    """Evaluate the list of a loop and issue its first ranges."""
+    step = d.plan.step(run.step)
+    if step.loop is None:
+        return
+    scope = Scope(d.state, run.args)
+    try:
+        items = None if step.loop.items is None else listed(render(step.loop.items.data, scope, d.calls))
+    except (TemplateError, NotAListError) as error:
+        message = f"`loop.in` of step `{run.step}`: {error}"
+        end(
+            d,
+            run,
+            Ending("error", None, failure("template" if isinstance(error, TemplateError) else "schema", message)),
+        )
+        return
+    most = (d.plan.setting("limits", step) or {}).get("max_items")
+    if items is not None and isinstance(most, int) and len(items) > most:
+        message = f"`loop.in` of step `{run.step}` has {len(items)} items; `limits.max_items` allows {most}"
+        end(d, run, Ending("error", None, failure("schema", message)))
+        return
+    sequential = step.loop.mode != "parallel"
+    placed = d.plan.policy(step, "exec") or ("local" if sequential else "distributed")
+    width = 1 if sequential else _width(d, step.loop.spec.get("max_in_flight"), scope)
+    reduce = step.loop.spec.get("reduce")
+    payload: dict[str, Any] = {
+        "items": [] if items is None else plain(items),
+        "total": 0 if items is None else len(items),
+        "iterator": step.loop.iterator,
+        "mode": "sequential" if sequential else "parallel",
+        "exec": placed,
+        "width": width,
+        "failure": d.plan.policy(step, "failure", "mode") or "fail_fast",
+    }
+    payload |= {"cursor": True} if items is None else {}
+    payload |= {"reduce": ctx_keys(reduce.data)} if reduce is not None else {}
+    d.emit("loop.started", run.step, payload, run=run)
+    limit = number(step.loop.total_timeout_ms.data, scope, d.calls) if step.loop.total_timeout_ms else None
+    if limit is not None:
+        d.set_timer(f"loop:{run.run_id}", "loop", d.at + round(limit), run)
+    if items is not None:
+        go_on(d, run)
+
+
+def _width(d: Deciding, given: Any, scope: Scope) -> int:
+    found = number(given.data, scope, d.calls) if given is not None else None
+    if found is None:
+        capacity = d.plan.defaults.get("pool_capacity")
+        return capacity if isinstance(capacity, int) and capacity > 0 else DEFAULT_WIDTH
+    return max(1, int(found))
+
+
+def listed(value: Any) -> list[Any]:
+    """Give a list of what `loop.in` came to: lists, ranges, null, and lists that are written as JSON."""
+    if isinstance(value, Undefined):
+        value.fail()
+    if value is None:
+        return []
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise NotAListError(f"a list is needed, and this is the text {value[:60]!r}") from None
+        if value is None:
+            return []
+    if isinstance(value, range | tuple):
+        return list(value)
+    if not isinstance(value, list):
+        raise NotAListError(f"a list is needed, and this is {_kind(value)}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a map (write `| items` or `| list` after it)"
+    return "a flag" if isinstance(value, bool) else "a number" if isinstance(value, int | float) else "a text"
+
+
+def go_on(d: Deciding, run: StepRun) -> None:
+    """Issue what there is room for; end the loop when nothing is left."""
+    loop = run.loop
+    if loop is None:
+        return
+    if not loop.cursor and loop.ended == loop.total:
+        complete(d, run)
+        return
+    while not d.state.paused and loop.issued < loop.total:
+        count, width = _next_range(loop)
+        if not count:
+            return
+        issue(d, run, loop.issued, count, width)
+
+
+def _next_range(loop: Loop) -> tuple[int, int]:
+    room = loop.width - sum(piece.width for piece in loop.pieces.values()) - len(loop.suspended)
+    left = loop.total - loop.issued
+    if room <= 0:
+        return 0, 0
+    if loop.local:
+        return (0, 0) if loop.pieces else (min(left, LOCAL_ITEMS), room)
+    if loop.sequential or not loop.timed:
+        return 1, 1
+    fair = -(-left // loop.width)  # no worker should be left with nothing while another has a long range
+    fitting = MOST_ITEMS if not loop.busy_ms else max(1, TARGET_MS * loop.timed // loop.busy_ms)
+    return max(1, min(left, fair, fitting, MOST_ITEMS)), 1
+
+
+def issue(d: Deciding, run: StepRun, start: int, count: int, width: int, **more: Any) -> None:
+    """Put a range of items in the queue."""
+    chunk = f"c{d.state.numbers.get(f'chunk:{run.run_id}', 0) + 1}"
+    payload = {"chunk": chunk, "start": start, "count": count, "width": width, **more}
+    d.emit("loop.iteration.scheduled", run.step, payload, run=run)
+
+
+def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> Mapping[str, Any] | None:
+    """Record how an item ended; gives the error that ends the whole loop, if there is one."""
+    loop = run.loop
+    if loop is None:
+        return None
+    clash = _conflict(loop, item)
+    if clash is not None:
+        return clash
+    payload: dict[str, Any] = {} if chunk is None else {"chunk": chunk}
+    payload |= {"writes": plain(ctx_keys(item.writes))} if item.writes else {}
+    if item.status in ("ok", "skipped"):
+        payload |= {"result": item.result} if item.result is not None else {}
+        d.emit("loop.iteration.done", run.step, payload, run=run, iteration=item.index, status=item.status)
+    else:
+        payload["error"] = item.error
+        d.emit("loop.iteration.failed", run.step, payload, run=run, iteration=item.index, status="error")
+    if item.writes and loop.sequential:
+        d.retry_gates = True
+    if item.status in ("ok", "skipped") or loop.best_effort:
+        return None
+    error = dict(item.error or failure("unknown", "the item failed"))
+    details = {**(error.get("details") or {}), "index": item.index, "stats": loop.stats()}
+    return {**error, "message": f"item {item.index} of the loop failed: {error.get('message', '')}", "details": details}
+
+
+def _conflict(loop: Loop, item: ItemEnd) -> Mapping[str, Any] | None:
+    if loop.sequential:
+        return None
+    for key, value in ctx_keys(item.writes).items():
+        if key in loop.reduce:
+            continue
+        for index, other in loop.writes.get(key, {}).items():
+            if other != value:
+                message = (
+                    f"items {index} and {item.index} wrote different values to `ctx.{key}`; "
+                    f"declare how they become one: `loop.spec.reduce: {{ctx.{key}: last}}`"
+                )
+                return failure("schema", message, "CTX_CONFLICT", key=key, items=[index, item.index])
+    return None
+
+
+def complete(d: Deciding, run: StepRun) -> None:
+    """End a loop whose items have all ended."""
+    loop = run.loop
+    if loop is None:
+        return
+    writes: dict[str, Any] = {}
+    for key, how in loop.reduce.items():
+        try:
+            if loop.writes.get(key):
+                writes[key] = reduced(how, loop.writes[key])
+            elif how in EMPTY:
+                writes[key] = EMPTY[how]
+        except TypeError as error:
+            message = f"`loop.spec.reduce` cannot make one value of `ctx.{key}` by `{how}`: {error}"
+            fail(d, run, failure("schema", message))
+            return
+    for key, values in loop.writes.items():
+        if key not in loop.reduce:
+            writes[key] = next(iter(values.values()))
+    result = {"results": loop.results, "stats": loop.stats()}
+    inline = len(loop.results) <= INLINE_RESULTS
+    end(d, run, Ending("ok", result, writes=writes, is_loop=True, inline=inline))
+
+
+def fail(d: Deciding, run: StepRun, error: Mapping[str, Any]) -> None:
+    """End a loop early: nothing more is issued, and what runs is taken back."""
+    d.drop_work(run)
+    end(d, run, Ending("error", None, error, is_loop=True))

@@ -1,0 +1,106 @@
+"""What a pipeline remembers: its place, its counters, its results and its pending writes; and what its result looks like.
+
+Results that were put away are remembered by their reference; their values are loaded again when the pipeline goes on
+elsewhere. Tested in tests/unit/engine/test_pipeline_laws.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from noetl.dsl.playbook import Task
+from noetl.engine.actions import Suspend
+
+Load = Callable[[Mapping[str, Any]], Any]
+_PLAIN: Final = (
+    "counter", "phase", "attempt", "transitions", "began", "first_began", "until",
+)  # fmt: skip
+_MAPS: Final = ("visits", "iter", "step", "writes")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The result of a task, and the reference under which it was put away if it was."""
+
+    value: Any
+    stored: Mapping[str, Any] | None = None
+
+    @property
+    def kept(self) -> Any:
+        """What travels: the reference where there is one."""
+        return self.value if self.stored is None else self.stored
+
+    def as_data(self) -> dict[str, Any]:
+        return {"value": self.value} if self.stored is None else {"stored": dict(self.stored)}
+
+    @staticmethod
+    def of(data: Mapping[str, Any], load: Load | None) -> Held:
+        stored = data.get("stored")
+        if stored is None:
+            return Held(data["value"])
+        return Held(load(stored) if load is not None else stored, stored)
+
+
+@dataclass(slots=True)
+class Memory:
+    """The state of a pipeline."""
+
+    counter: int = 0
+    phase: str = "ready"  # ready, running, waiting, settling, delayed, ended
+    attempt: int = 0
+    transitions: int = 0
+    began: int = 0  # the attempt
+    first_began: int = 0  # the visit
+    until: int = 0  # the end of a delay
+    visits: dict[str, int] = field(default_factory=dict)
+    iter: dict[str, Any] = field(default_factory=dict)
+    step: dict[str, Any] = field(default_factory=dict)
+    writes: dict[str, Any] = field(default_factory=dict)
+    prev: Held | None = None
+    results: dict[str, Held] = field(default_factory=dict)
+    waiting: Suspend | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """Give the memory as plain data; what is empty is left out."""
+        found: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN if getattr(self, name)}
+        found |= {name: dict(getattr(self, name)) for name in _MAPS if getattr(self, name)}
+        if self.results:
+            found["results"] = {label: held.as_data() for label, held in self.results.items()}
+        if self.prev is not None:
+            label = next((label for label, held in self.results.items() if held is self.prev), None)
+            found["prev"] = {"label": label} if label is not None else self.prev.as_data()
+        if self.waiting is not None:
+            found["waiting"] = msgspec.to_builtins(self.waiting)
+        return found
+
+    @staticmethod
+    def of(data: Mapping[str, Any], load: Load | None = None) -> Memory:
+        """Take the memory out of a snapshot."""
+        memory = Memory(**{name: data[name] for name in _PLAIN if name in data})
+        for name in _MAPS:
+            setattr(memory, name, dict(data.get(name, {})))
+        memory.results = {label: Held.of(held, load) for label, held in data.get("results", {}).items()}
+        prev = data.get("prev")
+        if prev is not None:
+            memory.prev = memory.results[prev["label"]] if "label" in prev else Held.of(prev, load)
+        if "waiting" in data:
+            memory.waiting = msgspec.convert(data["waiting"], Suspend)
+        return memory
+
+
+def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
+    """Give the result of a pipeline: the last task's keys, `results.<label>` and `<label>`; its own keys win.
+
+    A lone task without a label of its own gives its result as it is, and so does a lone task whose result is no map.
+    """
+    last = memory.prev.kept if memory.prev is not None else None
+    alone = len(tasks) == 1
+    if alone and (tasks[0].label == f"{step}_task" or not isinstance(last, Mapping)):
+        return last
+    results = {label: held.kept for label, held in memory.results.items()}
+    own = dict(last) if isinstance(last, Mapping) else {"data": last}
+    return {**results, "results": results, **own}

@@ -1,0 +1,185 @@
+"""The names that server-side templates see, and their evaluation with a record of what was read.
+
+Bare names resolve: args, ctx, iter, results of steps, workload. Worker-side names are the pipeline's. Tested in
+tests/unit/engine/test_route.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from noetl.engine.plan import template
+from noetl.engine.state import Execution
+from noetl.engine.writes import plain
+from noetl.expr import Envelope, Result, TemplateError, Undefined
+from noetl.model.events import EVENT_TYPES
+
+_SHOWN_BYTES = 200
+
+
+class EventName(str):
+    """The name of an event, which also equals its older names."""
+
+    __slots__ = ("_names",)
+
+    def __new__(cls, name: str) -> EventName:
+        made = super().__new__(cls, name)
+        kind = EVENT_TYPES.get(name)
+        names = frozenset({name, *(kind.older if kind else ())})
+        made._names = names | {"step.done", "step.exit", "call.done"} if name == "loop.done" else names
+        return made
+
+    _names: frozenset[str]
+
+    def __eq__(self, other: object) -> bool:
+        return other in self._names if isinstance(other, str) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+class Scope(Mapping[str, Any]):
+    """Root names for one decision: fixed ones first, then bare names in their order."""
+
+    __slots__ = ("_args", "_fixed", "_iter", "_own", "_state")
+
+    def __init__(
+        self, state: Execution, args: Mapping[str, Any], own: Mapping[str, Any] | None = None, **fixed: Any
+    ) -> None:
+        self._state = state
+        self._args = args
+        self._own = own or {}  # results that are not in the state yet
+        self._iter: Mapping[str, Any] = {"parent": state.iter} if state.iter is not None else {}
+        self._fixed = {
+            "workload": state.workload,
+            "ctx": state.ctx,
+            "vars": state.ctx,
+            "args": args,
+            "input": args,
+            "iter": self._iter,
+            "execution_id": state.execution_id,
+            "job": {"uuid": state.execution_id},
+            **fixed,
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._fixed:
+            return self._fixed[name]
+        for place in (self._args, self._state.ctx, self._iter):
+            if name in place:
+                return place[name]
+        if name in self._own:
+            return Result(self._own[name])
+        ended = self._state.ended.get(name)
+        if ended is not None and ended.status != "skipped":
+            return Result(visible(ended.result))
+        return self._state.workload[name]
+
+    def __iter__(self) -> Any:
+        return iter(
+            {*self._fixed, *self._args, *self._state.ctx, *self._own, *self._state.ended, *self._state.workload}
+        )
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def visible(result: Any) -> Any:
+    """Give a result as server-side templates see it: of a stored one, its reference and the fields kept beside it."""
+    if isinstance(result, Mapping) and result.get("kind") == "result_ref" and "ref" in result:
+        extracted = result.get("extracted")
+        return {"_ref": result["ref"], "_store": result.get("store"), **(extracted or {})}
+    return result
+
+
+def envelope(status: str, result: Any, error: Mapping[str, Any] | None) -> Envelope:
+    """Give `outcome` of a step as its router sees it."""
+    return Envelope({"status": status, "result": visible(result), "error": error, "meta": {}})
+
+
+def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:
+    """Give the functions that depend on the execution and the moment."""
+
+    def ended(name: str, *statuses: str) -> bool:
+        found = state.ended.get(name)
+        return found is not None and found.status in statuses
+
+    ordinal = count(1)
+
+    def gen_uuid() -> str:
+        seed = f"{state.execution_id}:{state.seq}:{next(ordinal)}".encode()
+        return str(UUID(bytes=blake2b(seed, digest_size=16).digest(), version=4))
+
+    return {
+        "gen_uuid": gen_uuid,
+        "now": lambda: datetime.fromtimestamp(at / 1000, UTC),
+        "done": lambda name: ended(name, "ok", "error"),
+        "ok": lambda name: ended(name, "ok"),
+        "fail": lambda name: ended(name, "error"),
+    }
+
+
+class Verdict:
+    """What a condition came to: its truth, what it read, and why it could not be evaluated."""
+
+    __slots__ = ("error", "holds", "read")
+
+    def __init__(self, holds: bool, read: Mapping[str, Any] | None = None, error: str | None = None) -> None:
+        self.holds = holds
+        self.read = read or {}
+        self.error = error
+
+
+def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> Verdict:
+    """Evaluate a condition: a flag, or a template; anything else is false with an error."""
+    if isinstance(condition, bool):
+        return Verdict(condition)
+    compiled = template(condition) if isinstance(condition, str) else None
+    if compiled is None:
+        return Verdict(False, error=f"the condition {condition!r} is not a template")
+    try:
+        value, read = compiled.evaluate_traced(scope, functions=calls)
+        holds = compiled.test(scope, functions=calls) if compiled.kind == "text" else bool(value)
+    except TemplateError as error:
+        return Verdict(False, error=error.message)
+    return Verdict(holds, {path: _shown(found) for path, found in read.items()})
+
+
+def render(data: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> Any:
+    """Render every template of a value; raises TemplateError, also for an undefined value."""
+    if isinstance(data, str):
+        compiled = template(data)
+        return data if compiled is None else compiled.evaluate(scope, functions=calls)
+    if isinstance(data, Mapping):
+        return {key: render(value, scope, calls) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [render(value, scope, calls) for value in data]
+    return data
+
+
+def number(value: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> float | None:
+    """Give a number that may be written as a template; None where it is none."""
+    if isinstance(value, str):
+        try:
+            return float(render(value, scope, calls))
+        except (TemplateError, TypeError, ValueError):
+            return None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Undefined):
+        return "(undefined)"
+    value = plain(value)
+    if isinstance(value, str) and len(value) > _SHOWN_BYTES:
+        return value[:_SHOWN_BYTES] + "…"
+    if isinstance(value, list | dict) and len(repr(value)) > _SHOWN_BYTES:
+        return f"({'list' if isinstance(value, list) else 'map'} of {len(value)})"
+    return value

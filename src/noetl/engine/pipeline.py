@@ -1,0 +1,345 @@
+"""The pipeline: a program counter over the tasks of one step-run, or of one item of its loop.
+
+It says what to do next and is told what came of it; it runs nothing, waits for nothing and reads no clock. `snapshot` and
+`restore` carry it over a crash or a suspension: the restored one does exactly what the other would have done. Secrets
+are never part of a snapshot. A workbook call is one task whose outcome is that of an inner pipeline with its own names.
+
+    pipeline = start(tasks, scopes, info)
+    action = advance(pipeline, at)
+    while not isinstance(action, Finished):
+        action = resume(pipeline, run(action), at)        # a Suspend with `hold`: wait, then advance again
+
+Tested in tests/unit/engine/test_pipeline*.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from noetl.dsl.playbook import Task, Value
+from noetl.engine.actions import Finished, Next, RunTask, Suspend
+from noetl.engine.frame import Frame
+from noetl.engine.journal import begun, settled
+from noetl.engine.memory import Held, Memory, settled_result
+from noetl.engine.render import RenderError, reads_secret
+from noetl.engine.retry import HOLD_MS
+from noetl.engine.rules import Attempt, Verdict, judge, without_policy
+from noetl.engine.run_info import RunInfo, Scopes
+from noetl.engine.waits import SUSPENDING, answered, wait_for, woken
+from noetl.expr import Envelope, Result
+from noetl.model.messages import Record
+from noetl.model.outcome import Outcome, TaskError, failed, ok
+
+MAX_TRANSITIONS: Final = 1_000_000
+MAX_CALLS: Final = 16  # of workbook tasks inside each other
+_CODE_KINDS: Final = frozenset({"python", "script"})
+
+
+class Pipeline(Frame):
+    """Where a run stands. Changed in place by `advance`, `resume` and `wake`."""
+
+    def __init__(self, tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo, memory: Memory) -> None:
+        super().__init__(tasks, scopes, info, memory)
+        self.ending: Finished | None = None
+        self.call: Pipeline | None = None
+        self._records: list[Record] = []
+        self._fields: Mapping[str, Any] = {}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give everything that a new owner needs to go on, as plain data."""
+        found = self.memory.as_data()
+        if self.call is not None:
+            found["call"] = self.call.snapshot()
+        if self.ending is not None:
+            found["ending"] = msgspec.to_builtins(self.ending)
+        return found
+
+    def records(self) -> tuple[Record, ...]:
+        """Give what happened since the last time somebody asked."""
+        found, self._records = tuple(self._records), []
+        return found
+
+    # What to do next
+
+    def advance(self, at: int) -> Next:
+        """Begin, or go on after a wait or a crash."""
+        memory = self.memory
+        while self.ending is None:
+            if memory.phase == "waiting":
+                outcome = woken(memory.waiting, memory.began, at) if memory.waiting else None
+                if outcome is None and memory.waiting is not None:
+                    return memory.waiting
+                found: Next | Outcome = outcome or failed("unknown", "nothing to wait for")
+            elif memory.phase == "delayed" and at < memory.until:
+                return Suspend("delay", until=memory.until, hold=memory.until - at <= HOLD_MS)
+            elif memory.phase == "running" and self.call is not None:
+                found = self._called(self.call.advance(at))
+            else:
+                found = self._begin(at)
+            if not isinstance(found, Outcome):
+                return found
+            paused = self._settle(found, at)
+            if paused is not None:
+                return paused
+        return self.ending
+
+    def resume(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next:
+        """Go on after a task's outcome; `stored` is the reference under which a large result was put away."""
+        if self.ending is not None:
+            return self.ending
+        found: Next | Outcome = outcome
+        if self.call is not None:
+            found = self._called(self.call.resume(outcome, at, stored))
+        if not isinstance(found, Outcome):
+            return found
+        return self._settle(found, at, stored) or self.advance(at)
+
+    def wake(self, woke: Mapping[str, Any], at: int) -> Next:
+        """Go on after a suspension: `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}."""
+        inner = self
+        while inner.call is not None:
+            inner = inner.call
+        memory = inner.memory
+        waiting = memory.waiting if memory.phase == "waiting" else None
+        outcome = answered(waiting, woke) if waiting is not None else None
+        if outcome is not None:
+            return self.resume(outcome, at)
+        if woke.get("by") == "timer":  # the server's clock decides that it is time, not this worker's
+            at = max(at, memory.until if waiting is None else waiting.until or at)
+        return self.advance(at)
+
+    def recall(self, call: Mapping[str, Any] | None, load: Callable[[Mapping[str, Any]], Any] | None) -> None:
+        """Find again what a snapshot leaves out of a running attempt: rendered fields, and the names of a call."""
+        began = self.memory.began
+        try:
+            called = self._named() if call is not None else None
+            if call is not None and called is not None:
+                inner = self._inner(called, began, Memory())
+                self.call = restore(inner.tasks, call, inner.scopes, inner.info, load)
+            elif self.task.kind != "workbook":
+                within = self.renderer(began)
+                within = within.over(input=self.inputs(within)[0])
+                self._fields = within.fields(self.task.fields, self.info.kinds.get(self.task.kind), self.task.kind)
+        except RenderError:
+            pass  # it did not render before either
+
+    # One attempt
+
+    def _begin(self, at: int) -> Next | Outcome:
+        memory, task = self.memory, self.task
+        again = memory.phase == "running"  # handed out before, and its worker was lost
+        if not again:
+            memory.transitions += 1
+            limits = self.setting("limits")
+            most = (
+                int(limits.get("max_transitions", MAX_TRANSITIONS)) if isinstance(limits, Mapping) else MAX_TRANSITIONS
+            )
+            if memory.transitions > most:
+                message = f"the pipeline started more than {most:,} tasks; a jump probably never ends"
+                return self._end("error", error=failed("unknown", message, code="MAX_TRANSITIONS").error)
+            if memory.phase == "ready":
+                memory.visits[task.label] = memory.visits.get(task.label, 0) + 1
+                memory.attempt = 0
+                memory.first_began = at
+            memory.attempt += 1
+        memory.phase, memory.began, memory.waiting = "running", at, None
+        if not again:
+            self._records += begun(self, at)
+        self._fields = {}
+        try:
+            return self._rendered(task, at)
+        except RenderError as error:
+            return failed("template", str(error))
+
+    def _rendered(self, task: Task, at: int) -> Next | Outcome:
+        renderer = self.renderer(at)
+        whole, own = self.inputs(renderer)
+        if task.kind == "workbook":
+            return self._call(task, at)
+        within = renderer.over(input=whole) if whole else renderer
+        fields = self._fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
+        timeout = self.timeout_ms(within)
+        if task.kind in SUSPENDING:
+            if task.kind == "playbook" and any(reads_secret(value.data) for value in self.given()):
+                raise RenderError("input", "a secret of `keychain` must not be given to a child", "let it use `auth`")
+            waiting = wait_for(task.kind, fields, whole, timeout, at)
+            if isinstance(waiting, Suspend):
+                self.memory.phase, self.memory.waiting = "waiting", waiting
+                return woken(waiting, at, at) or waiting
+            return waiting
+        auth = within.value(task.auth.data, "auth") if task.auth is not None else None
+        spec = dict(self.settings)
+        for name in ("result", "timeout"):
+            if name in spec:
+                spec[name] = within.value(spec[name], f"spec.{name}")
+        context = self.context(whole) if task.kind in _CODE_KINDS else {}
+        label = self.info.place + task.label
+        return RunTask(
+            label, task.kind, fields, whole, own, self.memory.attempt, self.key, auth, timeout, spec, context
+        )
+
+    # What an outcome leads to
+
+    def _settle(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next | None:
+        memory, task = self.memory, self.task
+        memory.phase, memory.waiting, self.call = "settling", None, None
+        meta = {"started_at": memory.began, "duration_ms": at - memory.began, **outcome.meta, "attempt": memory.attempt}
+        outcome = msgspec.structs.replace(outcome, meta=meta)
+        attempt = Attempt(task, self._fields, memory.attempt, self.key, self.info.seed, self.settings)
+        if task.rules is None and not task.sets:
+            verdict = without_policy(attempt, outcome)
+            self._records += settled(self, outcome, verdict, at)
+            return self._act(verdict, outcome, at, stored)
+        return self._judged(attempt, outcome, at, stored)
+
+    def _judged(self, attempt: Attempt, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
+        renderer = self.renderer(self.memory.began)
+        with suppress(RenderError):  # then the outcome tells it already
+            renderer = renderer.over(input=self.inputs(renderer)[0])
+        data = outcome.as_data() | ({"ref": stored.get("ref")} if stored else {})
+        if outcome.status == "ok" and attempt.task.sets:
+            view = renderer.over(outcome=Envelope(data), output=Result(outcome.result))
+            problem = self.write(attempt.task.sets, view)
+            if problem is not None:
+                return self._end("error", error=problem, outcome=outcome)
+        renderer = renderer.over(outcome=Envelope(data), output=Envelope(data))
+        verdict = judge(attempt, outcome, renderer)
+        self._records += settled(self, outcome, verdict, at)
+        problem = self.write(verdict.sets, renderer)
+        if problem is not None:
+            return self._end("error", error=problem, outcome=outcome)
+        return self._act(verdict, outcome, at, stored)
+
+    def _act(self, verdict: Verdict, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
+        memory, label = self.memory, self.task.label
+        if verdict.do == "retry":
+            memory.phase, memory.until = "delayed", at + verdict.delay_ms
+            return None
+        memory.phase = "ready"
+        if verdict.do == "fail":
+            return self._end("error", error=verdict.error or outcome.error or _policy_error(label), outcome=outcome)
+        if verdict.do == "skip":
+            return self._next(memory.counter + 1, outcome, "skipped")
+        held = Held(outcome.result, stored)
+        memory.results[label] = held
+        if outcome.status == "ok" or verdict.do == "break":
+            memory.prev = held
+        if verdict.do == "break":
+            return self._end("ok", outcome=outcome)
+        if verdict.do == "jump":
+            target = self._target(verdict.to)
+            if target is None:
+                error = failed("unknown", f"the policy of `{label}` jumps to `{verdict.to}`, which is not there").error
+                return self._end("error", error=error, outcome=outcome)
+            return self._next(target, outcome)
+        return self._next(memory.counter + 1, outcome)
+
+    def _target(self, to: str | None) -> int | None:
+        if to == "previous":
+            return self.memory.counter - 1 if self.memory.counter > 0 else None
+        return next((index for index, task in enumerate(self.tasks) if task.label == to), None)
+
+    def _next(self, counter: int, outcome: Outcome, status: str = "ok") -> Next | None:
+        if counter < len(self.tasks):
+            self.memory.counter = counter
+            return None
+        return self._end(status, outcome=outcome)
+
+    def _end(self, status: str, error: TaskError | None = None, outcome: Outcome | None = None) -> Next:
+        told = {**msgspec.to_builtins(error), "task": self.info.place + self.task.label} if error is not None else None
+        memory = self.memory
+        kept = outcome.result if outcome is not None else None
+        result = kept if status == "error" else settled_result(self.info.step, self.tasks, memory)
+        memory.phase = "ended"
+        self.ending = Finished(status, result, told, dict(memory.writes), dict(memory.step), outcome)
+        return self.ending
+
+    # Calls of workbook tasks
+
+    def _call(self, task: Task, at: int) -> Next | Outcome:
+        named = task.fields.get("task", Value(task.label)).data
+        if self.info.place.count("/") >= MAX_CALLS:
+            return failed("unknown", f"workbook tasks call each other more than {MAX_CALLS} deep, at `{named}`")
+        called = self._named()
+        if called is None:
+            return failed("not_found", f"the workbook has no task `{named}`")
+        self.call = self._inner(called, at, Memory())
+        return self._called(self.call.advance(at))
+
+    def _named(self) -> Task | None:
+        named = self.task.fields.get("task", Value(self.task.label)).data
+        return next((known for known in self.info.workbook if known.label == named), None)
+
+    def _inner(self, called: Task, at: int, memory: Memory) -> Pipeline:
+        """Make the pipeline of a call: it sees `input`, `workload`, `keychain` and `ctx`, and none of the caller's names."""
+        renderer = self.renderer(at)
+        given = {**self.step_input(renderer.at), **self.inputs(renderer)[1]}
+        scopes = Scopes(
+            workload=self.scopes.workload, ctx=self.ctx, keychain=self.scopes.keychain, job=self.scopes.job, call=given
+        )
+        place = f"{self.info.place}{self.task.label}/"
+        info = replace(self.info, caller=self.key, place=place, input={}, step=called.label)
+        return Pipeline((called,), scopes, info, memory)
+
+    def _called(self, found: Next) -> Next | Outcome:
+        inner = self.call
+        if inner is not None:
+            self._records += inner.records()
+        if not isinstance(found, Finished):
+            return found
+        last = found.outcome
+        if found.status == "error":
+            error = {name: value for name, value in (found.error or {}).items() if name != "task"}
+            told = msgspec.convert(error, TaskError)
+            return msgspec.structs.replace(last, status="error", error=told) if last else Outcome("error", error=told)
+        if found.status == "skipped" or last is None:
+            return ok()
+        return last
+
+
+def start(tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo) -> Pipeline:
+    """Begin a pipeline; nothing has run yet."""
+    pipeline = Pipeline(tasks, scopes, info, Memory(iter=dict(scopes.iter)))
+    if not tasks:
+        pipeline.ending = Finished("ok")
+    return pipeline
+
+
+def restore(
+    tasks: tuple[Task, ...],
+    snapshot: Mapping[str, Any],
+    scopes: Scopes,
+    info: RunInfo,
+    load: Callable[[Mapping[str, Any]], Any] | None = None,
+) -> Pipeline:
+    """Make the pipeline of a snapshot again; `load` gives the value of a result that was put away."""
+    pipeline = Pipeline(tasks, scopes, info, Memory.of(snapshot, load))
+    if "ending" in snapshot:
+        pipeline.ending = msgspec.convert(snapshot["ending"], Finished)
+    elif pipeline.memory.phase == "running":
+        pipeline.recall(snapshot.get("call"), load)
+    return pipeline
+
+
+def advance(pipeline: Pipeline, at: int) -> Next:
+    """Say what to do first, or next after a wait or a crash."""
+    return pipeline.advance(at)
+
+
+def resume(pipeline: Pipeline, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next:
+    """Say what to do after a task's outcome."""
+    return pipeline.resume(outcome, at, stored)
+
+
+def wake(pipeline: Pipeline, woke: Mapping[str, Any], at: int) -> Next:
+    """Say what to do after a suspension."""
+    return pipeline.wake(woke, at)
+
+
+def _policy_error(label: str) -> TaskError:
+    return TaskError("unknown", f"the policy of `{label}` ended the pipeline with `fail`", code="POLICY_FAIL")

@@ -1,0 +1,199 @@
+"""The plan of an execution: a playbook with everything that can be known before it runs, computed once per version.
+
+Holds the net, reachability that avoids a router (for joins), the layered settings of each step, and which names its
+templates read (for slicing). Decides nothing. Tested in tests/unit/engine/test_slice.py and test_join.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from noetl.dsl.net import Net, build
+from noetl.dsl.playbook import Playbook, Step, Task, Value
+from noetl.expr import Template, TemplateError, compile_template
+
+_MENTIONS = re.compile(r"\b(context|input_data)\b")
+_ASKS = re.compile(r"\b(done|ok|fail)\s*\(")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A playbook that is ready to be run."""
+
+    playbook: Playbook
+    playbook_hash: str
+    net: Net
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    _greedy: frozenset[str] = frozenset()
+    _asking: frozenset[str] = frozenset()
+    _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
+    _reads: dict[str, frozenset[tuple[str | int, ...]]] = field(default_factory=dict, repr=False)
+
+    def step(self, name: str) -> Step:
+        return self.net.steps[self.net.index[name]]
+
+    @property
+    def entry(self) -> str:
+        return self.net.steps[self.net.entry or 0].name
+
+    @property
+    def final(self) -> str | None:
+        return None if self.net.final is None else self.net.steps[self.net.final].name
+
+    def is_work(self, name: str) -> bool:
+        """Tell whether a run of the step is one piece of work; a loop over a list is issued in ranges instead."""
+        step = self.step(name)
+        return bool(step.tasks) and (step.loop is None or step.loop.items is None)
+
+    def setting(self, name: str, step: Step | None = None, default: Any = None) -> Any:
+        """Give a setting by layering: configuration, executor, step; scalars of the inner layer win."""
+        if step is not None and name in step.spec:
+            return step.spec[name].data
+        found = self.playbook.executor.setting(name)
+        return found if found is not None else self.defaults.get(name, default)
+
+    def policy(self, step: Step, *path: str) -> Any:
+        """Look a policy up by layering: loop, step, executor."""
+        layers = [step.loop.spec if step.loop else {}, step.spec, self.playbook.executor.spec]
+        for layer in layers:
+            value: Any = layer["policy"].data if "policy" in layer else None
+            for key in path:
+                value = value.get(key) if isinstance(value, Mapping) else None
+            if value is not None:
+                return value
+        return None
+
+    def reaches(self, source: str, target: str, router: str) -> bool:
+        """Tell whether a token at `source` can come to `target` without passing `router`."""
+        avoided = self.net.index[router]
+        reach = self._avoiding.get(avoided)
+        if reach is None:
+            reach = self._avoiding[avoided] = _reach_avoiding(self.net, avoided)
+        return bool(reach[self.net.index[source]] >> self.net.index[target] & 1)
+
+    def reaches_around(self, source: str, target: str, ends: frozenset[str]) -> bool:
+        """Tell whether a token at `source` can come to `target` without passing any of these steps."""
+        goal, closed = self.net.index[target], {self.net.index[name] for name in ends}
+        seen, stack = set(closed), [self.net.index[source]]
+        while stack:
+            for edge in self.net.out[stack.pop()]:
+                if edge.target == goal:
+                    return target not in ends
+                if edge.target not in seen:
+                    seen.add(edge.target)
+                    stack.append(edge.target)
+        return False
+
+    def reads_all(self, step: Step) -> bool:
+        """Tell whether a step's code asks for everything: Python that mentions `context` or `input_data`."""
+        return step.name in self._greedy
+
+    def asks_for_steps(self, step: Step) -> bool:
+        """Tell whether a step's templates call `done`, `ok` or `fail`."""
+        return step.name in self._asking
+
+    def reads(self, step: Step) -> frozenset[tuple[str | int, ...]]:
+        """Give the paths that a worker's templates of a step may read."""
+        found = self._reads.get(step.name)
+        if found is None:
+            found = self._reads[step.name] = frozenset(_step_reads(step, self.playbook))
+        return found
+
+
+def plan(playbook: Playbook, playbook_hash: str, defaults: Mapping[str, Any] | None = None) -> Plan:
+    """Make the plan of a playbook."""
+    net = build(playbook)
+    greedy = frozenset(step.name for step in net.steps if any(map(_is_greedy, step.tasks)))
+    asking = frozenset(step.name for step in net.steps if any(map(_ASKS.search, _texts(_step_data(step, playbook)))))
+    return Plan(playbook, playbook_hash, net, defaults or {}, greedy, asking)
+
+
+def _is_greedy(task: Task) -> bool:
+    return task.kind in ("python", "script") and any(
+        (name != "code_b64" and _MENTIONS.search(text)) or name == "code_b64"
+        for name, value in task.fields.items()
+        for text in _texts(value.data)
+    )
+
+
+@lru_cache(maxsize=4_096)
+def template(text: str) -> Template | None:
+    """Give the compiled template of a text; None where it is plain or does not parse."""
+    if "{" not in text:
+        return None
+    try:
+        compiled = compile_template(text)
+    except TemplateError:
+        return None
+    return None if compiled.kind == "plain" else compiled
+
+
+def _reach_avoiding(net: Net, router: int) -> tuple[int, ...]:
+    reach = [0] * len(net.steps)
+    for number, edges in enumerate(net.out):
+        if number != router:
+            for edge in edges:
+                reach[number] |= 1 << edge.target
+    changed = True
+    while changed:
+        changed = False
+        for number, edges in enumerate(net.out):
+            if number == router:
+                continue
+            grown = reach[number]
+            for edge in edges:
+                if edge.target != router:
+                    grown |= reach[edge.target]
+            if grown != reach[number]:
+                reach[number] = grown
+                changed = True
+    return tuple(reach)
+
+
+def _texts(data: Any) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping):
+        for value in data.values():
+            yield from _texts(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _texts(value)
+
+
+def _values(*groups: Mapping[str, Value]) -> Iterator[Any]:
+    for group in groups:
+        for value in group.values():
+            yield value.data
+
+
+def _step_data(step: Step, playbook: Playbook) -> list[Any]:
+    """Give everything of a step that a worker renders."""
+    tasks = list(step.tasks)
+    called = {task.fields["task"].data for task in tasks if task.kind == "workbook" and "task" in task.fields}
+    tasks += [task for task in playbook.workbook if task.label in called]
+    data: list[Any] = list(_values(step.input, *((step.loop.cursor or {},) if step.loop else ())))
+    if step.loop is not None and step.loop.item_timeout_ms is not None:
+        data.append(step.loop.item_timeout_ms.data)
+    for task in tasks:
+        data += _values(task.fields, task.input, task.spec)
+        data += [value.data for value in (task.auth, task.timeout_ms) if value is not None]
+        data += [assign.value.data for assign in task.sets]
+        for rule in task.rules or ():
+            then = rule.then
+            parts = (rule.when, then.attempts, then.delay, then.backoff, then.max_delay, then.jitter)
+            data += [value.data for value in parts if value is not None]
+            data += [assign.value.data for assign in then.sets]
+    return data
+
+
+def _step_reads(step: Step, playbook: Playbook) -> Iterator[tuple[str | int, ...]]:
+    for text in _texts(_step_data(step, playbook)):
+        compiled = template(text)
+        if compiled is not None:
+            for read in compiled.reads:
+                yield read.path

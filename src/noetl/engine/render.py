@@ -1,0 +1,215 @@
+"""The names that a worker's templates see, and the rendering of what a tool is given.
+
+Fixed names come first, then labels, then bare names: args, ctx, iter, results of steps, workload. An undefined value that
+reaches a tool is an error that names the field and the nearest known name. SQL is rendered by lexical place. Tested in
+tests/unit/engine/test_pipeline_names.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from uuid import NAMESPACE_OID, uuid5
+
+from noetl.dsl.kinds import Kind
+from noetl.dsl.playbook import Assign, Value
+from noetl.dsl.types import Field, LevelOf, ListOf, MapOf, OneOf, Text, Type
+from noetl.engine.plan import template
+from noetl.engine.writes import plain
+from noetl.expr import Template, TemplateError, Undefined, compile_template, first_undefined, has_template
+from noetl.expr.names import did_you_mean
+from noetl.expr.sql import Dialect, render_sql
+
+_SHOWN: Final = 200
+_ANY: Final = Type()
+_DIALECTS: Final[Mapping[str, Dialect]] = {"duckdb": "duckdb", "ducklake": "duckdb", "snowflake": "snowflake"}
+Functions = Mapping[str, Callable[..., Any]]
+
+
+class _Sql(NamedTuple):
+    """How SQL is written for a tool; with bound values, `%` is the driver's own mark."""
+
+    dialect: Dialect
+    percent: bool = False
+
+
+class RenderError(Exception):
+    """A value of a task cannot be rendered; `where` is its path in the task."""
+
+    def __init__(self, where: str, message: str, fix: str | None = None) -> None:
+        super().__init__(f"`{where}`: {message}" + (f"; {fix}" if fix else ""))
+
+
+class Names(Mapping[str, Any]):
+    """Root names of one evaluation: fixed ones first, then layers in their order."""
+
+    __slots__ = ("_fixed", "_layers")
+
+    def __init__(self, fixed: Mapping[str, Any], layers: Sequence[Mapping[str, Any]]) -> None:
+        self._fixed = fixed
+        self._layers = layers
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._fixed:
+            return self._fixed[name]
+        for layer in self._layers:
+            if name in layer:
+                return layer[name]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(name for layer in (self._fixed, *self._layers) for name in layer))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def over(self, **fixed: Any) -> Names:
+        """Give the same names with some more fixed ones."""
+        return Names({**self._fixed, **fixed}, self._layers)
+
+
+class Renderer:
+    """Renders values of one attempt; every name of a function that depends on the moment is bound here."""
+
+    __slots__ = ("at", "key", "names", "statuses", "strict")
+
+    def __init__(self, names: Names, key: str, at: int, statuses: Mapping[str, str], strict: bool = True) -> None:
+        self.names = names
+        self.key = key
+        self.at = at
+        self.statuses = statuses
+        self.strict = strict
+
+    def over(self, **fixed: Any) -> Renderer:
+        """Give a renderer that knows some more names."""
+        return Renderer(self.names.over(**fixed), self.key, self.at, self.statuses, self.strict)
+
+    def functions(self, where: str) -> Functions:
+        """Give the functions that depend on the work, the place and the moment."""
+        calls = 0
+
+        def gen_uuid() -> str:
+            nonlocal calls
+            calls += 1
+            return str(uuid5(NAMESPACE_OID, f"{self.key}\n{where}\n{calls}"))
+
+        return {
+            "now": lambda: datetime.fromtimestamp(self.at / 1000, UTC),
+            "gen_uuid": gen_uuid,
+            "done": lambda step: self.statuses.get(step) in ("ok", "error"),
+            "ok": lambda step: self.statuses.get(step) == "ok",
+            "fail": lambda step: self.statuses.get(step) == "error",
+        }
+
+    def value(self, data: Any, where: str) -> Any:
+        """Render every template of a value into plain data; raises RenderError."""
+        if isinstance(data, str):
+            return self._text(data, where)
+        if isinstance(data, Mapping):
+            return {key: self.value(item, f"{where}.{key}") for key, item in data.items()}
+        if isinstance(data, list | tuple):
+            return [self.value(item, f"{where}[{index}]") for index, item in enumerate(data)]
+        return data
+
+    def values(self, values: Mapping[str, Value], where: str) -> dict[str, Any]:
+        """Render a map of values."""
+        return {name: self.value(value.data, f"{where}.{name}" if where else name) for name, value in values.items()}
+
+    def fields(self, values: Mapping[str, Value], kind: Kind | None, name: str) -> dict[str, Any]:
+        """Render the inputs of a tool: code is left alone, SQL is rendered by lexical place."""
+        found: dict[str, Any] = {}
+        way = _Sql(_DIALECTS.get(name, "postgres"))
+        for key in sorted(values, key=lambda key: key != "params"):  # whether they are there matters to the SQL
+            known = kind.input.field(key) if kind is not None else None
+            found[key] = self._field(values[key].data, known, key, way)
+            if key == "params" and name == "postgres":
+                way = _Sql(way.dialect, percent=bool(found[key]))
+        return {key: found[key] for key in values}
+
+    def assigned(self, assign: Assign) -> Any:
+        """Render what a `set` writes: an undefined value is null, a secret is refused."""
+        where = assign.target
+        if reads_secret(assign.value.data):
+            fix = "name the credential with `auth` where it is used"
+            raise RenderError(where, "a secret of `keychain` must not be written to the state", fix)
+        lenient = Renderer(self.names, self.key, self.at, self.statuses, strict=False)
+        return lenient.value(assign.value.data, where)
+
+    def _text(self, text: str, where: str) -> Any:
+        if not has_template(text):
+            return text
+        try:
+            compiled = compile_template(text)
+            value = compiled.evaluate(self.names, functions=self.functions(where), strict=self.strict)
+        except TemplateError as error:
+            raise RenderError(where, error.message, error.fix) from None
+        return self._plain(value, where)
+
+    def _plain(self, value: Any, where: str) -> Any:
+        missing = first_undefined(value) if self.strict else None
+        if missing is not None:
+            fix = did_you_mean(missing.candidates) or "give it a value, or write `| default(…)` after it"
+            raise RenderError(where, missing.describe(), fix)
+        return plain(value)
+
+    def _field(self, data: Any, known: Field | None, where: str, way: _Sql) -> Any:
+        if known is not None and not known.rendered:
+            return data
+        return self._typed(data, known.type if known is not None else _ANY, where, way)
+
+    def _typed(self, data: Any, type_: Type, where: str, way: _Sql) -> Any:
+        options = type_.options if isinstance(type_, OneOf) else (type_,)
+        if isinstance(data, str):
+            is_sql = any(isinstance(option, Text) and option.code == "sql" for option in options)
+            return self._sql(data, where, way) if is_sql else self._text(data, where)
+        if isinstance(data, Mapping):
+            level = next((option.own for option in options if isinstance(option, LevelOf)), None)
+            inner = next((option.value for option in options if isinstance(option, MapOf)), _ANY)
+            return {
+                key: self._field(item, level.field(key), f"{where}.{key}", way)
+                if level is not None
+                else self._typed(item, inner, f"{where}.{key}", way)
+                for key, item in data.items()
+            }
+        if isinstance(data, list | tuple):
+            item_type = next((option.item for option in options if isinstance(option, ListOf)), _ANY)
+            return [self._typed(item, item_type, f"{where}[{index}]", way) for index, item in enumerate(data)]
+        return data
+
+    def _sql(self, text: str, where: str, way: _Sql) -> Any:
+        if not has_template(text):
+            return text
+        try:
+            compiled = compile_template(text)
+            value = render_sql(compiled, self.names, self.functions(where), strict=self.strict, **way._asdict())
+        except TemplateError as error:
+            raise RenderError(where, error.message, error.fix) from None
+        return self._plain(value, where)
+
+
+def reads_secret(data: Any) -> bool:
+    """Tell whether a template in a value reads `keychain`."""
+    return any(read.path[0] == "keychain" for compiled in _templates(data) for read in compiled.reads)
+
+
+def _templates(data: Any) -> Iterator[Template]:
+    if isinstance(data, str):
+        compiled = template(data)
+        if compiled is not None:
+            yield compiled
+    elif isinstance(data, Mapping | list | tuple):
+        for item in data.values() if isinstance(data, Mapping) else data:
+            yield from _templates(item)
+
+
+def shown(value: Any) -> Any:
+    """Give a value that was read as a record may hold it: plain and small."""
+    if isinstance(value, Undefined):
+        return "(undefined)"
+    found = plain(value) if not isinstance(value, list | dict) or len(value) <= _SHOWN else value
+    if isinstance(found, str) and len(found) > _SHOWN:
+        return found[:_SHOWN] + "…"
+    if isinstance(found, list | dict) and (found is value or len(repr(found)) > _SHOWN):
+        return f"({'list' if isinstance(found, list) else 'map'} of {len(found)})"
+    return found

@@ -1,0 +1,176 @@
+"""What workers report: records, progress, items, suspensions, endings; and leases that were lost.
+
+A report from a worker that no longer holds the work is recorded as late and changes nothing else. The store checks the
+lease itself when the decision is committed. Tested in tests/unit/engine/test_decide.py and test_loops.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.engine import loops
+from noetl.engine.decision import Deciding
+from noetl.engine.route import Ending, end, failure
+from noetl.engine.state import Piece, StepRun
+from noetl.engine.suspend import suspend
+from noetl.engine.work import item as work_item
+from noetl.engine.work import work_id
+from noetl.model import messages
+from noetl.model.events import EVENT_TYPES
+from noetl.model.messages import ItemEnd, LeaseLost, Report
+
+# Of an item that went well, its own row says enough.
+_QUIET_IN_LOOPS = frozenset({"task.started", "task.done"})
+
+
+def late(d: Deciding, message: Report) -> None:
+    """Record that a report came from a worker that had lost its lease."""
+    payload: dict[str, Any] = {"worker": message.worker, "epoch": message.epoch}
+    payload |= {"chunk": message.chunk} if message.chunk is not None else {}
+    payload |= {"ending": message.ending.status} if message.ending is not None else {}
+    d.emit("report.late", message.run_id.partition("#")[0], payload, step_run_id=message.run_id)
+
+
+def report(d: Deciding, message: Report) -> None:
+    """Apply what a worker did."""
+    run = d.state.runs.get(message.run_id)
+    if run is None or run.phase in ("routing", "suspended") or d.state.phase == "ended":
+        late(d, message)
+    elif run.loop is not None and not run.loop.cursor:
+        _report_items(d, run, message)
+    elif message.epoch < run.epoch:
+        late(d, message)
+    else:
+        _report_run(d, run, message)
+
+
+def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
+    work = work_id(d.state, run)
+    if run.phase == "scheduled" or message.epoch > run.epoch:
+        d.emit("step.started", run.step, {"worker": message.worker, "epoch": message.epoch}, run=run)
+    _records(d, run, message)
+    for item in message.items if run.loop is not None else ():
+        if run.loop is not None and item.index >= run.loop.ended:
+            error = loops.item_ended(d, run, item, None)
+            if error is not None:
+                d.finished.append((work, message.epoch))
+                loops.fail(d, run, error)
+                return
+    if message.suspension is not None:
+        d.finished.append((work, message.epoch))
+        suspend(d, run, message.suspension)
+    elif message.ending is not None:
+        d.finished.append((work, message.epoch))
+        if run.loop is not None and message.ending.status == "ok":
+            loops.complete(d, run)
+        else:
+            end(d, run, _ending(message.ending, message.writes))
+    else:
+        d.held.append((work, message.epoch))
+
+
+def _ending(given: messages.Ending, writes: Mapping[str, Any]) -> Ending:
+    if given.status == "ok":
+        return Ending("ok", given.result, writes=writes)
+    kind = "cancelled" if given.status == "cancelled" else "unknown"
+    return Ending("error", given.result, given.error or failure(kind, "the worker gave no reason"), writes)
+
+
+def _records(d: Deciding, run: StepRun, message: Report) -> None:
+    records = [record for record in message.records if record.event_type in EVENT_TYPES]
+    if run.loop is not None:
+        records = [
+            record for record in records if record.event_type not in _QUIET_IN_LOOPS or record.payload.get("kept")
+        ]
+    goes_on = message.pipeline is not None and message.ending is None and message.suspension is None
+    for number, record in enumerate(records):
+        payload = dict(record.payload)
+        if goes_on and number == len(records) - 1:
+            payload["pipeline"] = message.pipeline
+        d.emit(
+            record.event_type,
+            record.task,
+            payload,
+            run=run,
+            at=record.at,
+            source="worker",
+            parent_id=run.run_id,
+            task_run_id=record.task_run_id,
+            iteration=record.iteration,
+            attempt=record.attempt,
+            status=record.status,
+            duration_ms=record.duration_ms,
+        )
+
+
+def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
+    loop = run.loop
+    piece = loop.pieces.get(message.chunk or "") if loop is not None else None
+    if loop is None or piece is None or message.chunk is None or message.epoch < piece.epoch:
+        late(d, message)
+        return
+    work = work_id(d.state, run, message.chunk)
+    _begin_piece(d, run, piece, message)
+    _records(d, run, message)
+    for item in message.items:
+        if item.index in piece.pending:
+            error = loops.item_ended(d, run, item, message.chunk)
+            if error is not None:
+                d.finished.append((work, message.epoch))
+                loops.fail(d, run, error)
+                return
+    if message.suspension is not None and message.suspension.index in piece.pending:
+        suspend(d, run, message.suspension, message.chunk)
+    if message.ending is not None and piece.pending and _give_up(d, run, piece, message.chunk, _unreported(message)):
+        d.finished.append((work, message.epoch))
+        return
+    (d.held if message.chunk in loop.pieces else d.finished).append((work, message.epoch))
+    loops.go_on(d, run)
+
+
+def _begin_piece(d: Deciding, run: StepRun, piece: Piece, message: Report) -> None:
+    told = {"worker": message.worker, "epoch": message.epoch}
+    if run.phase == "scheduled":
+        d.emit("step.started", run.step, told, run=run)
+    if piece.epoch != message.epoch:
+        part = {"chunk": message.chunk, "start": piece.start, "count": piece.count}
+        d.emit("loop.iteration.started", run.step, told | part, run=run)
+
+
+def _unreported(message: Report) -> Mapping[str, Any]:
+    if message.ending is not None and message.ending.error is not None:
+        return message.ending.error
+    return failure("unknown", "the worker ended without telling what became of this item")
+
+
+def _give_up(d: Deciding, run: StepRun, piece: Piece, chunk: str, error: Mapping[str, Any]) -> bool:
+    """Fail every item of a range that has not ended; tells whether that ended the loop."""
+    for index in sorted(piece.pending):
+        fatal = loops.item_ended(d, run, ItemEnd(index, "error", error=error), chunk)
+        if fatal is not None:
+            loops.fail(d, run, fatal)
+            return True
+    return False
+
+
+def lease_lost(d: Deciding, message: LeaseLost) -> None:
+    """Hand work out again as it stands now, or fail it when no delivery is left."""
+    run = d.state.runs.get(message.run_id)
+    if run is None or run.phase in ("routing", "suspended"):
+        return
+    piece = run.loop.pieces.get(message.chunk or "") if run.loop is not None else None
+    if message.chunk is not None and piece is None:
+        return
+    if not message.exhausted:
+        again = work_item(d.plan, d.state, run, message.chunk)
+        d.work[again.work_id] = again
+        return
+    text = "no worker finished this work in the deliveries that `limits.max_attempts` allows; each lease ran out"
+    error = failure("unknown", text, "LEASE_LOST")
+    d.dropped.append(work_id(d.state, run, message.chunk))
+    if piece is None or message.chunk is None:
+        d.drop_work(run)
+        end(d, run, Ending("error", None, error))
+    elif not _give_up(d, run, piece, message.chunk, error):
+        loops.go_on(d, run)

@@ -1,0 +1,100 @@
+"""When a task is tried again, and how long to wait before that.
+
+Two schedules exist: the one a rule asks for, and the runtime's own for tasks without a policy. Chance comes from a seed, so
+the same attempt of the same work always waits as long. Nothing here waits. Tested in tests/unit/engine/test_retry.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final
+
+from noetl.expr.sql import is_read_only
+from noetl.model.outcome import TaskError
+
+HOLD_MS: Final = 3_000  # a worker waits this long in place; anything longer gives the lease back
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+_SQL_FIELDS: Final = ("command", "query", "commands")
+_SQL_KINDS: Final = frozenset({"postgres", "duckdb", "ducklake", "snowflake"})
+_TELLS_SENT: Final = frozenset({"http", "postgres"})  # their errors say whether the request had left
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How often and how long: `attempts` counts every run, the first included; `jitter` is a share of the delay."""
+
+    attempts: int
+    delay_ms: float = 0.0
+    backoff: str = "none"
+    max_ms: float | None = None
+    jitter: float = 0.0
+
+
+def chance(*parts: object) -> float:
+    """Give a number from 0 up to 1 that depends on nothing but its arguments."""
+    digest = blake2b(":".join(map(str, parts)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+def delay_ms(schedule: Schedule, retry: int, drawn: float) -> int:
+    """Give the wait before retry number `retry` (from 1); never above the cap, whatever was drawn."""
+    if schedule.backoff == "linear":
+        delay = schedule.delay_ms * retry
+    elif schedule.backoff == "exponential":
+        delay = schedule.delay_ms * 2.0 ** min(retry - 1, 60)
+    else:
+        delay = schedule.delay_ms
+    if schedule.max_ms is not None:
+        delay = min(delay, schedule.max_ms)
+    delay *= 1 - schedule.jitter + 2 * schedule.jitter * drawn
+    if schedule.max_ms is not None:
+        delay = min(delay, schedule.max_ms)
+    return max(0, int(min(delay, 2.0**52)))
+
+
+def runtime_schedule(settings: Mapping[str, Any]) -> Schedule:
+    """Give the schedule of a task without a policy, from `retries.plugin`."""
+    retries = settings.get("retries")
+    plugin = retries.get("plugin") if isinstance(retries, Mapping) else None
+    found: Mapping[str, Any] = plugin if isinstance(plugin, Mapping) else {}
+    return Schedule(
+        attempts=int(found.get("max_attempts", 6)),
+        delay_ms=float(found.get("base_ms", 200)),
+        backoff="exponential",
+        max_ms=float(found.get("max_ms", 30_000)),
+        jitter=0.5,
+    )
+
+
+def may_run_again(kind: str, fields: Mapping[str, Any], error: TaskError, idempotent: bool) -> bool:
+    """Tell whether the runtime may repeat an attempt that failed like this.
+
+    An attempt that may have taken effect is repeated only where doing it twice is the same as doing it once.
+    """
+    if not error.retryable:
+        return False
+    if not _may_have_taken_effect(kind, error):
+        return True
+    if idempotent or fields.get("transactional") is True or fields.get("idempotent") is True:
+        return True
+    if kind == "http":
+        return str(fields.get("method") or "GET").upper() in _SAFE_METHODS
+    return kind in _SQL_KINDS and _reads_only(fields)
+
+
+def _may_have_taken_effect(kind: str, error: TaskError) -> bool:
+    if error.sent:
+        return True
+    if error.kind not in ("timeout", "db_timeout"):
+        return False
+    return kind not in _TELLS_SENT or not error.code  # without a code it was ended from outside, at an unknown point
+
+
+def _reads_only(fields: Mapping[str, Any]) -> bool:
+    texts: list[Any] = []
+    for name in _SQL_FIELDS:
+        found = fields.get(name)
+        texts += [found] if isinstance(found, str) else found if isinstance(found, list) else []
+    return bool(texts) and all(isinstance(text, str) and is_read_only(text) for text in texts)

@@ -1,0 +1,308 @@
+"""Ends step-runs and routes on: step `set`, arc conditions, the fired arcs' `set`, tokens, in this order.
+
+Every arc that was looked at is recorded with the values that its condition read. Tested in
+tests/unit/engine/test_route.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from noetl.dsl.playbook import Arc, Assign, Step
+from noetl.engine.decision import Deciding
+from noetl.engine.names import EventName, Scope, envelope, render, test
+from noetl.engine.state import StepRun
+from noetl.engine.writes import ctx_keys, plain
+from noetl.expr import TemplateError, first_undefined
+
+Error = Mapping[str, Any]
+COMPENSATION_ATTEMPTS = 3
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a run ends."""
+
+    status: str  # ok, error
+    result: Any = None
+    error: Error | None = None
+    writes: Mapping[str, Any] = field(default_factory=dict)
+    is_loop: bool = False
+    inline: bool = True  # False: the result is in the state already and is not written again
+
+
+@dataclass(slots=True)
+class Choice:
+    """What a router decided."""
+
+    looked: list[dict[str, Any]] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+    broken: Error | None = None
+
+
+def failure(kind: str, message: str, code: str = "", **details: Any) -> dict[str, Any]:
+    """Make an error that the control plane itself found."""
+    made: dict[str, Any] = {"kind": kind, "message": message, "retryable": False}
+    return made | ({"code": code} if code else {}) | ({"details": details} if details else {})
+
+
+def patch(d: Deciding, writes: Mapping[str, Any], by: str, skipped: list[dict[str, Any]] | None = None) -> None:
+    """Change `ctx`."""
+    payload: dict[str, Any] = {"writes": plain(ctx_keys(writes)), "by": by}
+    if skipped:
+        payload["skipped"] = skipped
+    d.emit("ctx.patched", "ctx", payload)
+    d.retry_gates = True
+    d.cause = d.cause or {"name": EventName("ctx.patched"), "payload": {"writes": payload["writes"], "by": by}}
+
+
+def end(d: Deciding, run: StepRun, ending: Ending) -> None:
+    """End a run and, where it is a step of the flow, route on."""
+    step = d.plan.step(run.step)
+    if ending.writes:
+        patch(d, ending.writes, run.run_id)
+    name = _event_name(ending)
+    scope = _scope(d, run, step, ending, name, own={run.step: ending.result})
+    writes, skipped, broken = _assigned(d, step, step.sets, scope, ending.status != "ok")
+    if broken is not None:
+        ending = Ending("error", None, broken)
+        name = _event_name(ending)
+    _emit_end(d, run, step, ending)
+    if writes or skipped:
+        patch(d, writes, run.run_id, skipped)
+    d.retry_gates = True
+    d.cause = {"name": EventName(name), "step": run.step, "payload": _payload(ending)}
+    if run.role == "step":
+        route(d, run, step, ending, name)
+
+
+def _event_name(ending: Ending) -> str:
+    return "step.failed" if ending.status != "ok" else "loop.done" if ending.is_loop else "step.done"
+
+
+def _payload(ending: Ending) -> dict[str, Any]:
+    return {"status": ending.status, "result": ending.result, "error": ending.error}
+
+
+def _scope(
+    d: Deciding,
+    run: StepRun,
+    step: Step,
+    ending: Ending,
+    name: str,
+    status: str | None = None,
+    own: Mapping[str, Any] | None = None,
+) -> Scope:
+    seen = envelope(status or ending.status, ending.result, ending.error)
+    event = {"name": EventName(name), "step": run.step, "run_id": run.run_id, "payload": _payload(ending)}
+    scope = Scope(d.state, run.args, own, outcome=seen, output=seen, event=event)
+    if step.input:
+        try:
+            given = render({key: value.data for key, value in step.input.items()}, scope, d.calls)
+        except TemplateError:
+            given = {}
+        scope = Scope(d.state, run.args, own, outcome=seen, output=seen, event=event, input={**run.args, **given})
+    return scope
+
+
+def _emit_end(d: Deciding, run: StepRun, step: Step, ending: Ending) -> None:
+    took = float(max(0, d.at - run.scheduled_at))
+    if ending.status == "ok":
+        if ending.is_loop and run.loop is not None:
+            errors = {"errors": list(run.loop.errors)} if run.loop.errors else {}
+            d.emit("loop.done", run.step, {"stats": run.loop.stats(), **errors}, run=run, status="ok", duration_ms=took)
+        payload: dict[str, Any] = {"result": ending.result} if ending.inline else {}
+        if step.compensate is not None and step.compensate in d.plan.net.index:
+            payload["compensate"] = step.compensate
+        d.emit("step.done", run.step, payload, run=run, status="ok", duration_ms=took)
+        return
+    payload = {"error": ending.error}
+    if ending.result is not None:
+        payload["result"] = ending.result
+    if run.role == "compensation" and run.attempt >= COMPENSATION_ATTEMPTS:
+        payload["dead"] = True
+    d.emit("step.failed", run.step, payload, run=run, status="error", duration_ms=took)
+
+
+def _assigned(
+    d: Deciding, step: Step, assigns: Iterable[Assign], scope: Scope, failed: bool
+) -> tuple[dict[str, Any], list[dict[str, Any]], Error | None]:
+    """Evaluate a `set`; after a failure, what cannot be read is skipped."""
+    writes: dict[str, Any] = {}
+    skipped: list[dict[str, Any]] = []
+    for assign in assigns:
+        if assign.scope != "ctx":
+            continue
+        try:
+            value = render(assign.value.data, scope, d.calls)
+            missing = first_undefined(value)
+            if missing is not None and (failed or d.plan.setting("strict_templates", step, True) is not False):
+                missing.fail()
+        except TemplateError as error:
+            if not failed:
+                message = f"`set: {assign.target}` of step `{step.name}` cannot be evaluated: {error.message}"
+                return {}, [], failure("template", message + (f"; {error.fix}" if error.fix else ""))
+            skipped.append({"key": assign.target, "reason": error.message})
+            continue
+        writes[assign.key] = plain(value)
+    return writes, skipped, None
+
+
+def route(d: Deciding, run: StepRun, step: Step, ending: Ending, name: str) -> None:
+    """Choose arcs, apply their `set`, send tokens; a failure that no arc takes follows `on_step_fail`."""
+    failed = ending.status != "ok"
+    scope = _scope(d, run, step, ending, name)
+    choice = _choose(d, step, scope, takes_bare=not failed)
+    if choice.broken is None and not choice.taken and not failed and _needs_next(d, step):
+        message = f"no arc of step `{step.name}` matches, and `no_next_is_error` makes that a failure"
+        choice.broken = failure("unknown", message, "NO_NEXT")
+    action = None
+    if choice.broken is not None or (failed and not choice.taken):
+        action, scope = _handle(d, run, step, ending, scope, choice)
+    bound, broken = _bind(d, step, choice, scope, failed or action is not None)
+    if broken is not None:
+        action, choice.broken, choice.taken = "halt", broken, []
+    _send(d, run, step, choice, name, action, choice.broken or ending.error, bound)
+
+
+def _needs_next(d: Deciding, step: Step) -> bool:
+    return bool(step.arcs) and d.plan.setting("no_next_is_error", step, False) is True
+
+
+Bound = list[tuple[dict[str, Any], dict[str, Any], list[str], list[dict[str, Any]]]]
+
+
+def _handle(d: Deciding, run: StepRun, step: Step, ending: Ending, scope: Scope, choice: Choice) -> tuple[str, Scope]:
+    """Follow `on_step_fail`: give the action and the scope for the arcs it takes."""
+    policy = str(d.plan.setting("on_step_fail", step, "halt"))
+    if policy.startswith("route_edge:"):
+        label = policy.removeprefix("route_edge:").strip()
+        for index, arc in enumerate(step.arcs):
+            if arc.label == label and arc.step in d.plan.net.index:
+                choice.taken = [index]
+                choice.looked.append({"arc": index, "step": arc.step, "matched": True, "by": policy})
+                return "route_edge", scope
+    if policy == "continue":
+        if choice.broken is None:
+            scope = _scope(d, run, step, ending, "step.done", status="error")
+            again = _choose(d, step, scope, takes_bare=True)
+            choice.looked += [{**looked, "again": True} for looked in again.looked]
+            choice.taken = again.taken
+        return "continue", scope
+    choice.taken = []
+    return "halt", scope
+
+
+def _choose(d: Deciding, step: Step, scope: Scope, takes_bare: bool) -> Choice:
+    choice = Choice()
+    router = step.router
+    for index, arc in enumerate(step.arcs):
+        if arc.step not in d.plan.net.index:
+            continue
+        looked: dict[str, Any] = {"arc": index, "step": arc.step}
+        if arc.when is None:
+            looked["matched"] = takes_bare
+        else:
+            verdict = test(arc.when.data, scope, d.calls)
+            looked |= {"when": arc.when.data, "matched": verdict.holds, "read": verdict.read}
+            if verdict.error is not None:
+                looked["error"] = verdict.error
+                if _on_when_error(d, step, arc) == "fail_step":
+                    message = f"the condition of the arc from `{step.name}` to `{arc.step}` cannot be evaluated"
+                    choice.broken = failure("template", f"{message}: {verdict.error}")
+        choice.looked.append(looked)
+        if choice.broken is not None:
+            choice.taken = []
+            break
+        if looked["matched"]:
+            choice.taken.append(index)
+            if router is None or router.mode == "exclusive":
+                break
+    return choice
+
+
+def _on_when_error(d: Deciding, step: Step, arc: Arc) -> Any:
+    own = arc.spec.get("on_when_error") or (step.router.spec.get("on_when_error") if step.router else None)
+    return own.data if own is not None else d.plan.setting("on_when_error", step, "treat_as_false")
+
+
+def _bind(d: Deciding, step: Step, choice: Choice, scope: Scope, failed: bool) -> tuple[Bound, Error | None]:
+    """Evaluate `args` and `set` of the arcs that are taken, all over the same state."""
+    bound: Bound = []
+    for index in choice.taken:
+        arc = step.arcs[index]
+        args: dict[str, Any] = {}
+        unbound: list[str] = []
+        for key, value in arc.args.items():
+            try:
+                given = render(value.data, scope, d.calls)
+            except TemplateError as error:
+                message = f"`args.{key}` of the arc from `{step.name}` to `{arc.step}` cannot be evaluated"
+                return [], failure("template", f"{message}: {error.message}")
+            if first_undefined(given) is None:
+                args[key] = plain(given)
+            else:
+                unbound.append(key)  # it stays undefined in the next step, which may have a default for it
+        writes, skipped, broken = _assigned(d, step, arc.sets, scope, failed)
+        if broken is not None:
+            return [], broken
+        bound.append((args, writes, unbound, skipped))
+    return bound, None
+
+
+def _send(
+    d: Deciding,
+    run: StepRun,
+    step: Step,
+    choice: Choice,
+    name: str,
+    action: str | None,
+    error: Error | None,
+    bound: Bound,
+) -> None:
+    taken = choice.taken
+    fork = f"f{d.state.numbers.get('fork', 0) + 1}" if len(taken) > 1 else None
+    payload: dict[str, Any] = {"event": name, "arcs": choice.looked, "taken": taken}
+    payload |= {"mode": step.router.mode} if step.router else {}
+    payload |= {"fork": fork} if fork else {}
+    payload |= {"action": action, "error": error} if action is not None else {}
+    payload |= {"broken": True} if choice.broken is not None else {}
+    unbound = {str(index): part[2] for index, part in zip(taken, bound, strict=True) if part[2]}
+    payload |= {"unbound": unbound} if unbound else {}
+    d.emit("next.evaluated", run.step, payload, run=run)
+    lineage = dict(run.lineage)
+    for index, (_, writes, _, skipped) in zip(taken, bound, strict=True):
+        if writes or skipped:
+            patch(d, writes, f"{run.run_id}→{step.arcs[index].step}", skipped)
+    for branch, (index, part) in enumerate(zip(taken, bound, strict=True)):
+        token(d, step.arcs[index].step, part[0], lineage, run, name, fork, branch)
+    if action == "halt":
+        d.halted = True
+
+
+def token(
+    d: Deciding,
+    target: str,
+    args: Mapping[str, Any],
+    lineage: Mapping[str, frozenset[int]],
+    run: StepRun | None = None,
+    name: str = "workflow.started",
+    fork: str | None = None,
+    branch: int = 0,
+) -> None:
+    """Send a token; one that comes back to the router of a fork forgets that fork, and a final step takes none."""
+    carried = {**lineage, **({fork: frozenset({branch})} if fork else {})}
+    kept = {
+        fork_id: sorted(branches)
+        for fork_id, branches in carried.items()
+        if fork_id in d.state.forks and d.state.forks[fork_id].router != target
+    }
+    token_id = f"t{d.state.numbers.get('token', 0) + 1}"
+    payload: dict[str, Any] = {"step": target, "args": args, "lineage": kept}
+    payload |= {"fork": fork} if fork else {}
+    payload["event"] = {"name": name, **({"step": run.step} if run is not None else {})}
+    d.emit("token.created", token_id, payload, run=run)
+    if target == d.plan.final:
+        d.emit("token.absorbed", token_id, {"step": target, "reason": "the final step runs once, at the end"})

@@ -1,0 +1,181 @@
+"""Decides what an outcome leads to: the rules of a task's policy, or the runtime's own retry.
+
+A verdict is data: the action, the writes, the delay, and why, with the values that the conditions read. The pipeline acts
+on it. Tested in tests/unit/engine/test_pipeline_rules.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from noetl.dsl.playbook import Action, Assign, Task, Value
+from noetl.engine.plan import template
+from noetl.engine.render import Renderer, RenderError, reads_secret, shown
+from noetl.engine.retry import Schedule, chance, delay_ms, may_run_again, runtime_schedule
+from noetl.expr import TemplateError
+from noetl.model.outcome import Outcome, TaskError, failed
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What happens next, and why."""
+
+    do: str  # continue, retry, jump, break, fail, skip
+    rule: int | None = None  # which rule matched; None where none did or there is no policy
+    is_else: bool = False
+    to: str | None = None
+    delay_ms: int = 0
+    sets: tuple[Assign, ...] = ()
+    error: TaskError | None = None  # why it fails, where the outcome does not say it
+    read: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    def payload(self) -> dict[str, Any]:
+        """Give the verdict as its event tells it."""
+        found: dict[str, Any] = {"rule": self.rule, "do": self.do, "read": dict(self.read)}
+        if self.is_else:
+            found["else"] = True
+        if self.to is not None:
+            found["to"] = self.to
+        if self.do == "retry":
+            found["delay_ms"] = self.delay_ms
+        if self.problems:
+            found["problems"] = list(self.problems)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The attempt that a verdict is about."""
+
+    task: Task
+    fields: Mapping[str, Any]  # as rendered, empty where rendering failed
+    number: int
+    key: str
+    seed: str
+    settings: Mapping[str, Any]
+
+
+def judge(attempt: Attempt, outcome: Outcome, renderer: Renderer) -> Verdict:
+    """Decide on an outcome; `renderer` knows it as `outcome`."""
+    if attempt.task.rules is None:
+        return without_policy(attempt, outcome)
+    read: dict[str, Any] = {}
+    problems: list[str] = []
+    for index, rule in enumerate(attempt.task.rules):
+        holds, problem = _holds(rule.when, renderer, read, f"rule {index}")
+        if problem is not None:
+            problems.append(problem)
+            if attempt.settings.get("on_when_error") == "fail_step":
+                error = failed("template", problem).error
+                return Verdict("fail", index, error=error, read=read, problems=tuple(problems))
+        if holds:
+            return _acting(attempt, outcome, renderer, rule.then, index, rule.is_else, read, tuple(problems))
+    unmatched = "fail" if outcome.status == "error" and attempt.task.on_unmatched == "fail" else "continue"
+    return Verdict(unmatched, read=read, problems=tuple(problems))
+
+
+def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
+    """Decide on the outcome of a task without rules: the runtime retries what another attempt may mend."""
+    error = outcome.error
+    if outcome.status == "ok" or error is None:
+        return Verdict("continue" if outcome.status == "ok" else "fail")
+    schedule = runtime_schedule(attempt.settings)
+    idempotent = attempt.settings.get("idempotent") is True
+    if attempt.number >= schedule.attempts or not may_run_again(attempt.task.kind, attempt.fields, error, idempotent):
+        return Verdict("fail")
+    delay = delay_ms(schedule, attempt.number, chance(attempt.seed, attempt.key, attempt.number))
+    if error.retry_after is not None:  # the other side knows better than our cap
+        delay = max(delay, int(error.retry_after * 1000))
+    return Verdict("retry", delay_ms=delay)
+
+
+def _holds(when: Value | None, renderer: Renderer, read: dict[str, Any], where: str) -> tuple[bool, str | None]:
+    if when is None or isinstance(when.data, bool):
+        return when is None or when.data, None
+    compiled = template(when.data) if isinstance(when.data, str) else None
+    if compiled is None:
+        return False, f"the condition {when.data!r} is not a template"
+    try:
+        calls = renderer.functions(where)
+        value, seen = compiled.evaluate_traced(renderer.names, functions=calls)
+        secret = {path for path in seen if path == "keychain" or path.startswith(("keychain.", "keychain["))}
+        read.update({path: "(secret)" if path in secret else shown(found) for path, found in seen.items()})
+        return (bool(value) if compiled.kind == "expression" else compiled.test(renderer.names, functions=calls)), None
+    except TemplateError as error:
+        return False, error.message
+
+
+def _acting(
+    attempt: Attempt,
+    outcome: Outcome,
+    renderer: Renderer,
+    action: Action,
+    index: int,
+    is_else: bool,
+    read: Mapping[str, Any],
+    problems: tuple[str, ...],
+) -> Verdict:
+    def verdict(do: str, **more: Any) -> Verdict:
+        return Verdict(do, index, is_else, sets=action.sets, read=read, problems=problems, **more)
+
+    if action.do == "jump":
+        return verdict("jump", to=action.to)
+    if action.do != "retry":
+        return verdict(action.do)
+    try:
+        schedule = _schedule(action, renderer, attempt)
+    except (RenderError, ValueError) as error:
+        return verdict("fail", error=failed("template", f"the retry of rule {index} is not usable: {error}").error)
+    if attempt.number >= schedule.attempts:
+        error_ = None if outcome.status == "error" else _exhausted(attempt.number)
+        return verdict("fail", error=error_)
+    return verdict(
+        "retry", delay_ms=delay_ms(schedule, attempt.number, chance(attempt.seed, attempt.key, attempt.number))
+    )
+
+
+def _exhausted(attempts: int) -> TaskError | None:
+    message = f"the policy asked for another attempt after the last of {attempts}"
+    return failed("unknown", message, code="RETRIES_EXHAUSTED").error
+
+
+def _schedule(action: Action, renderer: Renderer, attempt: Attempt) -> Schedule:
+    def rendered(name: str, value: Value | None) -> Any:
+        if value is None:
+            return None
+        if reads_secret(value.data):
+            raise RenderError(name, "it must not depend on a secret")
+        return renderer.value(value.data, name)
+
+    def seconds(name: str, value: Value | None) -> float | None:
+        found = rendered(name, value)
+        return None if found is None else _number(name, found) * 1000
+
+    backoff = rendered("backoff", action.backoff) or "none"
+    if backoff not in ("none", "fixed", "linear", "exponential"):
+        raise ValueError(f"`backoff` is {backoff!r}")
+    attempts = rendered("attempts", action.attempts)
+    delay = seconds("delay", action.delay)
+    jitter = rendered("jitter", action.jitter)
+    return Schedule(
+        attempts=runtime_schedule(attempt.settings).attempts
+        if attempts is None
+        else int(_number("attempts", attempts)),
+        delay_ms=delay if delay is not None else 1000.0 if backoff in ("linear", "exponential") else 0.0,
+        backoff=backoff,
+        max_ms=seconds("max_delay", action.max_delay),
+        jitter=0.5 if jitter is True else 0.0 if jitter in (None, False) else min(1.0, _number("jitter", jitter)),
+    )
+
+
+def _number(name: str, found: Any) -> float:
+    try:
+        number = float(found) if not isinstance(found, bool) else -1.0
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < 2**53:
+        raise ValueError(f"`{name}` is {found!r}, which is no usable number")
+    return number

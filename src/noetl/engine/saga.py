@@ -1,0 +1,130 @@
+"""The end of an execution: what runs is ended, then compensation newest first, then the final step, then the status.
+
+Tested in tests/unit/engine/test_ending.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetl.engine.decision import Deciding
+from noetl.engine.route import failure
+from noetl.engine.runs import begin
+from noetl.engine.state import Completed
+from noetl.model.messages import ChildEnded
+
+_FIRST_DELAY_MS = 1_000
+
+
+def stop(d: Deciding, reason: str) -> None:
+    """End everything that is in flight: the work is taken out of the queue, so later reports are late."""
+    for run in list(d.state.runs.values()):
+        d.drop_work(run)
+        payload = {"error": failure("cancelled", reason), "cancelled": True}
+        d.emit("step.failed", run.step, payload, run=run, status="cancelled")
+    d.halted = False
+
+
+def absorb(d: Deciding, reason: str) -> None:
+    """Take out every token that is left."""
+    for token in list(d.state.tokens.values()):
+        d.emit("token.absorbed", token.token_id, {"step": token.step, "reason": reason})
+
+
+def close(d: Deciding) -> bool:
+    """Take the next step of an ending; tells whether there may be another one."""
+    state = d.state
+    if state.phase == "ending":
+        if state.runs:
+            stop(d, "the execution is ending")
+        absorb(d, "the execution is ending")
+        d.emit("workflow.finished", "workflow", {"counts": counts(d)})
+        return True
+    if state.runs or state.phase != "closing":
+        return False
+    undone = _next_undone(d)
+    if undone is None and not _wants_final_step(d):
+        _finish(d)
+        return True
+    if state.paused:
+        return False
+    if undone is not None:
+        _compensate(d, undone)
+    else:
+        _run_final_step(d)
+    return True
+
+
+def _next_undone(d: Deciding) -> Completed | None:
+    state = d.state
+    if d.plan.playbook.rollback != "on_fail" or state.outcome != "failed" or state.final_ended:
+        return None
+    return next((found for found in reversed(state.completed) if found.state == "open"), None)
+
+
+def _compensate(d: Deciding, completed: Completed) -> None:
+    delay = _FIRST_DELAY_MS * 2 ** (completed.attempts - 1) if completed.attempts else 0
+    more: dict[str, Any] = {"compensates": completed.run_id, "attempt": completed.attempts + 1}
+    more |= {"available_at": d.at + delay} if delay else {}
+    _run(d, completed.by, "compensation", {}, more)
+
+
+def _wants_final_step(d: Deciding) -> bool:
+    return d.plan.final is not None and not d.state.final_ended and d.state.cut is None
+
+
+def _run_final_step(d: Deciding) -> None:
+    state = d.state
+    if d.plan.final is None:
+        return
+    args = {
+        "counts": counts(d),
+        "failures": list(state.failures),
+        "results": {name: ended.result for name, ended in state.ended.items() if ended.status == "ok"},
+    }
+    _run(d, d.plan.final, "final", args, {})
+
+
+def _run(d: Deciding, step: str, role: str, args: dict[str, Any], more: dict[str, Any]) -> None:
+    number = d.state.numbers.get(f"run:{step}", 0) + 1
+    run_id = f"{step}#{number}"
+    d.transitions += 1
+    d.emit("step.scheduled", step, {"number": number, "args": args, "role": role, **more}, step_run_id=run_id)
+    begin(d, d.state.runs[run_id])
+
+
+def counts(d: Deciding) -> dict[str, int]:
+    """Count step-runs by how they ended."""
+    total = {"done": 0, "failed": 0, "skipped": 0}
+    for found in d.state.counts.values():
+        for name, number in found.items():
+            total[name] += number
+    return total
+
+
+def _finish(d: Deciding) -> None:
+    state = d.state
+    status = state.outcome or "completed"
+    payload: dict[str, Any] = {"status": status, "result": state.result, "error": state.error}
+    if status == "failed" and d.plan.playbook.rollback == "on_fail":
+        payload["compensated"] = state.compensated is not False
+    took = float(max(0, d.at - state.started_at))
+    d.emit("playbook.finished", state.execution_id, payload, status=status, duration_ms=took)
+    d.emit("playbook.processed", state.execution_id)
+    parent = state.parent
+    if parent is None:
+        return
+    result = state.result
+    named = state.ended.get(str(parent.get("return_step")))
+    if named is not None:
+        result = named.result
+    ended = ChildEnded(
+        d.message_id(), str(parent.get("run_id")), state.execution_id, status, result, _told(state.error, status)
+    )
+    d.send(str(parent.get("execution_id")), ended)
+
+
+def _told(error: Any, status: str) -> Any:
+    if error is not None or status in ("completed", "partial"):
+        return error
+    return failure("cancelled" if status == "cancelled" else "unknown", f"the child ended {status}")

@@ -1,0 +1,92 @@
+"""Starts executions: the workload is rendered, merged with the payload, checked, and the entry token sent.
+
+A payload that does not fit is refused before anything is written (`check`); a child's becomes its failure. Tested in
+tests/unit/engine/test_ending.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetl.engine.decision import Deciding
+from noetl.engine.names import Scope, functions, number, render
+from noetl.engine.plan import Plan
+from noetl.engine.route import failure, token
+from noetl.engine.saga import close
+from noetl.engine.state import Execution
+from noetl.engine.writes import merge, plain
+from noetl.expr import TemplateError, first_undefined
+from noetl.model.errors import InvalidPayload
+from noetl.model.messages import Start
+
+_PROBLEMS_SHOWN = 5
+
+
+def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, Any]:
+    """Give the workload of an execution that may start. Raises InvalidPayload."""
+    state = Execution(execution_id)
+    scope = Scope(state, {})
+    calls = functions(state, at)
+    workload: dict[str, Any] = {}
+    for key, value in plan.playbook.workload.items():
+        try:
+            rendered = render(value.data, scope, calls)
+            missing = first_undefined(rendered)
+            if missing is not None:
+                missing.fail()
+        except TemplateError as error:
+            if key in message.payload:
+                continue  # it is replaced anyway
+            raise InvalidPayload(f"`workload.{key}` cannot be evaluated: {error.message}") from None
+        workload[key] = plain(rendered)
+    workload = merge(workload, message.payload)
+    _fits(plan, workload)
+    return workload
+
+
+def _fits(plan: Plan, workload: dict[str, Any]) -> None:
+    schema = plan.playbook.executor.setting("workload_schema")
+    if not isinstance(schema, dict | bool):
+        return
+    from jsonschema import Draft202012Validator  # slow to import, and most playbooks have no schema
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise InvalidPayload(f"`executor.spec.workload_schema` is no JSON Schema: {error.message}") from None
+    found = sorted(Draft202012Validator(schema).iter_errors(workload), key=lambda error: error.json_path)
+    if found:
+        shown = [f"{error.json_path.replace('$', 'workload', 1)}: {error.message}" for error in found[:_PROBLEMS_SHOWN]]
+        more = f" (and {len(found) - _PROBLEMS_SHOWN} more)" if len(found) > _PROBLEMS_SHOWN else ""
+        raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(shown) + more)
+
+
+def start(d: Deciding, message: Start) -> None:
+    """Begin an execution; a second start of the same one changes nothing."""
+    state = d.state
+    if state.phase != "pending":
+        return
+    request: dict[str, Any] = {"path": message.path, "playbook": message.playbook, "payload": message.payload}
+    request |= {"parent": message.parent} if message.parent is not None else {}
+    request |= {"iter": message.iter} if message.iter is not None else {}
+    request |= {"tags": list(message.tags)} if message.tags else {}
+    request |= {"pool": message.pool} if message.pool else {}
+    d.emit("playbook.execution.requested", state.execution_id, request)
+    try:
+        workload = check(d.plan, state.execution_id, message, d.at)
+    except InvalidPayload as problem:
+        refused = failure("schema", str(problem), "INVALID_PAYLOAD")
+        d.emit("playbook.request.evaluated", state.execution_id, {"workload": {}, "error": refused}, status="refused")
+        payload = {"cause": "refused", "outcome": "failed", "error": refused}
+        d.emit("execution.cancelled", state.execution_id, payload)
+        while close(d):
+            pass
+        return
+    d.emit("playbook.request.evaluated", state.execution_id, {"workload": workload}, status="accepted")
+    d.emit("playbook.started", state.execution_id)
+    d.emit("workflow.started", "workflow", {"entry": d.plan.entry})
+    seconds = number(d.plan.playbook.executor.setting("timeout_s"), Scope(state, {}), d.calls)
+    if seconds is not None:
+        d.set_timer("execution", "execution", d.at + round(seconds * 1000))
+    token(d, d.plan.entry, {}, {})

@@ -1,0 +1,224 @@
+"""The state of one execution, as a fold of its events.
+
+Only `evolve` changes it, event by event. It holds no rule of the language: those are in `decide` and its neighbours.
+Tested in tests/unit/engine/test_laws.py and test_decide.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+STATE_VERSION = 1  # of the fold: a snapshot of another version is ignored
+Lineage = dict[str, frozenset[int]]  # fork → branches
+
+
+@dataclass(slots=True)
+class Token:
+    """A token that waits at a step: for its siblings, for the gate, or for room."""
+
+    token_id: str
+    step: str
+    args: dict[str, Any]
+    lineage: Lineage
+    seq: int
+    parked: int = 0  # the seq of its parking; 0: it is not parked
+    gate: Mapping[str, Any] | None = None  # what the gate read when it last said no
+    event: Mapping[str, Any] | None = None  # the boundary event that sent it
+
+
+@dataclass(slots=True)
+class Suspended:
+    """A pipeline that gave its lease back."""
+
+    cause: str
+    pipeline: Mapping[str, Any]
+    seq: int
+    until: int | None = None
+    signal: str | None = None
+    child_id: str | None = None
+
+
+@dataclass(slots=True)
+class Piece:
+    """A range of a loop's items in the queue or with a worker; `pending` have not ended."""
+
+    start: int
+    count: int
+    width: int
+    pending: set[int]
+    at: int
+    epoch: int = 0
+    resume: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop that runs: counters and ranges, and its results by index."""
+
+    items: list[Any]
+    sequential: bool
+    local: bool
+    width: int
+    best_effort: bool
+    reduce: dict[str, str]
+    results: list[Any]
+    cursor: bool = False  # rows are claimed by the worker; there is no list
+    issued: int = 0  # items below this index were issued
+    succeeded: int = 0
+    failed: int = 0
+    skipped: int = 0
+    busy_ms: int = 0  # time that ended pieces took, and how many items that was
+    timed: int = 0
+    pieces: dict[str, Piece] = field(default_factory=dict)
+    suspended: dict[int, Suspended] = field(default_factory=dict)
+    writes: dict[str, dict[int, Any]] = field(default_factory=dict)  # key → index → value, until the loop ends
+    errors: list[dict[str, Any]] = field(default_factory=list)  # of the first failed items
+
+    @property
+    def total(self) -> int:
+        return len(self.results)
+
+    @property
+    def ended(self) -> int:
+        return self.succeeded + self.failed + self.skipped
+
+    def stats(self) -> dict[str, int]:
+        return {"total": self.total, "succeeded": self.succeeded, "failed": self.failed, "skipped": self.skipped}
+
+
+@dataclass(slots=True)
+class StepRun:
+    """A run of a step that has not ended, or whose router has not spoken."""
+
+    run_id: str
+    step: str
+    number: int
+    args: dict[str, Any]
+    lineage: Lineage
+    seq: int
+    scheduled_at: int
+    phase: str = "scheduled"  # scheduled, started, suspended, routing
+    epoch: int = 0
+    role: str = "step"  # step, final, compensation
+    compensates: str | None = None
+    attempt: int = 1  # of a compensation
+    suspended: Suspended | None = None
+    resume: Mapping[str, Any] | None = None  # where a pipeline goes on: its snapshot, and what woke it
+    loop: Loop | None = None
+    sends: int = 0  # tokens that its router has yet to send
+
+
+@dataclass(slots=True)
+class Ended:
+    """How the last run of a step ended."""
+
+    run_id: str
+    status: str
+    result: Any
+    error: Mapping[str, Any] | None
+    seq: int
+
+
+@dataclass(slots=True)
+class Completed:
+    """A run that succeeded and can be compensated."""
+
+    run_id: str
+    step: str
+    by: str
+    result: Any
+    state: str = "open"  # open, done, failed
+    attempts: int = 0
+
+
+@dataclass(slots=True)
+class Fork:
+    """A router that fired several arcs; `spent` tells, per step, which branches won there."""
+
+    fork_id: str
+    router: str
+    size: int
+    unsent: int
+    carriers: set[str] = field(default_factory=set)  # tokens and runs that remember it
+    spent: dict[str, frozenset[int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Timer:
+    """Something that will happen at a time."""
+
+    timer_id: str
+    cause: str  # execution, step, loop, wake
+    at: int
+    run_id: str | None = None
+    index: int | None = None
+
+
+@dataclass(slots=True)
+class Execution:
+    """Everything that is known of an execution."""
+
+    execution_id: str
+    seq: int = 0
+    at: int = 0
+    phase: str = "pending"  # pending, running, ending, closing, ended
+    outcome: str | None = None  # how it ends or ended: completed, failed, cancelled, partial
+    cut: str | None = None  # why it was stopped from outside: cancelled, timeout
+    paused: bool = False
+    path: str = ""
+    playbook: str = ""
+    started_at: int = 0
+    ended_at: int = 0
+    workload: dict[str, Any] = field(default_factory=dict)
+    ctx: dict[str, Any] = field(default_factory=dict)
+    iter: Mapping[str, Any] | None = None  # the enclosing iteration of a child
+    parent: Mapping[str, Any] | None = None
+    pool: str = ""  # of all its work, where the start named one
+    tokens: dict[str, Token] = field(default_factory=dict)
+    runs: dict[str, StepRun] = field(default_factory=dict)
+    ended: dict[str, Ended] = field(default_factory=dict)
+    forks: dict[str, Fork] = field(default_factory=dict)
+    timers: dict[str, Timer] = field(default_factory=dict)
+    children: dict[str, tuple[str, int | None]] = field(default_factory=dict)  # child → run, item
+    signals: dict[str, list[Any]] = field(default_factory=dict)  # received and not yet waited for
+    numbers: dict[str, int] = field(default_factory=dict)  # counters: tokens, forks, children, chunks, runs per step
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)  # step → done, failed, skipped
+    completed: list[Completed] = field(default_factory=list)
+    compensated: bool | None = None
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    final_ended: bool = False
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def status(self) -> str:
+        """Give the status in the words of the language."""
+        if self.phase == "pending":
+            return "pending"
+        if self.phase == "ended":
+            return self.outcome or "completed"
+        if self.paused:
+            return "paused"
+        stalled = self.phase == "running" and not self.runs
+        return "waiting" if stalled and any(token.parked for token in self.tokens.values()) else "running"
+
+
+def checksum(state: Execution) -> str:
+    """Give a hash of the whole state that is the same wherever the same events were applied."""
+    data = msgspec.to_builtins(state, str_keys=True, order="deterministic")
+    return blake2b(msgspec.json.encode(data, order="deterministic"), digest_size=16).hexdigest()
+
+
+def dump(state: Execution) -> bytes:
+    """Write a state as a snapshot."""
+    return msgspec.msgpack.encode(state)
+
+
+def load(data: bytes) -> Execution:
+    """Read a snapshot of this version back."""
+    return msgspec.msgpack.decode(data, type=Execution)

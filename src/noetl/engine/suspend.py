@@ -1,0 +1,100 @@
+"""Suspensions: pipelines that wait for a time, a signal or a child hold no worker, and go on as the same run.
+
+Early signals are kept; each satisfies one `wait`, the oldest first. Tested in tests/unit/engine/test_suspend.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from noetl.engine import loops
+from noetl.engine.decision import Deciding
+from noetl.engine.state import Execution, StepRun, Suspended
+from noetl.model.ids import ExecutionId, snowflake
+from noetl.model.messages import Start, Suspension
+
+
+def suspend(d: Deciding, run: StepRun, given: Suspension, chunk: str | None = None) -> None:
+    """Set a pipeline aside until its timer, signal or child."""
+    index = given.index if run.loop is not None else None
+    payload: dict[str, Any] = {"cause": given.cause, "pipeline": given.pipeline}
+    payload |= {"chunk": chunk} if chunk is not None else {}
+    payload |= {"until": given.until} if given.until is not None else {}
+    payload |= {"signal": given.signal} if given.signal is not None else {}
+    child_id = child_execution(d.state, d.at) if given.child is not None else None
+    payload |= {"child": given.child, "child_id": child_id} if child_id else {}
+    d.emit("step.suspended", run.step, payload, run=run, iteration=index)
+    if given.until is not None:
+        d.set_timer(timer_id(run, index), "wake", given.until, run, index)
+    if child_id is not None and given.child is not None:
+        _start_child(d, run, index, child_id, given.child)
+    if given.signal is not None and d.state.signals.get(given.signal):
+        deliver(d, given.signal)
+
+
+def timer_id(run: StepRun, index: int | None) -> str:
+    return f"wake:{run.run_id}" if index is None else f"wake:{run.run_id}:{index}"
+
+
+def child_execution(state: Execution, at: int) -> ExecutionId:
+    """Make the id of a child: one millisecond apart within a parent, and apart from other parents by a hash."""
+    number = state.numbers.get("child", 0) + 1
+    digest = int.from_bytes(blake2b(f"{state.execution_id}:{number}".encode(), digest_size=4).digest(), "big")
+    return snowflake(at + number, digest, digest >> 10)
+
+
+def _start_child(d: Deciding, run: StepRun, index: int | None, child_id: ExecutionId, child: Mapping[str, Any]) -> None:
+    d.emit("child.started", child_id, {"path": child.get("path"), "child_id": child_id}, run=run, iteration=index)
+    parent = {"execution_id": d.state.execution_id, "run_id": run.run_id}
+    parent |= {"return_step": child["return_step"]} if child.get("return_step") else {}
+    parent |= {"version": child["version"]} if child.get("version") is not None else {}
+    iteration = d.state.iter
+    if index is not None and run.loop is not None:
+        loop = d.plan.step(run.step).loop
+        iteration = {
+            (loop.iterator if loop else "item"): run.loop.items[index] if index < len(run.loop.items) else None,
+            "index": index,
+            "total": run.loop.total,
+            "first": index == 0,
+            "last": index == run.loop.total - 1,
+            "parent": d.state.iter,
+        }
+    payload = child.get("payload") or {}
+    path = str(child.get("path", ""))
+    start = Start(d.message_id(), path, str(child.get("playbook", "")), payload, parent, iteration, pool=d.state.pool)
+    d.send(child_id, start)
+
+
+def deliver(d: Deciding, name: str) -> None:
+    """Give kept signals to those that wait for them, the oldest wait first."""
+    while d.state.signals.get(name):
+        waiting = [found for found in _suspended(d.state) if found[2].signal == name]
+        if not waiting:
+            return
+        run, index, _ = min(waiting, key=lambda found: found[2].seq)
+        wake(d, run, index, {"by": "signal", "name": name, "data": d.state.signals[name][0]}, signal=name)
+
+
+def wake(d: Deciding, run: StepRun, index: int | None, by: Mapping[str, Any], signal: str | None = None) -> None:
+    """Schedule a suspended pipeline again, as the same run, and tell it what woke it."""
+    held = run.suspended if index is None else run.loop.suspended.get(index) if run.loop is not None else None
+    if held is None:
+        return
+    more: dict[str, Any] = {"resume": {"pipeline": held.pipeline, "wake": by}, "timer": timer_id(run, index)}
+    more |= {"signal": signal} if signal is not None else {}
+    if index is None:
+        d.emit("step.scheduled", run.step, more, run=run)
+    else:
+        loops.issue(d, run, index, 1, 1, **more)
+
+
+def _suspended(state: Execution) -> list[tuple[StepRun, int | None, Suspended]]:
+    found: list[tuple[StepRun, int | None, Suspended]] = []
+    for run in state.runs.values():
+        if run.suspended is not None:
+            found.append((run, None, run.suspended))
+        if run.loop is not None:
+            found += [(run, index, held) for index, held in run.loop.suspended.items()]
+    return found

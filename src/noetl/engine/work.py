@@ -1,0 +1,71 @@
+"""Derives the queue from events: which work a scheduled run or a scheduled range of items is.
+
+Tested in tests/unit/engine/test_decide.py and test_loops.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetl.engine.plan import Plan
+from noetl.engine.slice import scopes
+from noetl.engine.state import Execution, StepRun
+from noetl.model.events import Event
+from noetl.model.work import Chunk, WorkItem
+
+
+def work_id(state: Execution, run: StepRun, chunk: str | None = None) -> str:
+    """Name a piece of work in the queue."""
+    return f"{state.execution_id}:{run.run_id}" if chunk is None else f"{state.execution_id}:{run.run_id}:{chunk}"
+
+
+def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
+    """Give the work that an event puts in the queue; `state` is the one after the event."""
+    if event.event_type == "step.scheduled":
+        run = state.runs.get(str(event.step_run_id))
+        if run is not None and plan.is_work(run.step):
+            return [item(plan, state, run, available_at=event.payload.get("available_at", 0))]
+    elif event.event_type == "loop.iteration.scheduled":
+        run = state.runs.get(str(event.step_run_id))
+        if run is not None:
+            return [item(plan, state, run, event.payload["chunk"])]
+    return []
+
+
+def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, available_at: int = 0) -> WorkItem:
+    """Make the work of a run, or of one piece of its loop, as it stands now."""
+    step = plan.step(run.step)
+    loop = run.loop
+    part, resume = None, run.resume
+    if chunk is not None and loop is not None:
+        piece = loop.pieces[chunk]
+        first = min(piece.pending)  # what ended before is not handed out again
+        last = max(piece.pending)
+        ended = tuple(index for index in range(first, last) if index not in piece.pending)
+        part = Chunk(chunk, first, tuple(loop.items[first : last + 1]), loop.total, piece.width, ended)
+        resume = piece.resume
+    deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
+    return WorkItem(
+        work_id(state, run, chunk),
+        state.execution_id,
+        run.run_id,
+        run.step,
+        run.number,
+        plan.playbook_hash,
+        scopes(plan, state, run),
+        part,
+        resume,
+        run.role,
+        state.pool or _text(plan.setting("pool", step, "")),
+        _number(plan.setting("priority", step, 0)),
+        available_at,
+        min(deadlines, default=None),
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

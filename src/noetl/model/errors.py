@@ -1,0 +1,54 @@
+"""The error tree: everything that NoETL itself raises, with an exit code for each branch.
+
+    NoetlError
+    ├── InvalidInput        what was given cannot be used (exit 2)
+    │   ├── InvalidPlaybook
+    │   ├── InvalidPayload
+    │   └── UnknownExecution
+    ├── Conflict            somebody else changed or holds it
+    ├── StoreUnavailable    the store cannot be reached or written; try again
+    └── Foreign             an event newer than this code; this process must not decide here
+
+A docstring is the default message. Expected failures of tasks are values (`outcome`), not exceptions.
+"""
+
+from __future__ import annotations
+
+
+class NoetlError(Exception):
+    """Something went wrong in NoETL."""
+
+    exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class InvalidInput(NoetlError):
+    """What was given cannot be used."""
+
+    exit_code = 2
+
+
+class InvalidPlaybook(InvalidInput):
+    """The playbook has errors; `noetl validate` lists them."""
+
+
+class InvalidPayload(InvalidInput):
+    """The payload does not fit the playbook's workload schema."""
+
+
+class UnknownExecution(InvalidInput):
+    """There is no such execution in this store."""
+
+
+class Conflict(NoetlError):
+    """Somebody else changed this execution first."""
+
+
+class StoreUnavailable(NoetlError):
+    """The store cannot be reached or written now."""
+
+
+class Foreign(NoetlError):
+    """This execution holds events that a newer version wrote."""

@@ -1,0 +1,148 @@
+"""Messages: what the control plane is asked to decide on.
+
+Every message has an id, so that deciding it twice is harmless. Reports come from workers; timers, children and leases are
+messages that the system sends itself. Tested in tests/unit/model/test_messages.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag=True):
+    """What every message has."""
+
+    message_id: str
+
+
+class Start(Message, frozen=True):
+    """Start this execution."""
+
+    path: str
+    playbook: str  # content hash
+    payload: Mapping[str, Any] = {}
+    parent: Mapping[str, Any] | None = None
+    iter: Mapping[str, Any] | None = None  # the enclosing iteration, for a child
+    tags: tuple[str, ...] = ()
+    pool: str = ""  # where all of its work goes, whatever the playbook says: `local:<id>` for a run with its own driver
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One event that a worker saw: a task began, ended, was retried, a policy decided."""
+
+    event_type: str
+    at: int
+    task: str = ""
+    task_run_id: str | None = None
+    iteration: int | None = None
+    attempt: int | None = None
+    status: str | None = None
+    duration_ms: float | None = None
+    payload: Mapping[str, Any] = {}
+
+
+class ItemEnd(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How one item of a loop ended."""
+
+    index: int
+    status: str  # ok, error, skipped
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+    writes: Mapping[str, Any] = {}
+
+
+class Suspension(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a pipeline gave its lease back, and where it goes on."""
+
+    cause: str  # delay, sleep, wait, playbook
+    pipeline: Mapping[str, Any]
+    until: int | None = None
+    signal: str | None = None
+    child: Mapping[str, Any] | None = None  # path, version, payload, return_step
+    index: int | None = None  # the item of a loop that suspends, alone
+
+
+class Ending(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a step-run ended."""
+
+    status: str  # ok, error, cancelled
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+
+
+class Report(Message, frozen=True):
+    """What a worker did on a lease; without an ending it is progress."""
+
+    run_id: str
+    epoch: int
+    worker: str = ""
+    records: tuple[Record, ...] = ()
+    writes: Mapping[str, Any] = {}
+    items: tuple[ItemEnd, ...] = ()
+    chunk: str | None = None
+    suspension: Suspension | None = None
+    ending: Ending | None = None
+    pipeline: Mapping[str, Any] | None = None  # with progress: where a new owner goes on
+
+
+class Signal(Message, frozen=True):
+    """A signal from outside."""
+
+    name: str
+    data: Any = None
+
+
+class PatchCtx(Message, frozen=True):
+    """A change of the execution's state from outside."""
+
+    writes: Mapping[str, Any]
+    by: str = ""
+
+
+class TimerDue(Message, frozen=True):
+    """A timer's time has come."""
+
+    timer_id: str
+
+
+class ChildEnded(Message, frozen=True):
+    """A child execution ended."""
+
+    run_id: str
+    child_id: str
+    status: str
+    result: Any = None
+    error: Mapping[str, Any] | None = None
+
+
+class Cancel(Message, frozen=True):
+    """End the execution, or one step-run of it."""
+
+    reason: str = ""
+    run_id: str | None = None
+    by: str = ""
+
+
+class Pause(Message, frozen=True):
+    """Schedule nothing new."""
+
+
+class Resume(Message, frozen=True):
+    """Schedule again."""
+
+
+class LeaseLost(Message, frozen=True):
+    """A lease ran out; `exhausted` when no further delivery is allowed."""
+
+    run_id: str
+    epoch: int
+    chunk: str | None = None
+    exhausted: bool = False
+
+
+AnyMessage = (
+    Start | Report | Signal | PatchCtx | TimerDue | ChildEnded | Cancel | Pause | Resume | LeaseLost
+)

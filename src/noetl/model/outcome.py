@@ -1,0 +1,69 @@
+"""What a task came to: one envelope for every tool, and the errors it may hold.
+
+Tools make outcomes, policies read them. Tested in tests/unit/model/test_outcome.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+ErrorKind = Literal[
+    "connection", "timeout", "rate_limit", "auth", "not_found", "client_error", "server_error", "schema", "parse",
+    "template", "python", "db_connection", "db_constraint", "db_deadlock", "db_timeout", "cancelled", "reference",
+    "unknown",
+]  # fmt: skip
+
+
+class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a task failed; `sent` tells that the other side may have acted before the answer was lost."""
+
+    kind: ErrorKind
+    message: str
+    code: str = ""
+    retryable: bool = False
+    retry_after: float | None = None
+    details: Mapping[str, Any] | None = None
+    sent: bool = False
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one attempt of a task came to; `helpers` holds the kind's own part, e.g. {"http": {"status": 200}}."""
+
+    status: Literal["ok", "error"]
+    result: Any = None
+    error: TaskError | None = None
+    meta: Mapping[str, Any] = {}
+    helpers: Mapping[str, Mapping[str, Any]] = {}
+
+    def as_data(self) -> dict[str, Any]:
+        """Give the envelope as templates see it."""
+        return {
+            "status": self.status,
+            "result": self.result,
+            "error": msgspec.to_builtins(self.error) if self.error else None,
+            "meta": dict(self.meta),
+            **self.helpers,
+        }
+
+
+def ok(result: Any = None, **helpers: Mapping[str, Any]) -> Outcome:
+    return Outcome("ok", result, helpers=helpers)
+
+
+def failed(
+    kind: ErrorKind,
+    message: str,
+    *,
+    code: str = "",
+    retryable: bool = False,
+    retry_after: float | None = None,
+    details: Mapping[str, Any] | None = None,
+    sent: bool = False,
+    result: Any = None,
+    **helpers: Mapping[str, Any],
+) -> Outcome:
+    error = TaskError(kind, message, code, retryable, retry_after, details, sent)
+    return Outcome("error", result, error, helpers=helpers)

@@ -1,0 +1,54 @@
+"""Work: what a worker is handed, and how it is told apart from every other piece.
+
+The queue is derived from events (`engine.work.work_for`), so it can always be built again. Tested in
+tests/unit/model/test_work.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A range of a loop's items: `items[i]` has index `start + i`; up to `width` of them run at once."""
+
+    chunk_id: str
+    start: int
+    items: tuple[Any, ...]
+    total: int
+    width: int = 1
+    ended: tuple[int, ...] = ()  # indexes in this range that ended on an earlier delivery: not to be run again
+
+
+class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step-run, or a chunk of one, that waits for a worker."""
+
+    work_id: str  # `<execution>:<run>` or `<execution>:<run>:<chunk>`; the key in the queue
+    execution_id: str
+    run_id: str
+    step: str
+    number: int  # which run of the step this is, from 1
+    playbook: str  # content hash of the canonical tree
+    scopes: Mapping[str, Any]  # the slice: workload, ctx, args, steps, statuses, iter, execution_id, job
+    chunk: Chunk | None = None
+    # Where to go on: `pipeline` is its own snapshot; after a suspension `wake` says what came:
+    # {by: timer}, {by: signal, name, data}, {by: child, child_id, status, result, error}.
+    resume: Mapping[str, Any] | None = None
+    role: str = "step"  # step, final, compensation
+    pool: str = ""
+    priority: int = 0
+    available_at: int = 0  # milliseconds since the epoch
+    deadline: int | None = None
+
+
+class Lease(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A piece of work in one worker's hands; a report with another epoch is late."""
+
+    work: WorkItem
+    epoch: int
+    attempt: int
+    until: int
+    worker: str = ""

@@ -1,0 +1,176 @@
+"""The control plane in this process: the sequencer, its timers and leases, and a watch on what others commit.
+
+    async with LocalControl(store, clock) as control:
+        await control.submit(execution_id, Start(…))
+
+Speaks the `ControlPlane` port, as the HTTP one does. Tested in tests/unit/server/test_control.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol
+
+from noetl.engine.start import check
+from noetl.model.errors import InvalidInput, NoetlError
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage, Report, Start
+from noetl.model.work import Lease
+from noetl.ports import Catalog, Clock, EventLog, WorkQueue
+from noetl.server.followers import Followers
+from noetl.server.inbox import Ask
+from noetl.server.leases import Leases
+from noetl.server.plans import Plans
+from noetl.server.sequencer import Sequencer
+from noetl.server.states import States
+from noetl.server.timers import Timers
+
+_log = logging.getLogger(__name__)
+
+
+class Store(EventLog, WorkQueue, Catalog, Protocol):
+    """A store that is all three."""
+
+
+class LocalControl:
+    """The control plane over a store, for whoever is in the same process."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        lease_s: float = 30.0,
+        max_attempts: int = 6,
+        look_s: float = 0.05,
+        snapshot_every: int = 500,
+        most_unanswered: int = 4_096,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._lease_ms = round(lease_s * 1000)
+        self._look_s = look_s
+        self._plans = Plans(store, defaults)
+        self.sequencer = Sequencer(
+            store,
+            store,
+            self._plans,
+            clock,
+            states=States(store, every=snapshot_every),
+            lease_ms=self._lease_ms,
+            most_unanswered=most_unanswered,
+        )
+        self.followers = Followers(store)
+        self.sequencer.on_events.append(self.followers.tell)
+        self.timers = Timers(store, self.sequencer, clock)
+        self.leases = Leases(
+            store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
+        )
+        self._pools: dict[str, tuple[str, ...]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> LocalControl:
+        parts = (self.sequencer.run, self.timers.run, self.leases.run, self._watch)
+        self._tasks = [asyncio.create_task(part(), name=f"noetl-{part.__qualname__}") for part in parts]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def submit(self, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
+        """Decide a message; a start whose payload does not fit is refused before anything is written."""
+        if isinstance(message, Start) and message.parent is None:
+            plan = await self._plans.get(await self._plans.named(message))
+            check(plan, execution_id, message, self._clock.now())
+        return (await self.sequencer.submit(execution_id, message)).row
+
+    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]:
+        """Give work of these pools, and wait for it that long."""
+        self._pools[worker] = tuple(pools)
+        ask = self._ask(worker, most, waits=wait_s > 0)
+        self.sequencer.ask(ask)
+        timer = asyncio.ensure_future(self._clock.sleep(wait_s)) if wait_s > 0 else None
+        either: set[asyncio.Future[Any]] = {ask.answer, timer} if timer is not None else {ask.answer}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:
+            self._let_go(ask)
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if ask.answer.done():
+            return ask.answer.result()
+        ask.answer.cancel()  # what is handed out from here on goes back to the queue
+        return []
+
+    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+        """Apply a report, and give new work in the same commit."""
+        ask = self._ask(report.worker, want) if want > 0 else None
+        try:
+            answer = await self.sequencer.submit(execution_id, report, ask)
+            leases = await asyncio.shield(ask.answer) if ask is not None else []
+        except BaseException:
+            self._let_go(ask)
+            raise
+        if answer.status == "duplicate":
+            return [*self.sequencer.handed(report.message_id), *leases]
+        if leases:
+            self.sequencer.remember(report.message_id, leases)
+        return leases
+
+    def _let_go(self, ask: Ask | None) -> None:
+        """Nobody is there any more to receive what a worker asked for."""
+        if ask is not None and not ask.answer.cancel() and not ask.answer.cancelled():
+            self.sequencer.give_back(ask.answer.result())
+
+    async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
+        """Keep leases alive; gives the work that must stop."""
+        return await self._store.extend(worker, held, self._clock.now() + self._lease_ms)
+
+    async def playbook(self, playbook: str) -> bytes:
+        """Give a pinned tree by its content hash."""
+        data = await self._store.canonical(playbook)
+        if data is None:
+            raise InvalidInput(f"there is no playbook with the content hash {playbook} in this store")
+        return data
+
+    def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]:
+        """Give the events of an execution as they come, until it has ended."""
+        return self.followers.follow(execution_id, after)
+
+    async def take_over(self, execution_id: str) -> int:
+        """Take back every lease of an execution whose driver is known to be dead; gives how many there were."""
+        count = await self._store.expire(execution_id, self._clock.now())
+        if count:
+            await self.leases.expire()
+        return count
+
+    def _ask(self, worker: str, most: int, *, waits: bool = False) -> Ask:
+        pools = self._pools.get(worker, ("",))
+        return Ask(worker, pools, most, asyncio.get_running_loop().create_future(), waits)
+
+    async def _watch(self) -> None:
+        """Notice what other processes commit to the same store."""
+        version, left = await self._store.version(), frozenset[str]()
+        while True:
+            await self._clock.sleep(self._look_s)
+            try:
+                now = await self._store.version()
+                if now != version or left:
+                    # Messages are taken when they are seen twice: their own process is mostly quicker.
+                    left = await self.sequencer.gather(left)
+                if now != version:
+                    version = now
+                    self.sequencer.look()
+                    self.followers.tell_all()
+            except NoetlError as error:
+                _log.warning("the store cannot be watched: %s", error)

@@ -1,0 +1,107 @@
+"""What waits for the sequencer: messages with those who asked, and workers that ask for work.
+
+Data and small rules of order, no I/O. Tested in tests/unit/server/test_inbox.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from noetl.model.messages import AnyMessage
+from noetl.model.work import Lease, WorkItem
+
+
+@dataclass(slots=True, eq=False)
+class Ask:
+    """A worker that asks for work; `waits` until there is some, else it is answered with what there is."""
+
+    worker: str
+    pools: tuple[str, ...]
+    most: int
+    answer: asyncio.Future[list[Lease]]
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a message came to: the row of its execution, and whether it was applied, a duplicate, or late."""
+
+    row: Mapping[str, Any]
+    status: str = "applied"
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A message on its way; without an `answer` it is one that the system sent itself, kept in the store until applied."""
+
+    execution_id: str
+    message: AnyMessage
+    answer: asyncio.Future[Answer] | None = None
+    ask: Ask | None = None
+    late: bool = False  # the store refused it: the lease was gone
+    alone: bool = False  # a batch with it could not be written: it is decided by itself
+    tries: int = 0
+
+    @property
+    def consumed(self) -> tuple[str, ...]:
+        return () if self.answer is not None else (self.message.message_id,)
+
+
+@dataclass(slots=True)
+class Inbox:
+    """Messages in order of arrival, and workers in order of asking."""
+
+    entries: deque[Entry] = field(default_factory=deque)
+    asks: list[Ask] = field(default_factory=list)  # not yet looked for
+    waiting: list[Ask] = field(default_factory=list)  # looked for in vain
+    look: bool = False  # something happened to the queue that is not in a batch: look for all who wait
+    sent: set[str] = field(default_factory=set)  # ids of the system's own messages that are under way
+
+    def idle(self) -> bool:
+        return not self.entries and not self.asks and not (self.look and self.waiting)
+
+    def take(self, most: int) -> list[Entry]:
+        """Take the next batch; an entry that must be alone is a batch of its own."""
+        batch: list[Entry] = []
+        while self.entries and len(batch) < most:
+            if self.entries[0].alone and batch:
+                break
+            batch.append(self.entries.popleft())
+            if batch[-1].alone:
+                break
+        return batch
+
+    def again(self, entries: Iterable[Entry]) -> None:
+        """Put entries back in front, in their order."""
+        self.entries.extendleft(reversed(list(entries)))
+
+    def own(self, execution_id: str, message: AnyMessage) -> bool:
+        """Take in a message that the system sent itself; tells whether it was not under way already."""
+        if message.message_id in self.sent:
+            return False
+        self.sent.add(message.message_id)
+        self.entries.append(Entry(execution_id, message))
+        return True
+
+    def served(self, entries: Iterable[Entry], work: Iterable[WorkItem], now: int) -> list[Ask]:
+        """Choose whose asking goes with a batch: reporters, newcomers, and those waiting that its work is enough for."""
+        chosen = [entry.ask for entry in entries if entry.ask is not None] + self.asks
+        self.asks = []
+        if self.look:
+            chosen += self.waiting
+        else:
+            fresh = Counter(item.pool for item in work if item.available_at <= now)
+            for ask in self.waiting:
+                wanted = ask.most
+                for pool in ask.pools:
+                    taken = min(wanted, fresh[pool])
+                    fresh[pool] -= taken
+                    wanted -= taken
+                if wanted < ask.most:
+                    chosen.append(ask)
+        self.look = False
+        return [ask for ask in dict.fromkeys(chosen) if not ask.answer.done()]

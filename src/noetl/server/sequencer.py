@@ -1,0 +1,356 @@
+"""The only writer of events: drains messages, decides them, commits a whole batch in one transaction, then answers.
+
+While a commit is under way the next batch gathers. Nothing is answered before it is durable, and a cached state is
+trusted only after its commit: on a conflict or an error it is dropped and the messages are decided again from the log.
+Several sequencers may share a store. Holds no rule of the language. Tested in tests/unit/server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from noetl.engine.decide import Decision, decide, late
+from noetl.engine.decision import projection
+from noetl.engine.state import Execution
+from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, UnknownExecution
+from noetl.model.messages import AnyMessage, ChildEnded, Report, Start, TimerDue
+from noetl.model.work import Lease
+from noetl.ports import Claim, Clock, Commit, Committed, EventLog, WorkQueue
+from noetl.server.inbox import Answer, Ask, Entry, Inbox
+from noetl.server.plans import Plans
+from noetl.server.states import States
+
+_log = logging.getLogger(__name__)
+_MOST_IN_BATCH = 512
+_MOST_TRIES = 8  # of a batch that the store could not take
+_MOST_HANDED = 1_024  # answers kept for reports that are sent again
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """An entry, and what it is to change."""
+
+    entry: Entry
+    commit: Commit
+
+
+class Sequencer:
+    """Decides messages one after the other and commits them in batches."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        queue: WorkQueue,
+        plans: Plans,
+        clock: Clock,
+        *,
+        states: States | None = None,
+        lease_ms: int = 30_000,
+        most_unanswered: int = 4_096,
+    ) -> None:
+        self._store = log
+        self._queue = queue
+        self._plans = plans
+        self._clock = clock
+        self._states = states or States(log)
+        self._lease_ms = lease_ms
+        self._room = asyncio.Semaphore(most_unanswered)
+        self._inbox = Inbox()
+        self._wake = asyncio.Event()
+        self._handed: OrderedDict[str, list[Lease]] = OrderedDict()
+        self._unanswered: set[Entry] = set()
+        self._stopped: Exception | None = None
+        self._set_aside: set[str] = set()
+        self._returns: set[asyncio.Task[None]] = set()
+        self.on_events: list[Callable[[str], None]] = []  # told of every execution that has new events
+        self.on_time: list[Callable[[int], None]] = []  # told of times at which something may have to be done
+
+    # What others ask of it
+
+    async def submit(self, execution_id: str, message: AnyMessage, ask: Ask | None = None) -> Answer:
+        """Decide a message; the answer comes after it is durable. Waits where too many are unanswered."""
+        async with self._room:
+            if self._stopped is not None:
+                raise self._stopped
+            answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+            entry = Entry(execution_id, message, answer, ask)
+            self._inbox.entries.append(entry)
+            self._unanswered.add(entry)
+            self._wake.set()
+            try:
+                return await answer
+            finally:
+                self._unanswered.discard(entry)
+
+    def ask(self, ask: Ask) -> None:
+        """Let a worker ask for work with the next batch, and wait if it says so."""
+        if self._stopped is not None:
+            raise self._stopped
+        self._inbox.asks.append(ask)
+        self._wake.set()
+
+    def look(self) -> None:
+        """Look into the queue for those who wait: it may have changed by another hand or by time."""
+        self._inbox.look = True
+        self._wake.set()
+
+    async def state(self, execution_id: str) -> Execution:
+        """Give the state as it stands, to be looked at and not changed."""
+        return await self._states.get(execution_id)
+
+    def handed(self, message_id: str) -> list[Lease]:
+        """Give the leases that went out with a report before."""
+        return self._handed.get(message_id, [])
+
+    def remember(self, message_id: str, leases: list[Lease]) -> None:
+        """Keep what went out with a report, for when it is sent again."""
+        self._handed[message_id] = leases
+        if len(self._handed) > _MOST_HANDED:
+            self._handed.popitem(last=False)
+
+    async def gather(self, known: frozenset[str] | None = None) -> frozenset[str]:
+        """Take in messages that the system sent itself; where `known` is given, only those that were there before.
+
+        A message of another sequencer that lives is soon gone; one that stays was left behind.
+        """
+        found = await self._queue.inbox(1_000)
+        for execution_id, message in found:
+            name = message.message_id
+            if name not in self._set_aside and (known is None or name in known):
+                self._inbox.own(execution_id, message)
+        self._wake.set()
+        return frozenset(message.message_id for _, message in found)
+
+    async def run(self) -> None:
+        """Work until cancelled; whoever still waits then is told."""
+        try:
+            await self.gather()
+            while True:
+                if self._inbox.idle():
+                    self._wake.clear()
+                    await self._wake.wait()
+                await self._turn()
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        """Tell everybody who waits that no answer will come."""
+        text = "the control plane has stopped before it answered; whether the message was applied is not known: send it again"
+        self._stopped = StoreUnavailable(text)
+        for entry in self._unanswered:
+            if entry.answer is not None and not entry.answer.done():
+                entry.answer.set_exception(self._stopped)
+        asked = [entry.ask for entry in self._unanswered if entry.ask is not None]
+        for ask in (*self._inbox.asks, *self._inbox.waiting, *asked):
+            if not ask.answer.done():
+                ask.answer.set_result([])
+
+    # One batch
+
+    async def _turn(self) -> None:
+        entries = self._inbox.take(_MOST_IN_BATCH)
+        decided: list[Decided] = []
+        broken: set[str] = set()
+        postponed: list[Entry] = []
+        for entry in entries:
+            if entry.execution_id in broken:
+                postponed.append(entry)
+                continue
+            try:
+                decided.append(Decided(entry, await self._decide(entry)))
+            except StoreUnavailable as error:
+                broken.add(entry.execution_id)
+                if self._may_try_again(entry, error):
+                    postponed.append(entry)
+            except Exception as error:  # noqa: BLE001  a mistake in one message must not stop the others
+                self._states.drop(entry.execution_id)
+                broken.add(entry.execution_id)
+                self._refuse(entry, error)
+        self._inbox.again(postponed)
+        now = self._clock.now()
+        asks = self._inbox.served(entries, (item for made in decided for item in made.commit.work), now)
+        if decided or asks:
+            await self._commit(decided, asks, now)
+        if any(entry.tries for entry in postponed):
+            await self._clock.sleep(_pause(entries))
+
+    async def _decide(self, entry: Entry) -> Commit:
+        message, now = entry.message, self._clock.now()
+        state = await self._states.get(entry.execution_id)
+        if isinstance(message, Start) and not message.playbook:
+            try:
+                message = msgspec.structs.replace(message, playbook=await self._plans.named(message))
+            except InvalidInput as problem:
+                return _no_child(entry, message, str(problem))
+        if not state.seq and not isinstance(message, Start):
+            if entry.answer is None:  # sent to an execution that never was
+                return Commit(entry.execution_id, 0, (), consumed=entry.consumed)
+            raise UnknownExecution(f"there is no execution {entry.execution_id} in this store")
+        plan = await self._plans.get(
+            message.playbook if isinstance(message, Start) and not state.seq else state.playbook
+        )
+        before = state.seq
+        if entry.late and isinstance(message, Report):
+            made = late(plan, state, message, now)
+        else:
+            made = decide(plan, state, message, now)
+        return _commit_of(entry, before, made)
+
+    async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
+        claims = [Claim(ask.worker, ask.pools, ask.most, now, now + self._lease_ms) for ask in asks]
+        try:
+            receipt = await self._store.commit([made.commit for made in decided], claims)
+        except Exception as error:  # noqa: BLE001  whatever it was: nothing in memory can be trusted, the log can
+            self._inbox.waiting = [ask for ask in self._inbox.waiting if ask not in asks]
+            self._inbox.asks[:0] = asks
+            await self._start_over(decided, error)
+            return
+        again = []
+        for made, verdict in zip(decided, receipt.commits, strict=True):
+            if verdict.status in ("applied", "duplicate"):
+                await self._settle(made, verdict)
+            else:
+                self._states.drop(made.entry.execution_id)
+                made.entry.late = made.entry.late or verdict.status == "fenced"
+                again.append(made.entry)
+        self._inbox.again(again)
+        self._hand_out(asks, receipt.leases)
+
+    async def _settle(self, made: Decided, verdict: Committed) -> None:
+        entry, commit = made.entry, made.commit
+        execution_id = commit.execution_id
+        if verdict.status == "applied":
+            for other, message in commit.inbox:
+                self._inbox.own(other, message)
+            if commit.events:
+                for tell in self.on_events:
+                    tell(execution_id)
+            times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
+            if times:
+                for told in self.on_time:
+                    told(min(times))
+        else:
+            self._states.drop(execution_id)
+        self._inbox.sent.discard(entry.message.message_id)
+        if entry.answer is not None and not entry.answer.done():
+            state = await self._states.get(execution_id)
+            row = commit.projection or projection(state)
+            status = "late" if entry.late else verdict.status
+            entry.answer.set_result(Answer({**row, "execution_id": execution_id, "last_seq": verdict.last_seq}, status))
+        if verdict.status == "applied":
+            await self._save(execution_id)
+
+    async def _save(self, execution_id: str) -> None:
+        try:
+            await self._states.committed(execution_id)
+        except StoreUnavailable as error:  # a snapshot only saves time
+            _log.warning("no snapshot of execution %s: %s", execution_id, error)
+
+    async def _start_over(self, decided: Sequence[Decided], error: Exception) -> None:
+        entries = [made.entry for made in decided]
+        for entry in entries:
+            self._states.drop(entry.execution_id)
+        if isinstance(error, StoreUnavailable):
+            pause = _pause(entries)
+            self._inbox.again([entry for entry in entries if self._may_try_again(entry, error)])
+            await self._clock.sleep(pause)
+        elif len(entries) == 1:
+            self._refuse(entries[0], error)
+        else:  # one of them cannot be written: each is tried by itself
+            for entry in entries:
+                entry.alone = True
+            self._inbox.again(entries)
+
+    def _may_try_again(self, entry: Entry, error: StoreUnavailable) -> bool:
+        entry.tries += 1
+        if entry.answer is None or entry.tries <= _MOST_TRIES:
+            return True
+        self._refuse(entry, error)
+        return False
+
+    def _refuse(self, entry: Entry, error: Exception) -> None:
+        if entry.ask is not None:
+            entry.ask.answer.cancel()
+        if entry.answer is not None:
+            if not entry.answer.done():
+                entry.answer.set_exception(error)
+        else:  # nobody asked: it stays in the store for a process that can decide it
+            self._inbox.sent.discard(entry.message.message_id)
+            self._set_aside.add(entry.message.message_id)
+            _log.error(
+                "message %s of execution %s is set aside: %s", entry.message.message_id, entry.execution_id, error
+            )
+        if not isinstance(error, NoetlError):
+            _log.error(
+                "deciding a %s of execution %s failed", type(entry.message).__name__, entry.execution_id, exc_info=error
+            )
+
+    # Workers that wait
+
+    def _hand_out(self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]]) -> None:
+        unwanted: list[Lease] = []
+        for ask, found in zip(asks, leases, strict=True):
+            if ask.answer.done():  # whoever asked went away while the batch was written
+                unwanted += found
+            elif found or not ask.waits:
+                ask.answer.set_result(list(found))
+        self._inbox.waiting = [
+            ask for ask in dict.fromkeys([*self._inbox.waiting, *asks]) if ask.waits and not ask.answer.done()
+        ]
+        self.give_back(unwanted)
+
+    def give_back(self, leases: Sequence[Lease]) -> None:
+        """Put work back that was handed to somebody who is not there any more."""
+        if leases:
+            task = asyncio.create_task(self._give_back(leases))
+            self._returns.add(task)
+            task.add_done_callback(self._returns.discard)
+
+    async def _give_back(self, leases: Sequence[Lease]) -> None:
+        try:
+            await self._queue.release([(lease.work.work_id, lease.epoch) for lease in leases], self._clock.now())
+        except StoreUnavailable as error:
+            _log.warning("%d leases that nobody took stay until they run out: %s", len(leases), error)
+        self.look()
+
+
+def _pause(entries: Sequence[Entry]) -> float:
+    """Give the seconds to wait for a store that is away: longer each time, never long."""
+    tries = max((entry.tries for entry in entries), default=0)
+    return min(0.02 * 2.0**tries, 2.0)
+
+
+def _commit_of(entry: Entry, before: int, made: Decision) -> Commit:
+    cleared = made.cleared
+    if isinstance(entry.message, TimerDue) and entry.message.timer_id not in dict(made.timers):
+        cleared = tuple(dict.fromkeys((*cleared, entry.message.timer_id)))  # also one that nobody waits for any more
+    return Commit(
+        entry.execution_id,
+        before,
+        made.events,
+        made.work,
+        made.finished,
+        made.held,
+        made.dropped,
+        made.timers,
+        cleared,
+        made.inbox,
+        entry.consumed,
+        made.projection,
+    )
+
+
+def _no_child(entry: Entry, start: Start, problem: str) -> Commit:
+    """Tell a parent that its child cannot be started; whoever else asked is told by an exception."""
+    if start.parent is None or entry.answer is not None:
+        raise InvalidInput(problem)
+    error = {"kind": "not_found", "code": "UNKNOWN_PLAYBOOK", "message": problem, "retryable": False}
+    told = ChildEnded(
+        f"{start.message_id}/unknown", str(start.parent.get("run_id")), entry.execution_id, "failed", None, error
+    )
+    parent = str(start.parent.get("execution_id"))
+    return Commit(entry.execution_id, 0, (), inbox=((parent, told),), consumed=entry.consumed)

@@ -1,0 +1,87 @@
+"""Keeps the states of executions: the last used ones in memory, the others as a snapshot and the events after it.
+
+A state here is the fold of what is committed, or was dropped. Decides nothing. Tested in tests/unit/server/test_states.py.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import msgspec
+
+from noetl.engine.evolve import fold
+from noetl.engine.state import STATE_VERSION, Execution, dump, load
+from noetl.model.errors import Foreign
+from noetl.model.events import SCHEMA_VERSION
+from noetl.ports import EventLog
+
+_BYTES_PER_EVENT = 200  # a snapshot is worth the events whose bytes are about its own
+_PAGE = 5_000
+
+
+@dataclass(slots=True)
+class Known:
+    """A state in memory, and when its next snapshot is due."""
+
+    state: Execution
+    snapshot_at: int
+
+
+class States:
+    """States by execution, the least used thrown out first."""
+
+    def __init__(self, log: EventLog, most: int = 512, every: int = 500) -> None:
+        self._log = log
+        self._most = most
+        self._every = every
+        self._known: OrderedDict[str, Known] = OrderedDict()
+
+    async def get(self, execution_id: str) -> Execution:
+        """Give the state of an execution; one that never was is pending, with seq 0."""
+        known = self._known.get(execution_id)
+        if known is None:
+            state, snapshot_at = await self._load(execution_id)
+            known = self._known[execution_id] = Known(state, snapshot_at)
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        self._known.move_to_end(execution_id)
+        return known.state
+
+    def drop(self, execution_id: str) -> None:
+        """Forget a state that may not be what is committed."""
+        self._known.pop(execution_id, None)
+
+    async def committed(self, execution_id: str) -> None:
+        """Save a snapshot of a state that was just committed, when enough was added to it."""
+        known = self._known.get(execution_id)
+        if known is None or known.state.seq < known.snapshot_at:
+            return
+        try:
+            data = dump(known.state)
+        except (OverflowError, TypeError):  # a value that snapshots cannot hold: the log has it anyway
+            known.snapshot_at = known.state.seq + 100 * self._every
+            return
+        known.snapshot_at = known.state.seq + max(self._every, len(data) // _BYTES_PER_EVENT)
+        await self._log.save_snapshot(execution_id, known.state.seq, STATE_VERSION, data)
+
+    async def _load(self, execution_id: str) -> tuple[Execution, int]:
+        state, size = Execution(execution_id), 0
+        saved = await self._log.snapshot(execution_id, STATE_VERSION)
+        if saved is not None:
+            try:
+                state, size = load(saved[1]), len(saved[1])
+            except (msgspec.DecodeError, msgspec.ValidationError):  # not ours after all: the log tells everything
+                state, size = Execution(execution_id), 0
+        start = state.seq
+        while events := await self._log.read(execution_id, state.seq, _PAGE):
+            newest = max(event.version for event in events)
+            if newest > SCHEMA_VERSION:
+                raise Foreign(
+                    f"execution {execution_id} holds events of version {newest}; this NoETL knows {SCHEMA_VERSION}. "
+                    "Use the newer one."
+                )
+            fold(execution_id, events, state)
+            if len(events) < _PAGE:
+                break
+        return state, start + max(self._every, size // _BYTES_PER_EVENT)

@@ -1,0 +1,62 @@
+"""The settings of a process: each knob is named, typed, defaulted and described once.
+
+They come from the environment and from what a command is given; a command's own options win. Opens nothing. Tested in
+tests/unit/test_settings.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from noetl.model.errors import InvalidInput
+
+HOME = "NOETL_HOME"
+CAPACITY = "NOETL_CAPACITY"
+LEASE_SECONDS = "NOETL_LEASE_SECONDS"
+MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
+_CAPACITY = 16
+_LEASE_SECONDS = 30
+_MAX_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one process works with."""
+
+    store: Path  # the SQLite file
+    capacity: int = _CAPACITY  # pieces of work that a worker holds at once
+    lease_ms: int = _LEASE_SECONDS * 1000  # how long a silent worker keeps its work
+    max_attempts: int = _MAX_ATTEMPTS  # deliveries of a piece of work before it is given up
+
+    @property
+    def locks(self) -> Path:
+        """The folder with one file per execution that a process drives."""
+        return self.store.with_name(self.store.name + ".locks")
+
+    @property
+    def blobs(self) -> Path:
+        """The folder for results that are too large for the store."""
+        return self.store.with_name("blobs")
+
+
+def settings(environment: Mapping[str, str], folder: Path, store: str | None = None) -> Settings:
+    """Gather the settings; the store is the one that is named, else that of `$NOETL_HOME`, else that of this folder."""
+    home = environment.get(HOME, "").strip()
+    path = Path(store) if store else (Path(home) if home else folder / ".noetl") / "noetl.db"
+    return Settings(
+        path,
+        _number(environment, CAPACITY, _CAPACITY),
+        _number(environment, LEASE_SECONDS, _LEASE_SECONDS) * 1000,
+        _number(environment, MAX_ATTEMPTS, _MAX_ATTEMPTS),
+    )
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name, "").strip()
+    if not text:
+        return default
+    if not text.isdecimal() or int(text) < 1:
+        raise InvalidInput(f"the environment variable {name} must be a whole number from 1 on, and it is {text!r}.")
+    return int(text)

@@ -1,0 +1,104 @@
+"""Judges a batch of commits and folds those that apply into their net effect.
+
+Every store shares it, so all of them mean the same by stale, duplicate and fenced. Does no I/O: a store answers what is
+asked of it through `Facts`. Tested by tests/conformance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage, LeaseLost
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import Commit, Committed
+
+
+class Facts(Protocol):
+    """What a store holds before the batch."""
+
+    def last_seq(self, execution_id: str) -> int: ...
+
+    def has_event(self, execution_id: str, event_id: str) -> bool: ...
+
+    def has_message(self, message_id: str) -> bool: ...
+
+    def lease(self, work_id: str) -> int | None:
+        """Give the epoch of the lease on a piece of work; None where there is none."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a batch changes. Removals come before additions: work may be taken out and put in again as new."""
+
+    events: list[Event] = field(default_factory=list)
+    last_seqs: dict[str, int] = field(default_factory=dict)
+    projections: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    removed: dict[str, None] = field(default_factory=dict)
+    work: dict[str, WorkItem] = field(default_factory=dict)
+    timers: dict[tuple[str, str], int | None] = field(default_factory=dict)  # None: cleared
+    consumed: dict[str, None] = field(default_factory=dict)
+    messages: dict[str, tuple[str, AnyMessage]] = field(default_factory=dict)
+
+
+def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...], Changes]:
+    """Tell what becomes of each commit, and what the applied ones change together."""
+    changes = Changes()
+    verdicts = []
+    first: set[tuple[str, str]] = set()  # of the events of this batch
+    for commit in commits:
+        last = changes.last_seqs.get(commit.execution_id)
+        if last is None:
+            last = facts.last_seq(commit.execution_id)
+        status = _status(commit, last, changes, facts)
+        if commit.events and status == "applied":
+            key = (commit.execution_id, commit.events[0].event_id)
+            status = "duplicate" if key in first else status
+            first.add(key)
+        if status == "applied":
+            last += len(commit.events)
+            _fold(commit, last, changes)
+        verdicts.append(Committed(commit.execution_id, status, last))
+    return tuple(verdicts), changes
+
+
+def _status(commit: Commit, last: int, changes: Changes, facts: Facts) -> str:
+    if commit.expected_seq != last:
+        return "stale"
+    if any(message in changes.consumed or not facts.has_message(message) for message in commit.consumed):
+        return "duplicate"
+    # The first event tells: its id is made of the message, and a message that did anything has a first event.
+    if commit.events and facts.has_event(commit.execution_id, commit.events[0].event_id):
+        return "duplicate"
+    for work_id, epoch in (*commit.finished, *commit.held):
+        if work_id in changes.removed or facts.lease(work_id) != epoch:
+            return "fenced"
+    return "applied"
+
+
+def _fold(commit: Commit, last: int, changes: Changes) -> None:
+    changes.last_seqs[commit.execution_id] = last
+    changes.events.extend(commit.events)
+    if commit.projection:
+        changes.projections[commit.execution_id] = commit.projection
+    for work_id in (*(work_id for work_id, _ in commit.finished), *commit.dropped):
+        changes.removed[work_id] = None
+        changes.work.pop(work_id, None)
+    for item in commit.work:
+        changes.work[item.work_id] = item
+    for timer_id in commit.cleared:
+        changes.timers[commit.execution_id, timer_id] = None
+    for timer_id, at in commit.timers:
+        changes.timers[commit.execution_id, timer_id] = at
+    changes.consumed.update(dict.fromkeys(commit.consumed))
+    for execution_id, message in commit.inbox:
+        changes.messages[message.message_id] = (execution_id, message)
+
+
+def lost(lease: Lease, exhausted: bool) -> LeaseLost:
+    """Give the message that an expired lease leads to."""
+    work = lease.work
+    chunk = None if work.chunk is None else work.chunk.chunk_id
+    return LeaseLost(f"lease:{work.work_id}:{lease.epoch}", work.run_id, lease.epoch, chunk, exhausted)

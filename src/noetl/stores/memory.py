@@ -1,0 +1,264 @@
+"""The store in memory: the same meaning as the others, nothing kept after the process.
+
+What is handed in is encoded and what is handed out is decoded, so nobody can change a fact by changing an object. Several
+stores may share their tables, as several processes share a file. Tested in tests/conformance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import Claim, Commit, Receipt
+from noetl.stores.batch import Changes, judge, lost
+
+_encode = msgspec.json.encode
+_event = msgspec.json.Decoder(Event)
+_message = msgspec.json.Decoder(AnyMessage)
+_work = msgspec.json.Decoder(WorkItem)
+
+
+@dataclass(slots=True)
+class Row:
+    """A piece of work in the queue."""
+
+    number: int
+    execution_id: str
+    work: bytes
+    pool: str
+    priority: int
+    available_at: int
+    state: str = "queued"
+    epoch: int = 0
+    attempt: int = 0
+    worker: str = ""
+    until: int = 0
+
+    def lease(self) -> Lease:
+        return Lease(_work.decode(self.work), self.epoch, self.attempt, self.until, self.worker)
+
+
+@dataclass(slots=True)
+class Tables:
+    """What a store holds."""
+
+    logs: dict[str, list[bytes]] = field(default_factory=dict)
+    event_ids: set[tuple[str, str]] = field(default_factory=set)
+    executions: dict[str, bytes] = field(default_factory=dict)
+    queue: dict[str, Row] = field(default_factory=dict)
+    timers: dict[tuple[str, str], int] = field(default_factory=dict)
+    messages: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    snapshots: dict[str, tuple[int, int, bytes]] = field(default_factory=dict)
+    canonical: dict[str, bytes] = field(default_factory=dict)
+    catalog: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    number: int = 0  # of rows of the queue
+    epoch: int = 0
+    commits: int = 0
+
+    def last_seq(self, execution_id: str) -> int:
+        return len(self.logs.get(execution_id, ()))
+
+    def has_event(self, execution_id: str, event_id: str) -> bool:
+        return (execution_id, event_id) in self.event_ids
+
+    def has_message(self, message_id: str) -> bool:
+        return message_id in self.messages
+
+    def lease(self, work_id: str) -> int | None:
+        row = self.queue.get(work_id)
+        return row.epoch if row is not None and row.state == "leased" else None
+
+
+class MemoryStore:
+    """An event log, a work queue and a catalog in memory."""
+
+    def __init__(self, tables: Tables | None = None) -> None:
+        self.tables = tables or Tables()
+        self._own = 0
+
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        verdicts, changes = judge(commits, self.tables)
+        _apply(self.tables, changes)
+        self._count()
+        return Receipt(verdicts, tuple(tuple(_claim(self.tables, claim)) for claim in claims))
+
+    def _count(self) -> None:
+        self.tables.commits += 1
+        self._own += 1
+
+    async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
+        log = self.tables.logs.get(execution_id, [])
+        return [_event.decode(text) for text in log[after : None if limit is None else after + limit]]
+
+    async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
+        known = self.tables.snapshots.get(execution_id)
+        if known is None or seq >= known[0] or version != known[1]:
+            self.tables.snapshots[execution_id] = (seq, version, state)
+
+    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
+        known = self.tables.snapshots.get(execution_id)
+        return (known[0], known[2]) if known is not None and known[1] == version else None
+
+    async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
+        row = self.tables.executions.get(execution_id)
+        if row is None:
+            return None
+        return {
+            **msgspec.json.decode(row),
+            "execution_id": execution_id,
+            "last_seq": self.tables.last_seq(execution_id),
+        }
+
+    async def executions(
+        self, *, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[Mapping[str, Any]]:
+        ids = list(self.tables.executions)
+        if before is not None:
+            ids = ids[: ids.index(before)] if before in self.tables.executions else []
+        rows = [row for row in [await self.execution(found) for found in reversed(ids)] if row is not None]
+        return [row for row in rows if status is None or row.get("status", "pending") == status][:limit]
+
+    async def version(self) -> int:
+        return self.tables.commits - self._own
+
+    async def close(self) -> None:
+        """Keep what is there: others may share the tables."""
+
+    async def claim(self, worker: str, pools: Sequence[str], most: int, now: int, until: int) -> list[Lease]:
+        self._count()
+        return _claim(self.tables, Claim(worker, tuple(pools), most, now, until))
+
+    async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
+        gone = []
+        for work_id, epoch in held:
+            row = self.tables.queue.get(work_id)
+            if row is None or (row.state, row.epoch, row.worker) != ("leased", epoch, worker):
+                gone.append(work_id)
+            else:
+                row.until = max(row.until, until)
+        return gone
+
+    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
+        rows = [row for row in self.tables.queue.values() if row.state == "leased" and row.until <= now]
+        found = []
+        for row in sorted(rows, key=lambda row: (row.until, row.number)):
+            lease, exhausted = row.lease(), row.attempt >= max_attempts
+            row.state, row.worker, row.until = "dead" if exhausted else "queued", "", 0
+            message = lost(lease, exhausted)
+            self.tables.messages.setdefault(message.message_id, (lease.work.execution_id, _encode(message)))
+            found.append((lease, exhausted))
+        if found:
+            self._count()
+        return found
+
+    async def expire(self, execution_id: str, now: int) -> int:
+        rows = [row for row in self.tables.queue.values() if row.state == "leased" and row.execution_id == execution_id]
+        for row in rows:
+            row.until = min(row.until, now)
+        return len(rows)
+
+    async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
+        for work_id, epoch in held:
+            row = self.tables.queue.get(work_id)
+            if row is not None and (row.state, row.epoch) == ("leased", epoch):
+                row.state, row.worker, row.until, row.attempt = "queued", "", 0, row.attempt - 1
+                row.available_at = min(row.available_at, now)
+        self._count()
+
+    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
+        found = [(at, key) for key, at in self.tables.timers.items() if at <= now]
+        return [(key[0], key[1], at) for at, key in sorted(found)[:most]]
+
+    async def next_time(self, now: int) -> int | None:
+        queue = self.tables.queue.values()
+        leases = [row.until for row in queue if row.state == "leased"]
+        later = [row.available_at for row in queue if row.state == "queued" and row.available_at > 0]
+        return min((at for at in (*self.tables.timers.values(), *leases, *later) if at > now), default=None)
+
+    async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
+        found = list(self.tables.messages.values())[:most]
+        return [(execution_id, _message.decode(text)) for execution_id, text in found]
+
+    async def register(self, path: str, content: bytes, canonical: bytes, playbook: str, now: int) -> int:
+        versions = self.tables.catalog.setdefault(path, [])
+        if versions and (versions[-1]["playbook"], versions[-1]["content"]) == (playbook, content):
+            return len(versions)
+        self.tables.canonical.setdefault(playbook, canonical)
+        row = {
+            "path": path,
+            "version": len(versions) + 1,
+            "playbook": playbook,
+            "content": content,
+            "registered_at": now,
+        }
+        versions.append(row)
+        self._count()
+        return len(versions)
+
+    async def canonical(self, playbook: str) -> bytes | None:
+        return self.tables.canonical.get(playbook)
+
+    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
+        versions = self.tables.catalog.get(path, [])
+        if version is None:
+            return dict(versions[-1]) if versions else None
+        return dict(versions[version - 1]) if 0 < version <= len(versions) else None
+
+
+def _apply(tables: Tables, changes: Changes) -> None:
+    # What can fail comes first: after the encoding nothing does, so a batch is taken whole or not at all.
+    events = [(event, _encode(event)) for event in changes.events]
+    projections = {key: _encode(row) for key, row in changes.projections.items()}
+    work = {key: _encode(item) for key, item in changes.work.items()}
+    messages = {key: (found, _encode(message)) for key, (found, message) in changes.messages.items()}
+    for event, text in events:
+        tables.logs.setdefault(event.execution_id, []).append(text)
+        tables.event_ids.add((event.execution_id, event.event_id))
+    for execution_id, seq in changes.last_seqs.items():
+        if seq:
+            tables.executions.setdefault(execution_id, b"{}")
+    tables.executions.update(projections)
+    for work_id in changes.removed:
+        tables.queue.pop(work_id, None)
+    for work_id, item in changes.work.items():
+        _put(tables, item, work[work_id])
+    for key, at in changes.timers.items():
+        if at is None:
+            tables.timers.pop(key, None)
+        else:
+            tables.timers[key] = at
+    for message_id in changes.consumed:
+        tables.messages.pop(message_id, None)
+    for message_id, row in messages.items():
+        tables.messages.setdefault(message_id, row)
+
+
+def _put(tables: Tables, item: WorkItem, text: bytes) -> None:
+    row = tables.queue.get(item.work_id)
+    if row is None:
+        tables.number += 1
+        row = tables.queue[item.work_id] = Row(
+            tables.number, item.execution_id, text, item.pool, item.priority, item.available_at
+        )
+    row.work, row.pool, row.priority, row.available_at = text, item.pool, item.priority, item.available_at
+
+
+def _claim(tables: Tables, claim: Claim) -> list[Lease]:
+    rows = [
+        row
+        for row in tables.queue.values()
+        if row.state == "queued" and row.available_at <= claim.now and row.pool in claim.pools
+    ]
+    leases = []
+    for row in sorted(rows, key=lambda row: (-row.priority, row.number))[: max(claim.most, 0)]:
+        tables.epoch += 1
+        row.state, row.epoch, row.attempt = "leased", tables.epoch, row.attempt + 1
+        row.worker, row.until = claim.worker, claim.until
+        leases.append(row.lease())
+    return leases

@@ -1,0 +1,242 @@
+"""The embedded store: events, work, timers, messages, snapshots and playbooks in one SQLite file.
+
+Several processes may use one file: every batch is one transaction that holds the write lock from its start, and checks
+there what it was decided on. The statements are in sql/sqlite. Tested in tests/conformance.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from heapq import merge
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import Claim, Commit, Receipt
+from noetl.stores.batch import Changes, judge, lost
+from noetl.stores.database import Database
+from noetl.stores.queries import queries
+
+_SQL = queries("sqlite")
+_encode = msgspec.json.encode
+_decode = msgspec.json.decode
+_message = msgspec.json.Decoder(AnyMessage)
+_work = msgspec.json.Decoder(WorkItem)
+_ALL = -1  # LIMIT without a limit
+
+
+class SqliteStore:
+    """An event log, a work queue and a catalog in one file."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.database = Database(path)
+
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        def job(connection: sqlite3.Connection) -> Receipt:
+            verdicts, changes = judge(commits, _Facts(connection))
+            _apply(connection, changes)
+            return Receipt(verdicts, tuple(tuple(_claim(connection, claim)) for claim in claims))
+
+        return await self.database.write(job)
+
+    async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
+        given = (execution_id, after, _ALL if limit is None else limit)
+        return [_event(row) for row in await self._rows("read_events", *given)]
+
+    async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
+        await self._write("put_snapshot", [(execution_id, seq, version, state)])
+
+    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
+        rows = await self._rows("find_snapshot", execution_id, version)
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
+        rows = await self._rows("find_execution", execution_id)
+        return _projection(rows[0]) if rows else None
+
+    async def executions(
+        self, *, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[Mapping[str, Any]]:
+        return [_projection(row) for row in await self._rows("list_executions", status, before, limit)]
+
+    async def version(self) -> int:
+        return await self.database.run(lambda connection: _one(connection.execute("PRAGMA data_version")))
+
+    async def close(self) -> None:
+        await self.database.close()
+
+    async def claim(self, worker: str, pools: Sequence[str], most: int, now: int, until: int) -> list[Lease]:
+        claim = Claim(worker, tuple(pools), most, now, until)
+        return await self.database.write(lambda connection: _claim(connection, claim))
+
+    async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
+        def job(connection: sqlite3.Connection) -> list[str]:
+            extend = _SQL["extend_lease"]
+            given = [(until, work_id, epoch, worker) for work_id, epoch in held]
+            return [row[1] for row in given if not connection.execute(extend, row).rowcount]
+
+        return await self.database.write(job) if held else []
+
+    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
+        def job(connection: sqlite3.Connection) -> list[tuple[Lease, bool]]:
+            found = []
+            for number, epoch, attempt, worker, until, work in connection.execute(
+                _SQL["expired_leases"], (now,)
+            ).fetchall():
+                lease, exhausted = Lease(_work.decode(work), epoch, attempt, until, worker), attempt >= max_attempts
+                connection.execute(_SQL["take_lease_back"], ("dead" if exhausted else "queued", number))
+                connection.execute(_SQL["put_message"], _message_row(lease.work.execution_id, lost(lease, exhausted)))
+                found.append((lease, exhausted))
+            return found
+
+        if not await self._rows("expired_leases", now):
+            return []
+        return await self.database.write(job)
+
+    async def expire(self, execution_id: str, now: int) -> int:
+        given = (now, execution_id)
+        return await self.database.write(lambda connection: connection.execute(_SQL["expire_leases"], given).rowcount)
+
+    async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
+        await self._write("release_lease", [(now, work_id, epoch) for work_id, epoch in held])
+
+    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
+        return [(row[0], row[1], row[2]) for row in await self._rows("due_timers", now, most)]
+
+    async def next_time(self, now: int) -> int | None:
+        times = [row[0] for row in await self._rows("next_times", now) if row[0] is not None]
+        return min(times, default=None)
+
+    async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
+        return [(row[0], _message.decode(row[1])) for row in await self._rows("read_messages", most)]
+
+    async def register(self, path: str, content: bytes, canonical: bytes, playbook: str, now: int) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            latest = connection.execute(_SQL["find_version"], (path, None)).fetchone()
+            if latest is not None and (latest[2], latest[3]) == (playbook, content):
+                return int(latest[1])
+            version = 1 if latest is None else int(latest[1]) + 1
+            connection.execute(_SQL["put_playbook"], (playbook, canonical))
+            connection.execute(_SQL["put_version"], (path, version, playbook, content, now))
+            return version
+
+        return await self.database.write(job)
+
+    async def canonical(self, playbook: str) -> bytes | None:
+        rows = await self._rows("find_canonical", playbook)
+        return bytes(rows[0][0]) if rows else None
+
+    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
+        rows = await self._rows("find_version", path, version)
+        names = ("path", "version", "playbook", "content", "registered_at")
+        return dict(zip(names, rows[0], strict=True)) if rows else None
+
+    async def _rows(self, name: str, *given: Any) -> list[Any]:
+        return await self.database.run(lambda connection: connection.execute(_SQL[name], given).fetchall())
+
+    async def _write(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            await self.database.write(lambda connection: connection.executemany(_SQL[name], rows))
+
+
+class _Facts:
+    """What the file holds, asked inside the transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._execute = connection.execute
+
+    def last_seq(self, execution_id: str) -> int:
+        return _one(self._execute(_SQL["last_seq"], (execution_id,)))
+
+    def has_event(self, execution_id: str, event_id: str) -> bool:
+        return self._execute(_SQL["has_event"], (execution_id, event_id)).fetchone() is not None
+
+    def has_message(self, message_id: str) -> bool:
+        return self._execute(_SQL["has_message"], (message_id,)).fetchone() is not None
+
+    def lease(self, work_id: str) -> int | None:
+        row = self._execute(_SQL["lease_of"], (work_id,)).fetchone()
+        return None if row is None else int(row[0])
+
+
+def _one(cursor: sqlite3.Cursor) -> int:
+    row = cursor.fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _apply(connection: sqlite3.Connection, changes: Changes) -> None:
+    def many(name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            connection.executemany(_SQL[name], rows)
+
+    many("append_event", [_event_row(event) for event in changes.events])
+    for execution_id, seq in changes.last_seqs.items():
+        projection = changes.projections.get(execution_id)
+        if projection is not None:
+            status = str(projection.get("status", "pending"))
+            connection.execute(_SQL["put_execution"], (execution_id, seq, status, _text(projection)))
+        elif seq:
+            connection.execute(_SQL["set_last_seq"], (execution_id, seq))
+    many("remove_work", [(work_id,) for work_id in changes.removed])
+    many("put_work", [_work_row(item) for item in changes.work.values()])
+    many("clear_timer", [key for key, at in changes.timers.items() if at is None])
+    many("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
+    many("remove_message", [(message_id,) for message_id in changes.consumed])
+    many("put_message", [_message_row(*row) for row in changes.messages.values()])
+
+
+def _message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:
+    return (message.message_id, execution_id, _text(message))
+
+
+def _claim(connection: sqlite3.Connection, claim: Claim) -> list[Lease]:
+    if claim.most <= 0:
+        return []
+    pools = [
+        connection.execute(_SQL["find_work"], (pool, claim.now, claim.most)).fetchall()
+        for pool in dict.fromkeys(claim.pools)
+    ]
+    found = list(islice(merge(*pools, key=lambda row: (-row[0], row[1])), claim.most))
+    if not found:
+        return []
+    epoch = _one(connection.execute(_SQL["next_epochs"], (len(found),))) - len(found)
+    leases = []
+    for _, number, attempt, work in found:
+        epoch += 1
+        connection.execute(_SQL["lease_work"], (epoch, claim.worker, claim.until, number))
+        leases.append(Lease(_work.decode(work), epoch, attempt + 1, claim.until, claim.worker))
+    return leases
+
+
+def _text(value: Any) -> str:
+    return _encode(value).decode()
+
+
+def _event_row(event: Event) -> tuple[Any, ...]:
+    return (
+        event.execution_id, event.seq, event.event_id, event.event_type, event.timestamp, event.source, event.entity_type,
+        event.entity_id, event.parent_id, event.step_run_id, event.task_run_id, event.iteration, event.attempt,
+        event.status, event.duration_ms, _text(event.payload), event.version,
+    )  # fmt: skip
+
+
+def _event(row: Any) -> Event:
+    values = list(row)
+    values[15] = _decode(values[15])
+    return Event(*values)
+
+
+def _work_row(item: WorkItem) -> tuple[Any, ...]:
+    chunk = None if item.chunk is None else item.chunk.chunk_id
+    placing = (item.pool, item.priority, item.available_at)
+    return (item.work_id, item.execution_id, item.run_id, chunk, *placing, _text(item))
+
+
+def _projection(row: Any) -> Mapping[str, Any]:
+    return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1]}

@@ -1,0 +1,1 @@
+"""What tests of playbooks and of NoETL itself are made of."""

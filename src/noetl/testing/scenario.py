@@ -1,0 +1,186 @@
+"""Plays a scenario: a playbook with scripted outcomes and messages, through the real server and worker, in pretended time.
+
+A scenario is a folder: `playbook.yaml` (and `<name>.yaml` of its children), `outcomes.yaml` with the rule it shows, the
+script and what must come of it, and `events.golden.yaml` with the log it leaves. Tested in tests/scenarios.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import yaml
+
+from noetl.dsl.kinds import Kinds
+from noetl.dsl.normalize import normalize
+from noetl.dsl.parse import parse
+from noetl.dsl.pin import pinned
+from noetl.dsl.playbook import Playbook
+from noetl.engine.state import Execution
+from noetl.model.errors import NoetlError
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Resume, Signal, Start
+from noetl.ports import Catalog, EventLog, WorkQueue
+from noetl.server.control import LocalControl
+from noetl.server.states import States
+from noetl.testing.scripted import Nothing, ScriptedTools
+from noetl.testing.virtual_time import VirtualClock
+from noetl.worker.context import Equipment
+from noetl.worker.loop import Worker
+
+EXECUTION: Final = "900000000000000001"
+_LONGEST_MS: Final = 60_000
+_AFTERWARDS_S: Final = 2.0  # for what comes late
+
+
+class Store(EventLog, WorkQueue, Catalog, Protocol):
+    """A store that is all three."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What a folder holds."""
+
+    name: str
+    rule: str
+    playbooks: Mapping[str, str]  # file → text; the one that runs is playbook.yaml
+    script: Mapping[str, Any]
+    expect: Mapping[str, Any]
+
+
+@dataclass
+class Played:
+    """What became of a scenario."""
+
+    refused: str | None = None
+    events: list[Event] = field(default_factory=list)
+    live: Execution | None = None
+    cold: Execution | None = None  # from the store: the last snapshot and what came after it
+    children: list[tuple[str, list[Event]]] = field(default_factory=list)
+    tools: ScriptedTools = field(default_factory=lambda: ScriptedTools({}))
+
+
+def read_scenario(folder: Path) -> Scenario:
+    """Read a folder."""
+    script = yaml.safe_load((folder / "outcomes.yaml").read_text())
+    files = {path.name: path.read_text() for path in sorted(folder.glob("*.yaml"))}
+    playbooks = {name: text for name, text in files.items() if name not in ("outcomes.yaml", "events.golden.yaml")}
+    return Scenario(folder.name, script["rule"], playbooks, script, script.get("expect") or {})
+
+
+def read_playbook(text: str, name: str = "playbook.yaml") -> Playbook:
+    """Read a playbook as it is run."""
+    return normalize(parse(text, name))
+
+
+class Player:
+    """One play of a scenario on a store."""
+
+    def __init__(self, scenario: Scenario, store: Store, kinds: Kinds) -> None:
+        self._scenario = scenario
+        self._script = scenario.script
+        self._store = store
+        self._clock = VirtualClock()
+        self._defaults = dict(self._script.get("defaults") or {"pool_capacity": 4})
+        self._told = asyncio.Event()
+        self._unsaid = len(self._script.get("messages") or ())
+        self.tools = ScriptedTools(self._script.get("outcomes") or {})
+        self._kinds = kinds
+        self.control = LocalControl(
+            store,
+            self._clock,
+            defaults=self._defaults,
+            lease_s=float(self._script.get("lease_s", 30.0)),
+            look_s=3_600.0,
+            snapshot_every=8,
+        )
+        self.control.sequencer.on_events.append(lambda _: self._told.set())
+
+    async def play(self) -> Played:
+        """Play it to its end, or until nothing but a signal could move it."""
+        played = Played(tools=self.tools)
+        start = await self._registered()
+        async with self.control:
+            worker = asyncio.create_task(self._worker().run())
+            try:
+                await self.control.submit(EXECUTION, start)
+                await self._watch()
+                await asyncio.sleep(_AFTERWARDS_S)
+                played.live = await self.control.sequencer.state(EXECUTION)
+            except NoetlError as problem:
+                played.refused = str(problem)
+            finally:
+                worker.cancel()
+                await asyncio.wait([worker])
+        played.events = await self._store.read(EXECUTION)
+        played.cold = await States(self._store).get(EXECUTION)
+        for row in reversed(await self._store.executions(limit=1_000)):
+            if row["execution_id"] != EXECUTION:
+                played.children.append((row["execution_id"], await self._store.read(row["execution_id"])))
+        return played
+
+    async def _registered(self) -> Start:
+        hashes = {}
+        for name, text in self._scenario.playbooks.items():
+            playbook = read_playbook(text, name)
+            canonical, content = pinned(playbook)
+            await self._store.register(playbook.path, text.encode(), canonical, content, self._clock.now())
+            hashes[name] = (playbook.path, content)
+        path, content = hashes["playbook.yaml"]
+        return Start("start", path, content, self._script.get("payload") or {})
+
+    def _worker(self) -> Worker:
+        nothing = Nothing()
+        shared = Equipment(
+            self.control, self.tools, self._kinds, self._clock, nothing, nothing, lambda: None, defaults=self._defaults
+        )
+        return Worker("w1", shared, capacity=int(self._script.get("capacity", 4)))
+
+    async def _watch(self) -> None:
+        """Say what is to be said at its time, and wait for the end."""
+        speaking = asyncio.create_task(self._speak())
+        try:
+            async with asyncio.timeout(float(self._script.get("until", _LONGEST_MS)) / 1000):
+                while not await self._rests():
+                    await self._told.wait()
+                    self._told.clear()
+        except TimeoutError:
+            pass
+        finally:
+            speaking.cancel()
+            await asyncio.wait([speaking])
+        if not speaking.cancelled():
+            speaking.result()
+
+    async def _rests(self) -> bool:
+        row = await self._store.execution(EXECUTION)
+        if row is None or self._unsaid:
+            return False
+        ended = ("completed", "failed", "cancelled", "partial")
+        return row["status"] in ended or bool(row.get("needs_signal"))
+
+    async def _speak(self) -> None:
+        begun = self._clock.now()
+        for number, said in enumerate(self._script.get("messages") or ()):
+            await asyncio.sleep(max(0, begun + said["at"] - self._clock.now()) / 1000)
+            await self.control.submit(EXECUTION, message(f"said-{number}", said))
+            self._unsaid -= 1
+            self._told.set()
+
+
+def message(message_id: str, said: Mapping[str, Any]) -> AnyMessage:
+    """Make a message of what a script says."""
+    if "signal" in said:
+        return Signal(message_id, said["signal"], said.get("data"))
+    if "patch" in said:
+        return PatchCtx(message_id, said["patch"], "operator")
+    if "cancel" in said:
+        return Cancel(message_id, said["cancel"] or "", said.get("run"))
+    if "pause" in said:
+        return Pause(message_id)
+    if "resume" in said:
+        return Resume(message_id)
+    raise ValueError(f"a message is a signal, patch, cancel, pause or resume; this is {sorted(said)}")

@@ -1,0 +1,100 @@
+"""Tools that do what a script says: results, errors, time taken, or no answer at all.
+
+An outcome is a map: `ok: <result>` or `error: <kind or map>`, with `takes: <ms>` and the kind's own part (`http: {…}`)
+beside; `hang: true` never ends. A list is for call after call, its last entry for all that follow. `items: {<index>: …}`
+is for the items of a loop. What is not in the script is a `noop` that gives its `result`. Tested in tests/scenarios.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from noetl.model.outcome import Outcome, TaskError, ok
+from noetl.ports import Ended, Job, Runner, ToolContext
+
+DEFAULT_MS: Final = 10.0
+_TIE_MS: Final = 0.001  # no two calls take equally long, so that nothing depends on who was woken first
+_OWN: Final = frozenset({"ok", "error", "takes", "hang", "items", "result"})
+
+
+class ScriptedTools:
+    """The tool kinds of a scenario: every kind is there, and none does anything real."""
+
+    def __init__(self, outcomes: Mapping[str, Any]) -> None:
+        self._outcomes = outcomes
+        self._turns: Counter[str] = Counter()
+        self.calls: list[tuple[str, str, int]] = []  # idempotency key, `step.task`, attempt
+        self.seen: list[tuple[str, Mapping[str, Any]]] = []  # `step.task` and its rendered fields
+
+    def runner(self, kind: str) -> Runner | None:
+        """Give what plays the script's part."""
+        return self._run
+
+    async def _run(self, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
+        name = f"{context.step}.{context.task}"
+        self.calls.append((context.idempotency_key, name, context.attempt))
+        self.seen.append((name, fields))
+        given = self._given(name, context)
+        takes = float(given.get("takes", DEFAULT_MS)) + len(self.calls) * _TIE_MS
+        if given.get("hang"):
+            await asyncio.Event().wait()
+        await asyncio.sleep(takes / 1000)
+        return self._outcome(given, fields)
+
+    def _given(self, name: str, context: ToolContext) -> Mapping[str, Any]:
+        key = next((key for key in (name, context.step) if key in self._outcomes), None)
+        if key is None:
+            return {}
+        given = self._outcomes[key]
+        turn = name
+        if isinstance(given, Mapping) and "items" in given:
+            index = item_of(context.idempotency_key)
+            turn = f"{name}:{index}"
+            given = given["items"].get(index, {})
+        number = self._turns[turn]
+        self._turns[turn] += 1
+        found = given[min(number, len(given) - 1)] if isinstance(given, list) else given
+        if not isinstance(found, Mapping) or not (found.keys() & _OWN or not found):
+            raise ValueError(f"the outcome of {name} is {found!r}; write `ok: …` or `error: …`")
+        return found
+
+    @staticmethod
+    def _outcome(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
+        helpers = {key: value for key, value in given.items() if key not in _OWN}
+        error = given.get("error")
+        if error is not None:
+            told = {"kind": error, "message": f"scripted {error}"} if isinstance(error, str) else error
+            return Outcome("error", given.get("result"), msgspec.convert(told, TaskError), helpers=helpers)
+        return ok(given["ok"] if "ok" in given else fields.get("result"), **helpers)
+
+
+def item_of(key: str) -> int | None:
+    """Give the index of the item that an idempotency key names."""
+    parts = key.split(":")
+    return int(parts[2]) if len(parts) > 3 and parts[2].isdigit() else None
+
+
+class Nothing:
+    """Stands where child processes and large results would be: scripted tools use neither."""
+
+    async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
+        raise OSError("a scenario runs no code")
+
+    async def command(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
+    ) -> Ended:
+        raise OSError("a scenario runs no program")
+
+    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
+        raise OSError("a scenario stores no results")
+
+    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
+        raise OSError("a scenario stores no results")
+
+    async def delete(self, refs: Sequence[str]) -> None:
+        """There is nothing to delete."""

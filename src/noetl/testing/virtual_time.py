@@ -1,0 +1,98 @@
+"""An event loop whose time is pretended: it jumps to the next moment at which something is due.
+
+    run(main)                     # every sleep and time-out in `main` takes no real time, in its right order
+
+Work in threads is waited for before time goes on, if it is announced by `threads()`. Tested in
+tests/simulation/test_virtual_time.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+BEGIN = 1_800_000_000_000  # the time at which every run starts, in milliseconds since the epoch
+_LONGEST_REAL_S = 30.0  # that a thread may take
+
+
+class StuckError(RuntimeError):
+    """Nothing is due, now or later, and something still waits."""
+
+
+class _Selector(selectors.SelectSelector):
+    """Lets time jump where a real one would wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = 0.0
+        self.threads = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is not None and timeout <= 0:
+            return super().select(0)
+        if self.threads:
+            found = super().select(_LONGEST_REAL_S)
+            if not found:
+                raise StuckError(f"a thread took longer than {_LONGEST_REAL_S:g} s")
+            return found
+        if timeout is None:
+            raise StuckError("nothing is left that could happen, and somebody waits")
+        self.time += timeout
+        return super().select(0)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop in pretended time."""
+
+    def __init__(self) -> None:
+        self._pretended = _Selector()
+        super().__init__(self._pretended)
+
+    def time(self) -> float:
+        return self._pretended.time
+
+    @contextmanager
+    def thread(self) -> Iterator[None]:
+        """Keep time still while a thread works."""
+        self._pretended.threads += 1
+        try:
+            yield
+        finally:
+            self._pretended.threads -= 1
+
+
+@contextmanager
+def threads() -> Iterator[None]:
+    """Keep pretended time still while a thread works; in real time, do nothing."""
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, VirtualLoop):
+        with loop.thread():
+            yield
+    else:
+        yield
+
+
+class VirtualClock:
+    """The clock of a virtual loop; `jump` sets it forward or back, as an operator may."""
+
+    def __init__(self) -> None:
+        self._offset = 0
+
+    def now(self) -> int:
+        return BEGIN + round(asyncio.get_running_loop().time() * 1000) + self._offset
+
+    def jump(self, ms: int) -> None:
+        self._offset += ms
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def run(main: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    """Run to the end in pretended time."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main())

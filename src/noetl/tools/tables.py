@@ -1,0 +1,103 @@
+"""What SQL kinds share when they run: the statements of a task, rows for a table, and rows as plain data.
+
+Which driver sends them is each kind's own. Tested in tests/tools/test_duckdb.py and test_postgres.py.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from noetl.expr.sql import split_statements
+from noetl.ports import ToolContext
+from noetl.tools.fields import SqlInput, script_text
+
+_KEY_COLUMN = "idempotency_key"
+
+
+async def statements(input: SqlInput, context: ToolContext) -> list[str]:
+    """Give the statements of a task, in order. Raises UnreadableError where a script cannot be fetched."""
+    if input.script is not None:
+        return split_statements(await script_text(input.script, context))
+    given = input.command or input.query or input.commands or ""
+    texts = [given] if isinstance(given, str) else given
+    return [statement for text in texts for statement in split_statements(text)]
+
+
+def name(text: str) -> str:
+    """Quote a name; dots part schema and table."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in text.split("."))
+
+
+def rows_to_write(input: SqlInput, context: ToolContext) -> list[dict[str, Any]]:
+    """Give the rows that a table write is about: its `values`, else the task's own input."""
+    given = input.values if input.values is not None else dict(context.own)
+    rows = [dict(row) for row in (given if isinstance(given, list) else [given])]
+    if input.mode == "upsert" and input.key is None:
+        several = len(rows) > 1
+        for index, row in enumerate(rows):
+            own = f"{context.idempotency_key}:{index}" if several else context.idempotency_key
+            row.setdefault(_KEY_COLUMN, own)
+    return rows
+
+
+def write_statement(input: SqlInput, columns: Sequence[str], marks: Sequence[str]) -> str:
+    """Give the statement that writes one row; `marks` are the driver's places for its values."""
+    table = name(input.table or "")
+    listed = ", ".join(map(name, columns))
+    sql = f"INSERT INTO {table} ({listed}) VALUES ({', '.join(marks)})"
+    if input.mode != "upsert":
+        return sql
+    keys = [input.key] if isinstance(input.key, str) else list(input.key or [_KEY_COLUMN])
+    changed = [column for column in columns if column not in keys]
+    conflict = ", ".join(map(name, keys))
+    if not changed:
+        return f"{sql} ON CONFLICT ({conflict}) DO NOTHING"
+    sets = ", ".join(f"{name(column)} = EXCLUDED.{name(column)}" for column in changed)
+    return f"{sql} ON CONFLICT ({conflict}) DO UPDATE SET {sets}"
+
+
+def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]], count: int | None, status: str) -> dict[str, Any]:
+    """Give what one statement came to, as plain data."""
+    made = [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
+    return {
+        "rows": made,
+        "row_count": len(made) if count is None else count,
+        "columns": list(columns),
+        "status": status,
+    }
+
+
+def result_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give the result of a task: the last statement's fields, and each statement's own."""
+    last = dict(answers[-1]) if answers else answer((), (), 0, "")
+    return {**last, **{f"command_{index}": dict(one) for index, one in enumerate(answers)}}
+
+
+def plain(value: Any) -> Any:
+    """Give a database value as plain data: numbers stay numbers where nothing is lost, times become ISO texts."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Decimal):
+        return _number(value)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return b64encode(bytes(value)).decode()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return str(value)
+
+
+def _number(value: Decimal) -> int | float | str:
+    if not value.is_finite():
+        return str(value)
+    if value == value.to_integral_value():
+        return int(value)
+    near = float(value)
+    return near if Decimal(repr(near)) == value else str(value)

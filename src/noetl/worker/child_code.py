@@ -1,0 +1,254 @@
+"""Runs the code of a `python` task inside a child process and tells what came of it as plain data.
+
+The code is a module of its own for every run: inputs are its globals, so helper functions see each other and the inputs.
+A top-level `return` works because such code becomes the body of a function whose names are all global. Nothing here knows
+of processes or sockets; only the standard library is imported, so that a child starts small. Tested in
+tests/tools/test_python.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import json
+import linecache
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Final
+
+MODULE: Final = "noetl_task"
+_BODY: Final = "__noetl_body__"
+_MOST_DEPTH: Final = 200
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+class RetryableError(Exception):
+    """Raise it to say that another attempt makes sense."""
+
+
+class FatalError(Exception):
+    """Raise it to say that another attempt makes no sense."""
+
+
+for _predefined in (RetryableError, FatalError):
+    _predefined.__module__ = "builtins"  # tracebacks then call them by the name that the code uses
+
+
+class _NotJsonError(Exception):
+    """The result holds something that JSON cannot say."""
+
+
+def run(job: Mapping[str, Any]) -> bytes:
+    """Run one job; gives the answer as JSON: a result, or an error with its kind."""
+    try:
+        value = _value(job)
+    except SystemExit as left:
+        if left.code not in (None, 0):
+            return _answer(_raised(left, job))
+        value = None
+    except BaseException as error:  # noqa: BLE001 - whatever the code raises is its outcome
+        return _answer(_raised(error, job))
+    try:
+        return b'{"result":' + _json(value) + b"}"
+    except _NotJsonError as problem:
+        return _answer({"kind": "schema", "message": str(problem)})
+
+
+def _answer(error: Mapping[str, Any]) -> bytes:
+    return json.dumps({"error": error}).encode()
+
+
+def _value(job: Mapping[str, Any]) -> Any:
+    source, name = job["code"], f"<{job.get('name', 'task')}>"
+    code, returns, assigns = _compiled(source, name)
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    module = types.ModuleType(MODULE)
+    names = module.__dict__
+    names |= job.get("variables", {})
+    names |= {"RetryableError": RetryableError, "FatalError": FatalError}
+    sys.modules[MODULE] = module
+    _import(job.get("libs", ()), names)
+    try:
+        value = _finish(eval(code, names))  # noqa: S307 - running the author's code is this module's purpose
+        if returns:
+            value = _finish(names[_BODY]())
+            if value is not None:
+                return value
+    except SystemExit as left:
+        if left.code not in (None, 0):
+            raise
+    if assigns and "result" in names:
+        return names["result"]
+    main = names.get("main")
+    if isinstance(main, types.FunctionType) and main.__module__ == MODULE and not returns:
+        return _finish(main(**_arguments(main, job.get("input", {}), names)))
+    return None
+
+
+def _finish(value: Any) -> Any:
+    """Wait for what is awaitable: top-level `await`, an async `main`."""
+    if not inspect.isawaitable(value):
+        return value
+
+    async def waited() -> Any:
+        return await value
+
+    return asyncio.run(waited())
+
+
+def _import(libs: Any, names: dict[str, Any]) -> None:
+    for name, module, member in libs:
+        found = import_module(module)
+        if member:
+            found = getattr(found, member)
+        elif name == module.partition(".")[0]:
+            found = sys.modules[name]  # `import a.b` binds `a`
+        names[name] = found
+
+
+def _arguments(main: Callable[..., Any], given: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    """Choose what `main` is called with: inputs by name, and the names that every task has."""
+    found: dict[str, Any] = {}
+    for parameter in inspect.signature(main).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            found = {**given, **found}
+        elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            if parameter.name in given:
+                found[parameter.name] = given[parameter.name]
+            elif parameter.default is parameter.empty and parameter.name in names:
+                found[parameter.name] = names[parameter.name]
+    return found
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: str, name: str) -> tuple[types.CodeType, bool, bool]:
+    """Compile code; tells whether it returns at the top level and whether it assigns `result`."""
+    tree = ast.parse(source, name)
+    assigns = any(isinstance(node, ast.Name) and node.id == "result" and _is_write(node) for node in _level(tree.body))
+    assigns = assigns or any("result" in node.names for node in ast.walk(tree) if isinstance(node, ast.Global))
+    returns = any(isinstance(node, ast.Return) for node in _level(tree.body))
+    if returns:
+        tree = _wrapped(tree)
+    return _compile(tree, name), returns, assigns
+
+
+def _is_write(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _compile(tree: ast.Module, name: str) -> types.CodeType:
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    code: types.CodeType = compile(tree, name, "exec", flags=flags, dont_inherit=True)
+    return code
+
+
+def _level(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Give the nodes that belong to the top level: not those inside functions and classes."""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, _NESTED):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+class _Plainer(ast.NodeTransformer):
+    """Takes annotations off names, because a name that is global in a function must not have one."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if not isinstance(node.target, ast.Name):
+            return node
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+
+def _wrapped(tree: ast.Module) -> ast.Module:
+    """Make the code the body of a function all of whose names are global."""
+    body = [_Plainer().visit(statement) for statement in tree.body]
+    future = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    body = [node for node in body if node not in future]
+    waits = any(isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith) for node in _level(body))
+
+    def module(first: list[ast.stmt]) -> ast.Module:
+        made = ast.parse(f"{'async ' * waits}def {_BODY}(): pass")
+        made.body[0].body = [*first, *body]  # type: ignore[attr-defined] # it is a function, as the text says
+        made.body[:0] = future
+        return ast.fix_missing_locations(made)
+
+    trial = _compile(module([]), "<names>")
+    function = next(one for one in trial.co_consts if isinstance(one, types.CodeType) and one.co_name == _BODY)
+    own = sorted({*function.co_varnames, *function.co_cellvars})
+    return module([ast.Global(names=own)]) if own else module([])
+
+
+def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
+    names = [base.__name__ for base in type(error).__mro__]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    text = "".join(traceback.format_exception_only(error)).strip()
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)] if own else []
+    if isinstance(error, SyntaxError):
+        message = f"line {error.lineno}: {error.msg}"
+    else:
+        message = str(error)
+        line = next((frame.lineno for frame in reversed(own) if frame.filename == f"<{job.get('name', 'task')}>"), None)
+        message += f" (line {line} of the code)" if line else ""
+        message = message.strip() or "no message"
+    if isinstance(error, ModuleNotFoundError):
+        message += "; install it where the worker runs"
+    return {
+        "kind": "python",
+        "code": f"PY_{names[0]}",
+        "message": f"{names[0]}: {message}",
+        "retryable": "RetryableError" in names and "FatalError" not in names,
+        "exception_type": names[0],
+        "traceback": "".join(lines) + text,
+    }
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
+        raise _NotJsonError(_complaint(value, "result", 0) or "the result is not JSON.") from None
+
+
+def _complaint(value: Any, path: str, depth: int) -> str | None:
+    """Find the first part of a value that JSON cannot say, and tell what is wrong with it."""
+    if depth > _MOST_DEPTH:
+        return f"`{path[:60]}…` is too deep, or holds itself, so it cannot be JSON."
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str | int | float | bool | None):
+                return f"a key of `{path}` is of type {type(key).__name__}, and keys in JSON are text."
+            found = _complaint(item, f"{path}.{key}", depth + 1)
+            if found:
+                return found
+        return None
+    if isinstance(value, list | tuple):
+        parts = (_complaint(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value))
+        return next((part for part in parts if part), None)
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return f"`{path}` is text that cannot be written as UTF-8."
+    except ValueError:
+        return f"`{path}` is {value}, which JSON does not have; give null or text instead."
+    except TypeError:
+        fix = "use text, numbers, true or false, null, lists and maps, for example str(…) or list(…)."
+        return f"`{path}` is of type {type(value).__name__}, which is not JSON; {fix}"
+    return None

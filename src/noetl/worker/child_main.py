@@ -1,0 +1,246 @@
+"""The nursery: one small process that forks the children of a worker, ends them, and tells how they ended.
+
+It is started by `children.py` and loads, once, what nearly every child needs; a fork of it is ready in about a
+millisecond. Every child has a session of its own. The nursery adopts whatever a task leaves behind (a sub-reaper), so
+that nothing outlives its task; and when the worker goes, however it goes, the control socket ends and everything below is
+killed. Children also die with the nursery itself. Tested in tests/unit/worker/test_children.py.
+
+Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr), `K` id. To the worker:
+`E` id status. A channel carries frames: four bytes of length, then JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from noetl.worker import child_code
+
+ORDER: Final = struct.Struct(">cQ")
+NOTICE: Final = struct.Struct(">cQi")
+LENGTH: Final = struct.Struct(">I")
+MARK: Final = "NOETL_CHILD"  # in the environment of everything that a child starts
+_MARK: Final = f"{MARK}=".encode()
+_PRELOAD: Final = (
+    *("base64", "collections", "csv", "datetime", "decimal", "functools", "hashlib", "itertools", "math", "random"),
+    *("re", "statistics", "string", "time", "urllib.parse", "uuid"),
+)
+_SET_DEATH_SIGNAL: Final = 1
+_SET_SUBREAPER: Final = 36
+
+
+def serve(control: socket.socket, memory: int) -> None:
+    """Fork, reap and kill until the worker is gone."""
+    _process_control(_SET_SUBREAPER, 1)
+    for name in _PRELOAD:
+        __import__(name)
+    sys.path.append(str(Path.cwd()))  # last: a task may import what lies here, and cannot shadow anything by it
+    gc.freeze()
+    bell, ringer = socket.socketpair()
+    bell.setblocking(False)
+    ringer.setblocking(False)
+    signal.set_wakeup_fd(ringer.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    pids: dict[int, int] = {}  # by id
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(bell, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poll.poll()}
+        if bell.fileno() in ready:
+            with contextlib.suppress(BlockingIOError):
+                bell.recv(4096)
+            _reap(control, pids)
+        if control.fileno() in ready and not _obey(control, pids, memory, (bell, ringer)):
+            break
+    for pid in pids.values():
+        _kill_session(pid)
+    _kill_orphans({})
+
+
+def _obey(control: socket.socket, pids: dict[int, int], memory: int, own: tuple[socket.socket, ...]) -> bool:
+    """Take one order; False when the worker is gone."""
+    try:
+        order, fds, _, _ = socket.recv_fds(control, ORDER.size, 4, socket.MSG_WAITALL)
+    except ConnectionError:
+        return False
+    if len(order) < ORDER.size:
+        return False
+    what, number = ORDER.unpack(order)
+    if what == b"S":
+        server = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            for one in (control, *own):
+                one.close()
+            _child(fds, server, memory, number)
+        for fd in fds:
+            os.close(fd)
+        pids[number] = pid
+    elif number in pids:
+        _kill_session(pids[number])
+    return True
+
+
+def _reap(control: socket.socket, pids: dict[int, int]) -> None:
+    """Tell of every child that ended. What it started is killed first, while its number cannot be anybody else's."""
+    numbers = {pid: number for number, pid in pids.items()}
+    while True:
+        try:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            break
+        if found is None:
+            break
+        number = numbers.get(found.si_pid)
+        if number is not None:
+            _kill_session(found.si_pid)
+        _, status = os.waitpid(found.si_pid, 0)
+        if number is None:
+            continue
+        del pids[number]
+        _kill_orphans(pids)
+        with contextlib.suppress(OSError):
+            control.sendall(NOTICE.pack(b"E", number, os.waitstatus_to_exitcode(status)))
+
+
+def _kill_session(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)  # it may not have its own group yet
+
+
+def _kill_orphans(pids: Mapping[int, int]) -> None:
+    """Kill processes that cut themselves loose from a task that has ended and were adopted here."""
+    for _ in range(8):  # what is killed may leave orphans of its own
+        orphans = [pid for pid in _adopted() - set(pids.values()) if not _belongs(pid, pids)]
+        if not orphans:
+            return
+        for pid in orphans:
+            _kill_session(pid)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def _adopted() -> set[int]:
+    try:
+        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+    except OSError:
+        return set()
+    return {int(pid) for pid in text.split()}
+
+
+def _belongs(pid: int, pids: Mapping[int, int]) -> bool:
+    """Tell whether a process is of a task that still runs: by its session, or by the mark in its environment."""
+    try:
+        if os.getsid(pid) in pids.values():
+            return True
+        marks = [part for part in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if part.startswith(_MARK)]
+    except OSError:
+        return False
+    return any(int(mark.removeprefix(_MARK)) in pids for mark in marks)
+
+
+def _child(fds: list[int], server: int, memory: int, number: int) -> NoReturn:
+    """Be a child: run code until the channel ends, or become the program that the first frame names."""
+    status = 1
+    try:
+        os.setsid()
+        _process_control(_SET_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != server:
+            os._exit(1)  # the nursery died before the signal was set
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.set_inheritable(fds[0], False)
+        channel = socket.socket(fileno=fds[0])
+        for target, fd in enumerate(fds[1:4]):
+            os.dup2(fd, target)
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.environ[MARK] = str(number)
+        first = read(channel)
+        if first is not None and "argv" in first:
+            _become(channel, first["argv"], {**first["env"], MARK: str(number)}, first.get("cwd"))
+        elif first is not None:
+            if memory:
+                resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+            _work(channel, first)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    folder, environment, own = os.getcwd(), dict(os.environ), os.getpid()
+    while job is not None:
+        answer = child_code.run(job)
+        if os.getpid() != own:
+            return  # the code forked and came back twice; only the first process may answer
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        channel.sendall(LENGTH.pack(len(answer)) + answer)
+        job = read(channel)
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
+        if dict(os.environ) != environment:
+            os.environ.clear()
+            os.environ.update(environment)
+
+
+def _become(channel: socket.socket, argv: list[str], env: dict[str, str], cwd: str | None) -> None:
+    """Become another program; where that fails, say why on the channel, which otherwise just closes."""
+    try:
+        if cwd:
+            os.chdir(cwd)
+        os.execvpe(argv[0], argv, env)
+    except (OSError, ValueError) as error:
+        number = error.errno if isinstance(error, OSError) else None
+        told = json.dumps({"errno": number or 0, "message": os.strerror(number) if number else str(error)}).encode()
+        channel.sendall(LENGTH.pack(len(told)) + told)
+
+
+def read(channel: socket.socket) -> dict[str, Any] | None:
+    """Read one frame; None when the other side is gone."""
+    try:
+        head = _exactly(channel, LENGTH.size)
+        body = _exactly(channel, LENGTH.unpack(head)[0]) if head else None
+    except ConnectionError:
+        return None
+    found: dict[str, Any] | None = json.loads(body) if body else None
+    return found
+
+
+def _exactly(channel: socket.socket, size: int) -> bytes | None:
+    parts: list[bytes] = []
+    while size:
+        part = channel.recv(min(size, 1 << 20))
+        if not part:
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _process_control(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))

@@ -1,0 +1,125 @@
+"""What a tool may touch while it runs one attempt of a task, and what the worker owns that all tasks share.
+
+Tools see it as the port `ToolContext`. Tested in tests/unit/worker/test_run_step.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from noetl.dsl.kinds import Kinds
+from noetl.engine.actions import RunTask
+from noetl.model.messages import Record
+from noetl.model.outcome import Outcome
+from noetl.ports import Blobs, Children, Clock, ControlPlane, Tools
+from noetl.worker.shared import Shared
+
+MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
+MOST_TEXT: Final = 4_000  # of one line
+
+
+class Results(Protocol):
+    """Where results go that are too large to travel."""
+
+    async def keep(
+        self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
+    ) -> tuple[Outcome, Mapping[str, Any] | None]:
+        """Put a large result away; gives the outcome, and the reference where there is one."""
+
+    async def load(self, stored: Mapping[str, Any]) -> Any:
+        """Give the value of a reference."""
+
+
+async def no_credentials(name: str) -> Mapping[str, Any]:
+    raise KeyError(name)
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What every run of a worker shares."""
+
+    control: ControlPlane
+    tools: Tools
+    kinds: Kinds
+    clock: Clock
+    children: Children
+    blobs: Blobs
+    http: Callable[[], Any]  # gives the one client, made when it is first asked for
+    credentials: Callable[[str], Awaitable[Mapping[str, Any]]] = no_credentials
+    results: Results | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = "."
+    shared: Shared = field(default_factory=Shared)
+
+
+class Log:
+    """The lines of one attempt, given out as records."""
+
+    def __init__(self, clock: Clock, task: RunTask, index: int | None) -> None:
+        self._clock = clock
+        self._task = task
+        self._index = index
+        self._lines: list[list[Any]] = []
+        self._count = 0
+        self._dropped = 0
+
+    def add(self, text: str, level: str) -> None:
+        self._count += 1
+        if self._count > MOST_LINES:
+            self._dropped += 1
+            return
+        cut = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
+        self._lines.append([self._clock.now(), level, cut])
+
+    def records(self) -> list[Record]:
+        """Give what was logged since the last time somebody asked."""
+        if not self._lines and not self._dropped:
+            return []
+        payload: dict[str, Any] = {"lines": self._lines}
+        payload |= {"dropped": self._dropped} if self._dropped else {}
+        self._lines, self._dropped = [], 0
+        task = self._task
+        at = self._clock.now()
+        return [Record("task.logged", at, task.label, task.idempotency_key, self._index, task.attempt, payload=payload)]
+
+
+class TaskContext:
+    """The port `ToolContext` for one attempt."""
+
+    def __init__(
+        self, shared: Equipment, task: RunTask, log: Log, execution_id: str, step: str, deadline: int | None
+    ) -> None:
+        self.execution_id = execution_id
+        self.step = step
+        self.task = task.label
+        self.attempt = task.attempt
+        self.idempotency_key = task.idempotency_key
+        self.deadline = deadline
+        self.input = task.input
+        self.own = task.own
+        self.auth = task.auth
+        self.spec = task.spec
+        self.names = task.context
+        self.folder = shared.folder
+        self.children = shared.children
+        self.blobs = shared.blobs
+        self._shared = shared
+        self._log = log
+
+    @property
+    def http(self) -> Any:
+        return self._shared.http()
+
+    def now(self) -> int:
+        return self._shared.clock.now()
+
+    def log(self, text: str, level: str = "info") -> None:
+        self._log.add(text, level)
+
+    async def credential(self, name: str) -> Mapping[str, Any]:
+        return await self._shared.credentials(name)
+
+    async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
+        return await self._shared.shared.get(key, open)

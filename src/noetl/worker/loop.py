@@ -1,0 +1,187 @@
+"""The worker: claims work, runs it, keeps its leases alive, reports, and stops what it must stop.
+
+A slot that becomes free asks for its next work in the same call that reports the last. Work whose lease was lost or
+cancelled is stopped without a report. Tested in tests/unit/worker/test_loop.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from noetl.dsl.pin import unpinned
+from noetl.dsl.playbook import Playbook
+from noetl.model.errors import NoetlError
+from noetl.model.messages import Ending
+from noetl.model.outcome import failed
+from noetl.model.work import Lease
+from noetl.worker.context import Equipment
+from noetl.worker.reporter import FLUSH_MS, Reporter
+from noetl.worker.run_step import StepWork
+
+_CLAIM_S: Final = 10.0
+_PLAYBOOKS: Final = 64
+_AGAIN_S: Final = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class _Held:
+    """A lease in this worker's hands."""
+
+    lease: Lease
+    reporter: Reporter
+    task: asyncio.Task[None] | None = None
+
+
+class Worker:
+    """Runs up to `capacity` pieces of work at once, until it is drained or cancelled."""
+
+    def __init__(
+        self,
+        name: str,
+        shared: Equipment,
+        *,
+        pools: Sequence[str] = ("",),
+        capacity: int = 16,
+        heartbeat_s: float = 1.0,
+    ) -> None:
+        self.name = name
+        self._shared = shared
+        self._pools = tuple(pools)
+        self._capacity = capacity
+        self._heartbeat_s = heartbeat_s
+        self._held: dict[tuple[str, int], _Held] = {}
+        self._room = asyncio.Event()
+        self._draining = asyncio.Event()
+        self._playbooks: dict[str, Playbook] = {}
+
+    @property
+    def busy(self) -> int:
+        """How many pieces of work are under way."""
+        return len(self._held)
+
+    def drain(self) -> None:
+        """Take no more work; `run` comes back when what is under way has ended."""
+        self._draining.set()
+        self._room.set()
+
+    async def run(self) -> None:
+        """Work until drained; cancelled, it ends at once what is under way and reports nothing."""
+        keepers = [asyncio.create_task(part(), name=part.__qualname__) for part in (self._beat, self._flush)]
+        claiming = asyncio.create_task(self._claim(), name="claim")
+        draining = asyncio.create_task(self._draining.wait())
+        try:
+            await asyncio.wait({claiming, draining}, return_when=asyncio.FIRST_COMPLETED)
+            await _cancel(claiming)
+            while self._held:
+                await asyncio.wait([held.task for held in self._held.values() if held.task is not None])
+        finally:
+            running = [held.task for held in self._held.values() if held.task is not None]
+            for task in (claiming, draining, *keepers, *running):
+                await _cancel(task)
+
+    async def _claim(self) -> None:
+        while not self._draining.is_set():
+            free = self._capacity - len(self._held)
+            if free <= 0:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            try:
+                leases = await self._shared.control.claim(self.name, self._pools, free, _CLAIM_S)
+            except (NoetlError, OSError) as error:
+                _log.warning("no work can be claimed now: %s", error)
+                await self._shared.clock.sleep(_AGAIN_S)
+                continue
+            for lease in leases:
+                self._begin(lease)
+
+    def _begin(self, lease: Lease) -> None:
+        key = (lease.work.work_id, lease.epoch)
+        if key in self._held:
+            return  # handed out twice by a repeated answer
+        reporter = Reporter(lease, self._shared.control, self.name, self._shared.clock)
+        held = self._held[key] = _Held(lease, reporter)
+        held.task = asyncio.create_task(self._serve(key, held), name=f"work {key[0]}")
+
+    async def _serve(self, key: tuple[str, int], held: _Held) -> None:
+        leases: list[Lease] = []
+        try:
+            leases = await self._work(held)
+        except asyncio.CancelledError:
+            _log.info("stopped %s", key[0])
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must reach the execution
+            _log.exception("the worker failed on %s", key[0])
+            leases = await self._give_up(held, error)
+        finally:
+            del self._held[key]
+            self._room.set()
+        for lease in leases:
+            self._begin(lease)
+
+    async def _work(self, held: _Held) -> list[Lease]:
+        work = held.lease.work
+        playbook = await self._playbook(work.playbook)
+        step = playbook.step(work.step)
+        if step is None:
+            raise NoetlError(f"the playbook has no step `{work.step}`")
+        return await StepWork(self._shared, playbook, step, held.reporter, self._want).run()
+
+    def _want(self) -> int:
+        return 0 if self._draining.is_set() else 1
+
+    async def _give_up(self, held: _Held, error: Exception) -> list[Lease]:
+        """Tell the control plane of a failure that is this worker's own."""
+        told = failed("unknown", f"the worker failed: {type(error).__name__}: {error}", code="WORKER").error
+        assert told is not None
+        details = {"kind": told.kind, "message": told.message, "code": told.code}
+        return await held.reporter.end(Ending("error", error=details), {}, self._want())
+
+    async def _playbook(self, content: str) -> Playbook:
+        found = self._playbooks.get(content)
+        if found is None:
+            found = unpinned(await self._shared.control.playbook(content))
+            while len(self._playbooks) >= _PLAYBOOKS:
+                del self._playbooks[next(iter(self._playbooks))]
+            self._playbooks[content] = found
+        return found
+
+    async def _beat(self) -> None:
+        """Keep the leases alive, and stop what is no longer held."""
+        while True:
+            await self._shared.clock.sleep(self._heartbeat_s)
+            held = list(self._held)
+            if not held:
+                continue
+            try:
+                lost = set(await self._shared.control.heartbeat(self.name, held))
+            except (NoetlError, OSError) as error:
+                _log.warning("the leases could not be kept alive: %s", error)
+                continue
+            for key in held:
+                found = self._held.get(key)
+                # The last report takes the work out of the queue by itself; stopping it then would lose its answer.
+                if key[0] in lost and found is not None and found.task is not None and not found.reporter.finishing:
+                    found.task.cancel()
+
+    async def _flush(self) -> None:
+        """Report progress that has waited long enough."""
+        while True:
+            await self._shared.clock.sleep(FLUSH_MS / 2000)
+            now = self._shared.clock.now()
+            for held in list(self._held.values()):
+                if held.reporter.due(now):
+                    try:
+                        await held.reporter.flush()
+                    except NoetlError as error:
+                        _log.warning("progress of %s is not reported: %s", held.lease.work.work_id, error)
+
+
+async def _cancel(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait([task])

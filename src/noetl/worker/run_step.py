@@ -1,0 +1,262 @@
+"""Does the work of one lease: drives the pipeline of a step-run, or of the items of a chunk, and reports what came of it.
+
+Every time-out really ends the attempt: the tool is cancelled, and cancels its own work. What is decided is decided by
+`engine.pipeline`; nothing here knows a rule. Tested in tests/unit/worker/test_run_step.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+
+from noetl.dsl.playbook import Playbook, Step
+from noetl.engine.actions import Finished, Next, RunTask, Suspend
+from noetl.engine.pipeline import Pipeline, restore, start
+from noetl.engine.render import RenderError
+from noetl.engine.run_info import Scopes, info_for
+from noetl.engine.writes import ctx_keys, put
+from noetl.model.messages import Ending, ItemEnd, Suspension
+from noetl.model.outcome import Outcome, failed
+from noetl.model.work import Lease
+from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.reporter import Reporter
+
+_BREATH_S: Final = 0.005  # items that never wait let others run after this long
+
+_log = logging.getLogger(__name__)
+
+
+class StepWork:
+    """One lease and everything needed to do its work."""
+
+    def __init__(
+        self, shared: Equipment, playbook: Playbook, step: Step, reporter: Reporter, want: Callable[[], int]
+    ) -> None:
+        self._shared = shared
+        self._step = step
+        self._reporter = reporter
+        self._want = want
+        self._work = reporter.lease.work
+        self._info = info_for(playbook, step, self._work, shared.kinds, shared.defaults)
+        self._scopes = Scopes.of(self._work.scopes)
+        self._durable = self._info.settings.get("durability") == "task"
+        self._breath = perf_counter()
+
+    async def run(self) -> list[Lease]:
+        """Do the work and report it; gives the new work that came with the answer."""
+        if self._work.chunk is not None:
+            return await self._run_items()
+        return await self._run_whole()
+
+    # A step-run without a loop
+
+    async def _run_whole(self) -> list[Lease]:
+        pipeline = await self._pipeline(self._scopes, None)
+        self._reporter.snapshot = pipeline.snapshot
+        ended = await self._drive(pipeline, None)
+        if isinstance(ended, Suspend):
+            return await self._reporter.suspend(_suspension(ended, pipeline), self._want())
+        status = "error" if ended.status == "error" else "ok"
+        return await self._reporter.end(Ending(status, ended.result, ended.error), ended.writes, self._want())
+
+    # Items of a loop
+
+    async def _run_items(self) -> list[Lease]:
+        chunk = self._work.chunk
+        assert chunk is not None
+        todo = ((chunk.start + at, item) for at, item in enumerate(chunk.items) if chunk.start + at not in chunk.ended)
+        if chunk.width <= 1:
+            await self._some(todo)
+        else:
+            await self._at_once(todo, min(chunk.width, len(chunk.items)))
+        self._reporter.finishing = True
+        return await self._reporter.flush(self._want())
+
+    async def _at_once(self, todo: Iterator[tuple[int, Any]], width: int) -> None:
+        """Run several items at a time; one that ends the loop ends those that are under way."""
+        running = {asyncio.ensure_future(self._some(todo)) for _ in range(width)}
+        try:
+            while running:
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                if not all(task.result() for task in done):
+                    return
+        finally:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+
+    async def _some(self, todo: Iterator[tuple[int, Any]]) -> bool:
+        """Run items until none is left, or until the loop cannot go on (False)."""
+        for index, item in todo:
+            if not await self._item(index, item):
+                return False
+            if perf_counter() - self._breath > _BREATH_S:
+                await asyncio.sleep(0)
+                self._breath = perf_counter()
+        return True
+
+    async def _item(self, index: int, item: Any) -> bool:
+        loop, chunk = self._step.loop, self._work.chunk
+        assert loop is not None
+        assert chunk is not None
+        scopes = self._scopes.item(loop.iterator, item, index, chunk.total)
+        pipeline = await self._pipeline(scopes, index)
+        ended = await self._within_limit(pipeline, index)
+        if isinstance(ended, Suspend):
+            await self._reporter.suspend(_suspension(ended, pipeline, index))
+            return self._is_parallel
+        self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes))
+        if not self._is_parallel:
+            self._see(ended.writes)
+        return ended.status != "error" or self._is_best_effort
+
+    async def _within_limit(self, pipeline: Pipeline, index: int) -> Finished | Suspend:
+        given = self._step.loop.item_timeout_ms if self._step.loop is not None else None
+        if given is None:
+            return await self._drive(pipeline, index)
+        try:
+            found = pipeline.renderer(self._shared.clock.now()).value(given.data, "loop.item_timeout_ms")
+            limit = None if found is None else float(found) / 1000
+        except (RenderError, TypeError, ValueError) as error:
+            return _failed(failed("template", f"`loop.item_timeout_ms` is no number of milliseconds: {error}"))
+        try:
+            async with asyncio.timeout(limit):
+                return await self._drive(pipeline, index)
+        except TimeoutError:
+            self._reporter.add(pipeline.records())
+            message = f"item {index} took longer than its time-out of {limit or 0:g} s and was ended"
+            return _failed(failed("timeout", message))
+
+    def _see(self, writes: Mapping[str, Any]) -> None:
+        """Let the next item of a sequential loop see what this one wrote; what is reduced is seen when the loop ends."""
+        reduce = self._info.settings.get("reduce")
+        reduced = ctx_keys(reduce) if isinstance(reduce, Mapping) else {}
+        seen = {key: value for key, value in ctx_keys(writes).items() if key not in reduced}
+        if seen:
+            ctx = dict(self._scopes.ctx)
+            for key, value in seen.items():
+                put(ctx, key, value)
+            self._scopes = replace(self._scopes, ctx=ctx)
+
+    @property
+    def _is_parallel(self) -> bool:
+        return self._step.loop is not None and bool(self._step.loop.mode == "parallel")
+
+    @property
+    def _is_best_effort(self) -> bool:
+        found: Any = self._info.settings.get("policy")
+        for key in ("failure", "mode"):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return bool(found == "best_effort")
+
+    # One pipeline
+
+    async def _pipeline(self, scopes: Scopes, index: int | None) -> Pipeline:
+        info = self._info if index is None else replace(self._info, index=index)
+        resume = self._work.resume
+        snapshot = resume.get("pipeline") if resume else None
+        if not snapshot:
+            return start(self._step.tasks, scopes, info)
+        values = [(stored, await self._load(stored)) for stored in _stored(snapshot)]
+
+        def load(stored: Mapping[str, Any]) -> Any:
+            return next((value for known, value in values if known == stored), stored)
+
+        return restore(self._step.tasks, snapshot, scopes, info, load)
+
+    async def _load(self, stored: Mapping[str, Any]) -> Any:
+        return await self._shared.results.load(stored) if self._shared.results is not None else stored
+
+    async def _drive(self, pipeline: Pipeline, index: int | None) -> Finished | Suspend:
+        now = self._shared.clock.now
+        woke = self._work.resume.get("wake") if self._work.resume else None
+        action: Next = pipeline.wake(woke, now()) if woke is not None else pipeline.advance(now())
+        while True:
+            self._reporter.add(pipeline.records())
+            if isinstance(action, Finished):
+                return action
+            if isinstance(action, Suspend):
+                if not action.hold or action.until is None:
+                    return action
+                await self._shared.clock.sleep(max(0, action.until - now()) / 1000)
+                action = pipeline.advance(now())
+                continue
+            if self._durable:
+                await self._reporter.flush()
+            outcome, stored = await self._attempt(action, index)
+            action = pipeline.resume(outcome, now(), stored)
+
+    async def _attempt(self, task: RunTask, index: int | None) -> tuple[Outcome, Mapping[str, Any] | None]:
+        shared = self._shared
+        runner = shared.tools.runner(task.kind)
+        if runner is None:
+            return failed("unknown", f"this worker does not run tasks of kind `{task.kind}`.", code="NO_TOOL"), None
+        seconds = None if task.timeout_ms is None else task.timeout_ms / 1000
+        limits = [] if seconds is None else [shared.clock.now() + round(seconds * 1000)]
+        limits += [] if self._work.deadline is None else [self._work.deadline]
+        log = Log(shared.clock, task, index)
+        context = TaskContext(shared, task, log, self._work.execution_id, self._step.name, min(limits, default=None))
+        self._reporter.sources[log] = log.records
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                outcome = await runner(task.fields, context)
+        except TimeoutError as error:
+            outcome = _timed_out(task, seconds) if limit.expired() else _bug(task, error)
+        except Exception as error:  # noqa: BLE001 - a tool that raises must not end the worker
+            outcome = _bug(task, error)
+        finally:
+            self._reporter.add(log.records())
+            del self._reporter.sources[log]
+        if shared.results is None:
+            return outcome, None
+        where = {
+            "execution_id": self._work.execution_id,
+            "step": self._step.name,
+            "number": self._work.number,
+            "index": index,
+        }
+        return await shared.results.keep(task, outcome, where)
+
+
+def _failed(outcome: Outcome) -> Finished:
+    return Finished("error", error=msgspec.to_builtins(outcome.error))
+
+
+def _timed_out(task: RunTask, seconds: float | None) -> Outcome:
+    message = f"the task `{task.label}` took longer than its time-out of {seconds or 0:g} s and was ended"
+    return failed("timeout", message, retryable=True)
+
+
+def _bug(task: RunTask, error: Exception) -> Outcome:
+    _log.exception("the kind %s raised instead of giving an outcome", task.kind, exc_info=error)
+    message = f"the kind `{task.kind}` failed in an unforeseen way: {type(error).__name__}: {error}"
+    return failed("unknown", message, code="TOOL_RAISED")
+
+
+def _suspension(found: Suspend, pipeline: Pipeline, index: int | None = None) -> Suspension:
+    return Suspension(found.cause, pipeline.snapshot(), found.until, found.signal, found.child, index)
+
+
+def _stored(snapshot: Any) -> list[Mapping[str, Any]]:
+    """Find the references in a snapshot."""
+    found: list[Mapping[str, Any]] = []
+    waiting = [snapshot]
+    while waiting:
+        data = waiting.pop()
+        if isinstance(data, Mapping):
+            stored = data.get("stored")
+            if isinstance(stored, Mapping):
+                found.append(stored)
+            else:
+                waiting.extend(data.values())
+        elif isinstance(data, list | tuple):
+            waiting.extend(data)
+    return found

@@ -1,0 +1,37 @@
+"""Short ways to say what a commit holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetl.model.events import Event
+from noetl.model.ids import event_id
+from noetl.model.messages import AnyMessage, Signal
+from noetl.model.work import Chunk, WorkItem
+from noetl.ports import Commit
+
+
+def event(execution: str, seq: int, message: str = "", payload: Any = None, ordinal: int = 0) -> Event:
+    name = event_id(message or f"{execution}/{seq}", ordinal)
+    return Event(name, execution, seq, "ctx.patched", 1_000 + seq, entity_type="ctx", payload=payload or {})
+
+
+def commit(execution: str = "1", at: int = 0, count: int = 1, message: str = "", **rest: Any) -> Commit:
+    """A commit of `count` events after `at`, with an id per message."""
+    message = message or f"{execution}/{at}"
+    events = tuple(event(execution, at + 1 + number, message, ordinal=number) for number in range(count))
+    return Commit(execution, at, events, **rest)
+
+
+def work(name: str, *, execution: str = "1", chunk: str | None = None, **rest: Any) -> WorkItem:
+    part = None if chunk is None else Chunk(chunk, 0, ("a",), 1)
+    scopes = rest.pop("scopes", {"ctx": {"name": name}})
+    return WorkItem(f"{execution}:{name}", execution, f"{name}#1", name, 1, "hash", scopes, part, **rest)
+
+
+def put(*items: WorkItem, execution: str = "1", at: int = 0) -> Commit:
+    return commit(execution, at, work=items)
+
+
+def signal(name: str) -> AnyMessage:
+    return Signal(f"message-{name}", name, {"n": 1})

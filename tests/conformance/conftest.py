@@ -1,0 +1,54 @@
+"""Every store that the suite runs on, and a second one on the same data."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+import pytest_asyncio
+
+from noetl.ports import Catalog, EventLog, WorkQueue
+from noetl.stores.memory import MemoryStore
+from noetl.stores.sqlite import SqliteStore
+
+
+class Store(EventLog, WorkQueue, Catalog, Protocol):
+    """All that a store is."""
+
+
+class Place:
+    """Where stores of one kind meet: each `open` is one more process on the same data."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self._path = folder / "noetl.db"
+        self._tables: MemoryStore | None = None
+        self._opened: list[Store] = []
+
+    def open(self) -> Store:
+        store: Store
+        if self.kind == "memory":
+            self._tables = self._tables or MemoryStore()
+            store = MemoryStore(self._tables.tables)
+        else:
+            store = SqliteStore(self._path)
+        self._opened.append(store)
+        return store
+
+    async def close(self) -> None:
+        for store in self._opened:
+            await store.close()
+
+
+@pytest_asyncio.fixture(params=["memory", "sqlite"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    place = Place(request.param, tmp_path)
+    yield place
+    await place.close()
+
+
+@pytest.fixture
+def store(place: Place) -> Store:
+    return place.open()

@@ -1,0 +1,96 @@
+"""What every blob store keeps to: whole blobs, ranges of them, and a clear word about those that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from noetl.blobs.database import DatabaseBlobs
+from noetl.blobs.files import FileBlobs
+from noetl.blobs.memory import MemoryBlobs
+from noetl.model.errors import InvalidInput, StoreUnavailable
+from noetl.ports import Blobs
+from noetl.stores.database import Database
+
+pytestmark = pytest.mark.asyncio
+REF = "noetl://execution/1/step/a/task/t/run/1/attempt/1"
+
+
+@pytest_asyncio.fixture(params=["memory", "files", "database"])
+async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Blobs]:
+    if request.param == "database":
+        database = Database(tmp_path / "noetl.db")
+        yield DatabaseBlobs(database)
+        await database.close()
+    else:
+        yield MemoryBlobs() if request.param == "memory" else FileBlobs(tmp_path / "blobs")
+
+
+async def test_a_blob_comes_back_whole(blobs: Blobs) -> None:
+    data = bytes(range(256)) * 5_000
+    await blobs.put(REF, data, {"bytes": len(data)})
+    assert await blobs.get(REF) == data
+    await blobs.put(REF + "/empty", b"", {})
+    assert await blobs.get(REF + "/empty") == b""
+
+
+async def test_a_part_of_a_blob(blobs: Blobs) -> None:
+    await blobs.put(REF, b"0123456789", {})
+    assert await blobs.get(REF, 3) == b"3456789"
+    assert await blobs.get(REF, 3, 4) == b"3456"
+    assert await blobs.get(REF, 0, 0) == b""
+    assert await blobs.get(REF, 8, 100) == b"89"
+    assert await blobs.get(REF, 100) == b""
+
+
+@pytest.mark.parametrize(("start", "length"), [(-1, None), (0, -1)])
+async def test_a_negative_range_is_refused(blobs: Blobs, start: int, length: int | None) -> None:
+    await blobs.put(REF, b"0123456789", {})
+    with pytest.raises(InvalidInput, match="negative"):
+        await blobs.get(REF, start, length)
+
+
+async def test_a_blob_put_again_is_replaced(blobs: Blobs) -> None:
+    await blobs.put(REF, b"first, and longer", {"n": 1})
+    await blobs.put(REF, b"second", {"n": 2})
+    assert await blobs.get(REF) == b"second"
+
+
+async def test_what_is_not_there_is_named(blobs: Blobs) -> None:
+    with pytest.raises(InvalidInput, match="noetl://execution/1"):
+        await blobs.get(REF)
+
+
+async def test_deleting_takes_these_only_and_may_be_repeated(blobs: Blobs) -> None:
+    await blobs.put(REF, b"x", {})
+    await blobs.put(REF + "/2", b"y", {})
+    for _ in range(2):
+        await blobs.delete([REF, REF + "/never"])
+    with pytest.raises(InvalidInput):
+        await blobs.get(REF)
+    assert await blobs.get(REF + "/2") == b"y"
+
+
+@pytest.mark.parametrize("ref", ["../../outside", "/etc/passwd", "a\x00b", "x" * 5_000, "ö/😀"])
+async def test_no_reference_leads_out_of_the_store(blobs: Blobs, tmp_path: Path, ref: str) -> None:
+    await blobs.put(ref, b"inside", {})
+    assert await blobs.get(ref) == b"inside"
+    assert {path.name for path in tmp_path.iterdir()} <= {"blobs", "noetl.db", "noetl.db-wal", "noetl.db-shm"}
+
+
+async def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreUnavailable, match="file"):
+        await FileBlobs(tmp_path / "file").put(REF, b"x", {})
+
+
+async def test_a_failed_write_leaves_no_half_file(tmp_path: Path) -> None:
+    blobs = FileBlobs(tmp_path)
+    await blobs.put(REF, b"good", {})
+    with pytest.raises(TypeError):
+        await blobs.put(REF, object(), {})  # type: ignore[arg-type]  # not bytes: fails while it is written
+    assert await blobs.get(REF) == b"good"
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]

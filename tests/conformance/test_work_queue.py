@@ -1,0 +1,248 @@
+"""What every work queue keeps to: order, leases with epochs, fencing inside commits, expiry."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from noetl.model.messages import LeaseLost
+from noetl.model.work import Lease
+from noetl.ports import Claim
+from tests.conformance.commits import commit, put, work
+from tests.conformance.conftest import Place, Store
+
+pytestmark = pytest.mark.asyncio
+
+
+def names(leases: list[Lease] | tuple[Lease, ...]) -> list[str]:
+    return [lease.work.step for lease in leases]
+
+
+def held(*leases: Lease) -> list[tuple[str, int]]:
+    return [(lease.work.work_id, lease.epoch) for lease in leases]
+
+
+async def test_the_queue_goes_by_priority_then_age(store: Store) -> None:
+    await store.commit([put(work("a"), work("b", priority=5)), put(work("c"), work("d", priority=5), at=1)])
+    assert names(await store.claim("w", [""], 3, 10, 20)) == ["b", "d", "a"]
+    assert names(await store.claim("w", [""], 3, 10, 20)) == ["c"]
+    assert await store.claim("w", [""], 3, 10, 20) == []
+
+
+async def test_a_claim_sees_its_pools_only_in_one_order(store: Store) -> None:
+    items = [work("a", pool="x"), work("b", pool="y", priority=1), work("c"), work("d", pool="x"), work("e", pool="y")]
+    await store.commit([put(*items)])
+    assert await store.claim("w", [], 5, 10, 20) == []
+    assert await store.claim("w", ["z"], 5, 10, 20) == []
+    assert names(await store.claim("w", ["x", "y", "x"], 3, 10, 20)) == ["b", "a", "d"]
+    assert names(await store.claim("w", ["x", "y"], 3, 10, 20)) == ["e"]
+
+
+async def test_nothing_is_claimed_where_nothing_is_asked(store: Store) -> None:
+    await store.commit([put(work("a"))])
+    assert await store.claim("w", [""], 0, 10, 20) == []
+
+
+async def test_work_waits_for_its_time(store: Store) -> None:
+    await store.commit([put(work("later", available_at=50), work("now"))])
+    assert names(await store.claim("w", [""], 5, 49, 60)) == ["now"]
+    assert await store.next_time(10) == 50
+    assert names(await store.claim("w", [""], 5, 50, 60)) == ["later"]
+
+
+async def test_a_lease_says_who_holds_what_until_when(store: Store) -> None:
+    item = work("a", chunk="0", resume={"at": 3}, role="final", deadline=99)
+    await store.commit([put(item)])
+    [lease] = await store.claim("w", [""], 1, 10, 20)
+    assert (lease.work, lease.attempt, lease.until, lease.worker) == (item, 1, 20, "w")
+
+
+async def test_no_two_leases_have_one_epoch(store: Store) -> None:
+    await store.commit([put(work("a"), work("b"))])
+    first = await store.claim("w", [""], 5, 10, 20)
+    await store.commit([commit(at=1, finished=tuple(held(*first)))])
+    await store.commit([put(work("a"), at=2)])  # a run that was suspended comes back under its own name
+    [again] = await store.claim("w", [""], 5, 10, 20)
+    assert len({lease.epoch for lease in [*first, again]}) == 3
+    assert again.epoch > max(lease.epoch for lease in first)
+    assert again.attempt == 1
+
+
+async def test_finished_work_leaves_the_queue(store: Store) -> None:
+    await store.commit([put(work("a"))])
+    [lease] = await store.claim("w", [""], 1, 10, 20)
+    receipt = await store.commit([commit(at=1, finished=tuple(held(lease)))])
+    assert receipt.commits[0].status == "applied"
+    assert await store.expired(1_000, 3) == []
+    assert await store.extend("w", held(lease), 50) == ["1:a"]
+
+
+@pytest.mark.parametrize("part", ["finished", "held"])
+async def test_a_report_on_a_lost_lease_is_fenced_and_changes_nothing(store: Store, part: str) -> None:
+    await store.commit([put(work("a"))])
+    [old] = await store.claim("one", [""], 1, 10, 20)
+    await store.expired(20, 3)
+    [new] = await store.claim("two", [""], 1, 20, 40)
+    more: dict[str, Any] = {part: tuple(held(old))}
+    late = commit(at=1, work=(work("b"),), timers=(("t", 1),), **more)
+    assert (await store.commit([late])).commits[0].status == "fenced"
+    assert len(await store.read("1")) == 1
+    assert await store.due(10, 10) == []
+    assert await store.claim("w", [""], 5, 20, 30) == []
+    more = {part: tuple(held(new))}
+    assert (await store.commit([commit(at=1, **more)])).commits[0].status == "applied"
+
+
+@pytest.mark.parametrize("part", ["finished", "held"])
+async def test_work_that_nobody_holds_fences(store: Store, part: str) -> None:
+    await store.commit([put(work("queued"))])
+    for work_id in ("1:queued", "1:unknown"):
+        more: dict[str, Any] = {part: ((work_id, 0),)}
+        receipt = await store.commit([commit(at=1, **more)])
+        assert receipt.commits[0].status == "fenced"
+
+
+async def test_one_batch_finishes_a_piece_of_work_once(store: Store) -> None:
+    await store.commit([put(work("a"))])
+    done = tuple(held(*await store.claim("w", [""], 1, 10, 20)))
+    receipt = await store.commit([commit(at=1, message="x", finished=done), commit(at=2, message="y", finished=done)])
+    assert [found.status for found in receipt.commits] == ["applied", "fenced"]
+
+
+async def test_held_work_stays_leased_and_may_change(store: Store) -> None:
+    await store.commit([put(work("a"))])
+    [lease] = await store.claim("w", [""], 1, 10, 20)
+    moved = work("a", resume={"at": 2})
+    await store.commit([commit(at=1, held=tuple(held(lease)), work=(moved,))])
+    assert await store.claim("other", [""], 1, 10, 20) == []
+    assert await store.extend("w", held(lease), 30) == []
+    [(expired, dead)] = await store.expired(30, 3)
+    assert (expired.work, dead) == (moved, False)
+    [again] = await store.claim("other", [""], 1, 30, 40)
+    assert (again.work, again.attempt) == (moved, 2)
+
+
+async def test_dropped_work_is_gone_whoever_holds_it(store: Store) -> None:
+    await store.commit([put(work("a"), work("b"), work("c"))])
+    [lease] = await store.claim("w", [""], 1, 10, 20)
+    await store.commit([commit(at=1, dropped=("1:a", "1:b", "1:unknown"))])
+    assert await store.extend("w", held(lease), 50) == ["1:a"]
+    assert names(await store.claim("w", [""], 5, 10, 20)) == ["c"]
+
+
+async def test_work_dropped_and_put_again_is_new(store: Store) -> None:
+    await store.commit([put(work("a"))])
+    [old] = await store.claim("w", [""], 1, 10, 20)
+    await store.commit([commit(at=1, dropped=("1:a",), work=(work("a", resume={"at": 1}),))])
+    [new] = await store.claim("w", [""], 1, 10, 20)
+    assert new.epoch > old.epoch
+    assert new.work.resume == {"at": 1}
+    assert (await store.commit([commit(at=2, finished=tuple(held(old)))])).commits[0].status == "fenced"
+
+
+async def test_work_put_and_dropped_in_one_batch_never_was(store: Store) -> None:
+    await store.commit([put(work("a")), commit(at=1, dropped=("1:a",))])
+    assert await store.claim("w", [""], 5, 10, 20) == []
+
+
+async def test_a_batch_hands_its_own_work_out(store: Store) -> None:
+    claims = [Claim("one", ("",), 1, 10, 20), Claim("two", ("",), 5, 10, 20), Claim("three", ("",), 5, 10, 20)]
+    receipt = await store.commit([put(work("a"), work("b"), work("c"))], claims)
+    assert [names(leases) for leases in receipt.leases] == [["a"], ["b", "c"], []]
+    assert [lease.worker for leases in receipt.leases for lease in leases] == ["one", "two", "two"]
+    assert await store.claim("w", [""], 5, 10, 20) == []
+
+
+async def test_a_batch_hands_older_work_out_first_and_none_of_a_stale_commit(store: Store) -> None:
+    await store.commit([put(work("old"))])
+    receipt = await store.commit([put(work("new"), at=1), put(work("never"), at=9)], [Claim("w", ("",), 5, 10, 20)])
+    assert [names(leases) for leases in receipt.leases] == [["old", "new"]]
+
+
+async def test_leases_are_kept_alive_by_their_worker_only(store: Store) -> None:
+    await store.commit([put(work("a"), work("b"))])
+    one, two = await store.claim("w", [""], 2, 10, 20)
+    assert await store.extend("other", held(one), 90) == ["1:a"]
+    assert await store.extend("w", [*held(one), (two.work.work_id, two.epoch + 7)], 50) == ["1:b"]
+    assert names([lease for lease, _ in await store.expired(20, 3)]) == ["b"]
+    assert await store.extend("w", held(one), 30) == []  # never shortened
+    assert await store.expired(49, 3) == []
+    assert await store.next_time(10) == 50
+    assert await store.extend("w", [], 50) == []
+
+
+async def test_expired_leases_are_queued_again_and_told(store: Store) -> None:
+    await store.commit([put(work("a"), work("b", chunk="4"))])
+    one, two = await store.claim("w", [""], 2, 10, 20)
+    assert await store.expired(19, 3) == []
+    assert await store.expired(20, 3) == [(one, False), (two, False)]
+    assert await store.expired(99, 3) == []
+    sent = [message for _, message in await store.inbox(10)]
+    told = [message for message in sent if isinstance(message, LeaseLost)]
+    assert told == sent
+    assert [(message.run_id, message.epoch, message.chunk, message.exhausted) for message in told] == [
+        ("a#1", one.epoch, None, False),
+        ("b#1", two.epoch, "4", False),
+    ]
+    assert [lease.attempt for lease in await store.claim("w", [""], 2, 20, 30)] == [2, 2]
+
+
+async def test_after_the_last_delivery_work_is_dead(store: Store) -> None:
+    await store.commit([put(work("a"))])
+    for attempt in (1, 2):
+        [lease] = await store.claim("w", [""], 1, 10, 20)
+        assert lease.attempt == attempt
+        assert [dead for _, dead in await store.expired(20, 2)] == [attempt == 2]
+    assert await store.claim("w", [""], 1, 10, 20) == []
+    assert [getattr(message, "exhausted", None) for _, message in await store.inbox(10)] == [False, True]
+    await store.commit([commit(at=1, dropped=("1:a",)), put(work("a"), at=2)])
+    assert names(await store.claim("w", [""], 1, 10, 20)) == ["a"]
+
+
+async def test_released_work_is_queued_again_without_counting(store: Store) -> None:
+    await store.commit([put(work("a"), work("b"))])
+    one, two = await store.claim("w", [""], 2, 10, 20)
+    await store.release([*held(one), (two.work.work_id, two.epoch + 1)], 11)
+    [again] = await store.claim("w", [""], 2, 11, 20)
+    assert (again.work.step, again.attempt) == ("a", 1)
+    assert (await store.commit([commit(at=1, finished=tuple(held(one)))])).commits[0].status == "fenced"
+
+
+async def test_claimers_at_once_never_get_the_same_work(place: Place) -> None:
+    stores = [place.open() for _ in range(4)]
+    await stores[0].commit([put(*(work(f"w{number}") for number in range(200)))])
+
+    async def worker(number: int) -> list[Lease]:
+        found: list[Lease] = []
+        while leases := await stores[number].claim(f"worker-{number}", [""], 7, 10, 20):
+            found += leases
+        return found
+
+    leases = [lease for found in await asyncio.gather(*map(worker, range(4))) for lease in found]
+    assert len(leases) == 200
+    assert len({lease.work.work_id for lease in leases}) == 200
+    assert len({lease.epoch for lease in leases}) == 200
+
+
+async def test_the_next_time_is_the_earliest_of_all(store: Store) -> None:
+    assert await store.next_time(10) is None
+    await store.commit([put(work("a"))])
+    assert await store.next_time(10) is None
+    await store.claim("w", [""], 1, 10, 70)
+    assert await store.next_time(10) == 70
+    await store.commit([commit(at=1, timers=(("t", 60),), work=(work("b", available_at=50),))])
+    assert await store.next_time(10) == 50
+    assert await store.next_time(50) == 60
+    assert await store.next_time(69) == 70
+    assert await store.next_time(70) is None
+
+
+async def test_the_leases_of_the_dead_run_out_at_once(store: Store) -> None:
+    others = [put(work("b", execution=name), execution=name) for name in ("0", "11", "2")]
+    await store.commit([put(work("a")), *others])
+    await store.claim("w", [""], 5, 10, 1_000)
+    assert await store.expire("1", 20) == 1
+    assert names([lease for lease, _ in await store.expired(20, 3)]) == ["a"]
+    assert await store.expire("unknown", 20) == 0

@@ -1,0 +1,97 @@
+"""Runs one attempt of a task of any kind, as a worker does, and gives its outcome and its log."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from noetl.engine.actions import RunTask
+from noetl.model.outcome import Outcome, TaskError
+from noetl.ports import Blobs, ControlPlane
+from noetl.tools import kinds
+from noetl.worker.children import ChildPool
+from noetl.worker.context import Equipment, Log, TaskContext
+
+
+class RealClock:
+    """The clock of the machine."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What an attempt came to."""
+
+    outcome: Outcome
+    lines: list[str]
+
+    @property
+    def result(self) -> Any:
+        """The result of an attempt that must have gone well."""
+        assert self.outcome.status == "ok", self.outcome.error
+        return self.outcome.result
+
+    @property
+    def error(self) -> TaskError:
+        """The error of an attempt that must have failed."""
+        assert self.outcome.error is not None, self.outcome
+        return self.outcome.error
+
+
+class Attempts:
+    """One worker's equipment, without a control plane: tools do not speak to it."""
+
+    def __init__(self, credentials: Mapping[str, Mapping[str, Any]] | None = None, folder: str = ".") -> None:
+        self.children = ChildPool()
+        self.folder = folder
+        self._credentials = credentials or {}
+
+    async def credential(self, name: str) -> Mapping[str, Any]:
+        return self._credentials[name]
+
+    async def run(
+        self,
+        kind: str,
+        fields: Mapping[str, Any],
+        *,
+        input: Mapping[str, Any] | None = None,
+        names: Mapping[str, Any] | None = None,
+        auth: Any = None,
+        execution_id: str = "7",
+    ) -> Tried:
+        clock = RealClock()
+        shared = Equipment(
+            cast(ControlPlane, None),
+            kinds(),
+            kinds(),
+            clock,
+            self.children,
+            cast(Blobs, None),
+            lambda: None,
+            self.credential,
+            folder=self.folder,
+        )
+        given = dict(input or {})
+        task = RunTask("try", kind, fields, given, given, 1, f"{execution_id}:s:try", auth, context=dict(names or {}))
+        log = Log(clock, task, None)
+        runner = kinds().runner(kind)
+        assert runner is not None
+        outcome = await runner(fields, TaskContext(shared, task, log, execution_id, "s", None))
+        lines = [line[2] for record in log.records() for line in record.payload["lines"]]
+        return Tried(outcome, lines)
+
+    async def python(self, code: str, fields: Mapping[str, Any] | None = None, **more: Any) -> Tried:
+        """Run code; keywords that `run` does not know are its inputs."""
+        known = {name: more.pop(name) for name in ("names", "auth", "execution_id") if name in more}
+        return await self.run("python", {"code": code, **(fields or {})}, input=more, **known)
+
+    async def close(self) -> None:
+        await self.children.close()

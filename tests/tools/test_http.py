@@ -1,0 +1,193 @@
+"""The kind `http` against a real server: bodies, headers, credentials, answers and every way to fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, cast
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from noetl.engine.actions import RunTask
+from noetl.model.outcome import Outcome
+from noetl.ports import Blobs, Children, ControlPlane
+from noetl.tools import kinds
+from noetl.worker.context import Equipment, Log, TaskContext
+from tests.tools.attempts import RealClock
+from tests.tools.web import Web
+
+pytestmark = pytest.mark.asyncio
+CREDENTIALS: dict[str, dict[str, Any]] = {
+    "token": {"token": "t0ken"},
+    "user": {"username": "ada", "password": "pw"},
+    "key": {"api_key": "k3y", "header": "X-Key"},
+}
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    server = Web()
+    yield server
+    server.close()
+
+
+@pytest_asyncio.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(trust_env=False) as made:
+        yield made
+
+
+async def send(
+    client: httpx.AsyncClient, auth: Any = None, spec: Mapping[str, Any] | None = None, **fields: Any
+) -> Outcome:
+    """Run one attempt as a worker does."""
+
+    async def credential(name: str) -> Mapping[str, Any]:
+        return CREDENTIALS[name]
+
+    clock = RealClock()
+    tools = kinds()
+    shared = Equipment(
+        cast(ControlPlane, None),
+        tools,
+        tools,
+        clock,
+        cast(Children, None),
+        cast(Blobs, None),
+        lambda: client,
+        credential,
+    )
+    task = RunTask("call", "http", fields, {}, {}, 1, "7:s:call", auth, spec=dict(spec or {}))
+    runner = tools.runner("http")
+    assert runner is not None
+    return await runner(fields, TaskContext(shared, task, Log(clock, task, None), "7", "s", None))
+
+
+async def test_the_answer_is_plain_data(web: Web, client: httpx.AsyncClient) -> None:
+    outcome = await send(client, url=f"{web.url}/json", params={"a": [1, 2], "b": None, "c": True})
+    assert outcome.status == "ok"
+    assert outcome.result["data"] == outcome.result["body"] == {"n": 1}
+    assert outcome.result["status"] == outcome.result["status_code"] == 200
+    assert outcome.result["headers"]["content-type"] == "application/json"
+    assert outcome.result["url"].startswith(web.url)
+    assert outcome.result["elapsed"] >= 0
+    assert outcome.as_data()["http"]["status"] == 200
+    assert web.asked[0].path == "/json?a=1&a=2&c=true"
+
+
+async def test_every_request_carries_its_idempotency_key(web: Web, client: httpx.AsyncClient) -> None:
+    await send(client, url=f"{web.url}/json", headers={"X-Number": 7})
+    assert web.asked[0].headers["idempotency-key"] == "7:s:call"
+    assert web.asked[0].headers["x-number"] == "7"
+    await send(client, url=f"{web.url}/json", headers={"idempotency-key": "mine"})
+    assert web.asked[1].headers["idempotency-key"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "body"),
+    [
+        ({"body": {"a": 1}}, "application/json", b'{"a":1}'),
+        ({"body": "raw"}, None, b"raw"),
+        ({"json": [1, None]}, "application/json", b"[1,null]"),
+        ({"json": "text"}, "application/json", b'"text"'),
+        ({"data": {"a": 1}}, "application/json", b'{"a":1}'),
+        ({"data": "a=1"}, None, b"a=1"),
+        ({"form": {"a": 1, "b": None, "c": "x y"}}, "application/x-www-form-urlencoded", b"a=1&c=x+y"),
+        ({}, None, b""),
+    ],
+)
+async def test_every_body_is_sent_as_it_says(
+    web: Web, client: httpx.AsyncClient, fields: dict[str, Any], kind: str | None, body: bytes
+) -> None:
+    await send(client, url=f"{web.url}/json", method="POST", **fields)
+    (asked,) = web.asked
+    assert asked.method == "POST"
+    assert asked.headers.get("content-type") == kind
+    assert asked.body == body or json.loads(asked.body) == json.loads(body)
+
+
+@pytest.mark.parametrize(
+    ("auth", "header", "value"),
+    [("token", "authorization", "Bearer t0ken"), ("user", "authorization", "Basic YWRhOnB3"), ("key", "x-key", "k3y"),
+     ({"token": "inline"}, "authorization", "Bearer inline")],
+)  # fmt: skip
+async def test_a_credential_goes_where_it_belongs(
+    web: Web, client: httpx.AsyncClient, auth: Any, header: str, value: str
+) -> None:
+    await send(client, auth, url=f"{web.url}/json")
+    assert web.asked[0].headers[header] == value
+
+
+async def test_an_unknown_credential_is_an_error_and_nothing_is_sent(web: Web, client: httpx.AsyncClient) -> None:
+    outcome = await send(client, "nobody", url=f"{web.url}/json")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == ("auth", False)
+    assert web.asked == []
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "retryable"),
+    [(400, "client_error", False), (401, "auth", False), (403, "auth", False), (404, "not_found", False),
+     (408, "timeout", True), (429, "rate_limit", True), (500, "server_error", True), (503, "server_error", True)],
+)  # fmt: skip
+async def test_a_refusal_is_an_error_with_the_body_kept(
+    web: Web, client: httpx.AsyncClient, code: int, kind: str, retryable: bool
+) -> None:
+    web.retry_after = "3"
+    outcome = await send(client, url=f"{web.url}/status/{code}?secret=1")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.code, outcome.error.retryable) == (kind, f"HTTP_{code}", retryable)
+    assert outcome.error.retry_after == 3
+    assert outcome.result["data"] == {"why": "asked"}
+    assert outcome.as_data()["http"]["status"] == code
+    assert "secret" not in outcome.error.message
+
+
+@pytest.mark.parametrize(("path", "data"), [("/text", "grüße"), ("/bytes", "/wA="), ("/empty", None)])
+async def test_a_body_that_is_not_json_is_text_or_base64(
+    web: Web, client: httpx.AsyncClient, path: str, data: Any
+) -> None:
+    assert (await send(client, url=web.url + path)).result["data"] == data
+
+
+async def test_a_redirect_is_followed_unless_told_not_to(web: Web, client: httpx.AsyncClient) -> None:
+    assert (await send(client, url=f"{web.url}/redirect")).result["url"] == f"{web.url}/json"
+    outcome = await send(client, url=f"{web.url}/redirect", follow_redirects=False)
+    assert outcome.error is not None
+    assert outcome.error.code == "HTTP_302"
+
+
+async def test_nobody_at_home_may_be_retried_because_nothing_was_sent(client: httpx.AsyncClient) -> None:
+    outcome = await send(client, url="http://127.0.0.1:1/x")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("connection", True, False)
+
+
+async def test_a_connection_lost_after_sending_says_so(web: Web, client: httpx.AsyncClient) -> None:
+    outcome = await send(client, url=f"{web.url}/drop", method="POST")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.sent) == ("connection", True)
+
+
+async def test_a_read_that_takes_too_long_is_a_time_out(web: Web, client: httpx.AsyncClient) -> None:
+    outcome = await send(client, spec={"timeout": {"read": 0.05}}, url=f"{web.url}/hang")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("timeout", True, True)
+
+
+async def test_a_cancelled_request_ends_at_once(web: Web, client: httpx.AsyncClient) -> None:
+    task = asyncio.create_task(send(client, url=f"{web.url}/hang"))
+    while not web.asked:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1/x", "http://[::1", ""])
+async def test_an_address_that_is_none_is_an_error_outcome(client: httpx.AsyncClient, url: str) -> None:
+    outcome = await send(client, url=url)
+    assert outcome.status == "error"

@@ -1,0 +1,193 @@
+"""The kind `postgres` against a real server: statements, parameters, rows for a table, plain data, failures, time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, cast
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from noetl.engine.actions import RunTask
+from noetl.model.outcome import Outcome
+from noetl.ports import Blobs, Children, ControlPlane
+from noetl.tools import kinds
+from noetl.worker.context import Equipment, Log, TaskContext
+from tests.services import postgres
+from tests.tools.attempts import RealClock
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with postgres() as started:
+        yield started
+
+
+class Database:
+    """One worker's equipment, and the attempts it makes."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        tools = kinds()
+
+        async def credential(name: str) -> Mapping[str, Any]:
+            return {"main": {"dsn": address}, "nowhere": {"host": "127.0.0.1", "port": 1, "dbname": "x"}}[name]
+
+        self.shared = Equipment(
+            cast(ControlPlane, None),
+            tools,
+            tools,
+            RealClock(),
+            cast(Children, None),
+            cast(Blobs, None),
+            lambda: None,
+            credential,
+        )
+
+    async def run(self, auth: Any = "main", own: Mapping[str, Any] | None = None, **fields: Any) -> Outcome:
+        task = RunTask("sql", "postgres", fields, own or {}, own or {}, 1, "7:s:sql", auth)
+        runner = self.shared.tools.runner("postgres")
+        assert runner is not None
+        log = Log(self.shared.clock, task, None)
+        return await runner(fields, TaskContext(self.shared, task, log, "7", "s", None))
+
+    async def result(self, **fields: Any) -> Any:
+        outcome = await self.run(**fields)
+        assert outcome.status == "ok", outcome.error
+        return outcome.result
+
+
+@pytest_asyncio.fixture
+async def database(address: str) -> AsyncIterator[Database]:
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    made = Database(address)
+    yield made
+    await made.shared.shared.close()
+
+
+async def test_a_query_gives_rows_as_plain_data(database: Database) -> None:
+    sql = """SELECT 1 AS n, 'é' AS t, NULL AS z, DATE '2024-05-01' AS d, 1.5::numeric AS m, 12345678901234567890.5::numeric AS big,
+             ARRAY[1, 2] AS l, '{"a": [true]}'::jsonb AS j, '\\xff00'::bytea AS b, TIMESTAMPTZ '2024-05-01 10:00:00+00' AS ts,
+             '5f0e0b0e-0000-4000-8000-000000000000'::uuid AS u, INTERVAL '90 seconds' AS i"""
+    result = await database.result(query=sql)
+    assert result["rows"] == [
+        {
+            "n": 1, "t": "é", "z": None, "d": "2024-05-01", "m": 1.5, "big": "12345678901234567890.5", "l": [1, 2],
+            "j": {"a": [True]}, "b": "/wA=", "ts": "2024-05-01T10:00:00+00:00", "i": 90.0,
+            "u": "5f0e0b0e-0000-4000-8000-000000000000",
+        }
+    ]  # fmt: skip
+    assert (result["row_count"], result["status"]) == (1, "SELECT 1")
+
+
+async def test_many_statements_of_one_text_give_each_its_answer(database: Database) -> None:
+    text = """CREATE TABLE t (a int, b text); -- first; still a comment
+              INSERT INTO t VALUES (1, 'x;y'), (2, $q$z;$q$);
+              DO $$ BEGIN UPDATE t SET b = 'done; really' WHERE a = 2; END $$;
+              SELECT b FROM t ORDER BY a;"""
+    result = await database.result(command=text)
+    assert [row["b"] for row in result["rows"]] == ["x;y", "done; really"]
+    assert result["command_1"]["status"] == "INSERT 0 2"
+    assert result["command_1"]["row_count"] == 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "params", "value"),
+    [
+        ("SELECT %(a)s::int + 1 AS v", {"a": 1}, 2),
+        ("SELECT %s AS v", ["'; DROP TABLE x; --"], "'; DROP TABLE x; --"),
+        ("SELECT %(m)s AS v", {"m": {"a": [1]}}, {"a": [1]}),
+        ("SELECT '100%' AS v", None, "100%"),
+        ("SELECT %(l)s::int[] AS v", {"l": [1, 2]}, [1, 2]),
+    ],
+)
+async def test_parameters_are_bound_by_the_driver(database: Database, sql: str, params: Any, value: Any) -> None:
+    assert (await database.result(query=sql, params=params))["rows"] == [{"v": value}]
+
+
+async def test_rows_are_written_without_sql(database: Database) -> None:
+    await database.result(command='CREATE TABLE "t%" (id int PRIMARY KEY, v jsonb)')
+    await database.result(table="t%", values=[{"id": 1, "v": {"a": 1}}, {"id": 2, "v": {"a": 2}}])
+    await database.result(table="t%", mode="upsert", key="id", values={"id": 2, "v": {"a": 3}})
+    rows = (await database.result(query='SELECT v FROM "t%" ORDER BY id'))["rows"]
+    assert rows == [{"v": {"a": 1}}, {"v": {"a": 3}}]
+    broken = await database.run(table="t%", values=[{"id": 5, "v": {}}, {"id": 1, "v": {}}])
+    assert broken.error is not None
+    assert (broken.error.kind, broken.error.code) == ("db_constraint", "PG_23505")
+    assert (await database.result(query='SELECT count(*) AS n FROM "t%"'))["rows"] == [{"n": 2}]
+
+
+async def test_an_upsert_without_a_key_uses_the_idempotency_key(database: Database) -> None:
+    await database.result(command="CREATE TABLE r (idempotency_key text PRIMARY KEY, v int)")
+    for value in (1, 2):
+        await database.result(table="r", mode="upsert", values={"v": value})
+    assert (await database.result(query="TABLE r"))["rows"] == [{"idempotency_key": "7:s:sql", "v": 2}]
+
+
+async def test_transactional_is_all_or_nothing(database: Database) -> None:
+    await database.result(command="CREATE TABLE t (a int)")
+    two = ["INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1 / 0)"]
+    assert (await database.run(commands=two, transactional=True)).status == "error"
+    assert (await database.result(query="SELECT count(*) AS n FROM t"))["rows"] == [{"n": 0}]
+    assert (await database.run(commands=two)).status == "error"
+    assert (await database.result(query="SELECT count(*) AS n FROM t"))["rows"] == [{"n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "code"),
+    [
+        ("SELEC 1", "client_error", "PG_42601"),
+        ("SELECT 'a'::int", "schema", "PG_22P02"),
+        ("TABLE nowhere", "client_error", "PG_42P01"),
+    ],
+)
+async def test_a_failure_is_an_outcome_of_its_kind(database: Database, sql: str, kind: str, code: str) -> None:
+    outcome = await database.run(query=sql)
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.code, outcome.error.retryable) == (kind, code, False)
+    assert outcome.as_data()["pg"] == {"code": code[3:], "sqlstate": code[3:]}
+
+
+async def test_a_deadlock_may_be_retried(database: Database) -> None:
+    raised = "DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END $$"
+    outcome = await database.run(command=raised)
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == ("db_deadlock", True)
+
+
+async def test_a_cancelled_query_stops_on_the_server(database: Database, address: str) -> None:
+    task = asyncio.create_task(database.run(query="SELECT pg_sleep(60), 'needle'"))
+    asking = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%''needle''%' AND state = 'active' AND pid <> pg_backend_pid()"
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        while await _count(connection, asking) == 0:
+            await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while await _count(connection, asking):
+            await asyncio.sleep(0.02)
+
+
+async def _count(connection: psycopg.AsyncConnection[Any], sql: str) -> int:
+    row = await (await connection.execute(sql)).fetchone()  # type: ignore[arg-type]
+    assert row is not None
+    return int(row[0])
+
+
+async def test_a_lost_connection_may_be_retried_and_the_next_task_has_a_new_one(database: Database) -> None:
+    outcome = await database.run(query="SELECT pg_terminate_backend(pg_backend_pid())")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == ("db_connection", True)
+    assert (await database.result(query="SELECT 1 AS n"))["rows"] == [{"n": 1}]
+
+
+@pytest.mark.parametrize("auth", [None, "unknown", {}])
+async def test_without_a_connection_the_outcome_says_so(database: Database, auth: Any) -> None:
+    outcome = await database.run(auth=auth, query="SELECT 1")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == ("auth", False)

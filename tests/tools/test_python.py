@@ -1,0 +1,223 @@
+"""The kind `python`: how code gets its inputs, how it gives its result, and how it fails; in real child processes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.tools.attempts import Attempts
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def attempts(tmp_path: Path) -> AsyncIterator[Attempts]:
+    made = Attempts({"db": {"user": "ann"}}, str(tmp_path))
+    yield made
+    await made.close()
+
+
+RESULTS: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "a variable called result": ("result = x + 1", {"x": 1}, 2),
+    "no result is null": ("y = x + 1", {"x": 1}, None),
+    "a top-level return": ("return {'sum': a + b}", {"a": 1, "b": 2}, {"sum": 3}),
+    "a return in a branch": ("if x > 1:\n    return 'big'\nreturn 'small'", {"x": 1}, "small"),
+    "a return in some branch, else result": ("if x:\n    return 1\nresult = 2", {"x": 0}, 2),
+    "a return in a loop and a try": (
+        "for n in numbers:\n    try:\n        if n > 2:\n            return n\n    finally:\n        seen = n",
+        {"numbers": [1, 2, 3, 4]},
+        3,
+    ),
+    "main with inputs by name": ("def main(a, b=5):\n    return a + b", {"a": 1, "c": 9}, 6),
+    "an async main": ("import asyncio\nasync def main(a):\n    await asyncio.sleep(0)\n    return a", {"a": 4}, 4),
+    "main with everything": ("def main(input_data):\n    return input_data", {"a": 1}, {"a": 1}),
+    "main with the rest": ("def main(a, **rest):\n    return [a, rest]", {"a": 1, "b": 2}, [1, {"b": 2}]),
+    "main without parameters": ("def main():\n    return x", {"x": 3}, 3),
+    "result wins over main": ("def main():\n    return 1\nresult = main() + 1", {}, 2),
+    "an imported main is not called": ("from unittest import main", {}, None),
+    "a top-level await": ("import asyncio\nawait asyncio.sleep(0)\nresult = 1", {}, 1),
+    "an await and a return": ("import asyncio\nawait asyncio.sleep(0)\nreturn 2", {}, 2),
+    "a docstring first": ('"""What it does."""\nresult = 1', {}, 1),
+    "a docstring and a return": ('"""What it does."""\nreturn 1', {}, 1),
+    "a future import and a return": ("from __future__ import annotations\ndef f(x: Y): return x\nreturn f(1)", {}, 1),
+    "helper functions that call each other": (
+        "def even(n):\n    return n == 0 or odd(n - 1)\ndef odd(n):\n    return n != 0 and even(n - 1)\nresult = even(x)",
+        {"x": 4},
+        True,
+    ),
+    "helper functions and a return": (
+        "def twice(n):\n    return add(n, n)\ndef add(a, b):\n    return a + b\nreturn twice(x)",
+        {"x": 4},
+        8,
+    ),
+    "an input named like a local": ("x = x + 1\nreturn x", {"x": 1}, 2),
+    "an input that a function reads": ("def f():\n    return x\nresult = f()", {"x": 1}, 1),
+    "an annotated name and a return": ("total: int = 0\nfor n in [1, 2]:\n    total += n\nreturn total", {}, 3),
+    "a comprehension over a local and a return": (
+        "k = 2\nreturn [n * k for n in numbers]",
+        {"numbers": [1, 2]},
+        [2, 4],
+    ),
+    "a class and a return": ("class A:\n    size = 3\nreturn A().size", {}, 3),
+    "a dataclass": (
+        "from __future__ import annotations\nfrom dataclasses import *\n@dataclass\nclass A:\n    n: int\nresult = asdict(A(1))",
+        {},
+        {"n": 1},
+    ),
+    "a global of a function": ("def f():\n    global result\n    result = 5\nf()", {}, 5),
+    "an input called result is not the result": ("y = result", {"result": 3}, None),
+    "an input called result, changed": ("result = result + 1", {"result": 3}, 4),
+    "tuples are lists": ("result = (1, (2,))", {}, [1, [2]]),
+    "large numbers stay exact": ("result = 2 ** 80", {}, 2**80),
+    "any text": ("result = 'žluťoučký 🐎 \\x00'", {}, "žluťoučký 🐎 \x00"),
+    "args and input hold the inputs": ("result = [args['a'], input['a'], input_data['a']]", {"a": 1}, [1, 1, 1]),
+    "an input called args": ("result = args", {"args": [1]}, [1]),
+    "the execution's id slices": ("result = execution_id[:1]", {}, "7"),
+    "leaving with success": ("result = 1\nimport sys\nsys.exit()", {}, 1),
+    "not the main program": ("result = __name__ == '__main__'", {}, False),
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+async def test_how_code_gives_its_result(attempts: Attempts, case: str) -> None:
+    code, given, expected = RESULTS[case]
+    assert (await attempts.python(code, **given)).result == expected
+
+
+async def test_the_loop_variable_is_a_global_and_the_context_holds_everything(attempts: Attempts) -> None:
+    names = {"iter": {"order": {"id": 3}, "index": 0, "_index": 0}, "workload": {"n": 1}}
+    code = "def f():\n    return order['id']\nresult = [f(), context['workload']['n'], list(iter([1]))]"
+    assert (await attempts.python(code, names=names)).result == [3, 1, [1]]
+
+
+async def test_an_input_wins_over_the_loop_variable(attempts: Attempts) -> None:
+    assert (await attempts.python("result = order", names={"iter": {"order": 1}}, order=2)).result == 2
+
+
+@pytest.mark.parametrize(
+    ("libs", "code"),
+    [
+        ({"dt": "datetime"}, "result = dt.date(2030, 1, 2).isoformat()"),
+        ({"date": {"from": "datetime", "import": "date"}}, "result = date(2030, 1, 2).isoformat()"),
+        ({"times": {"from": "datetime", "import": ["date", "time"]}}, "result = date(2030, 1, 2).isoformat()"),
+        (["datetime", "os.path"], "result = os.path.join(datetime.date(2030, 1, 2).isoformat())"),
+        ({"path": "os.path"}, "result = path.join('2030-01-02')"),
+    ],
+)
+async def test_libraries(attempts: Attempts, libs: Any, code: str) -> None:
+    assert (await attempts.python(code, {"libs": libs})).result == "2030-01-02"
+
+
+async def test_code_from_elsewhere(attempts: Attempts, tmp_path: Path) -> None:
+    encoded = base64.b64encode(b"result = x + 1").decode()
+    assert (await attempts.run("python", {"code_b64": encoded}, input={"x": 1})).result == 2
+    (tmp_path / "clean.py").write_text("result = x + 2")
+    assert (await attempts.run("python", {"script": {"uri": "./clean.py"}}, input={"x": 1})).result == 3
+    inline = {"script": {"content": "result = 4", "source": {"type": "inline"}}}
+    assert (await attempts.run("python", inline)).result == 4
+
+
+async def test_code_that_is_not_there(attempts: Attempts) -> None:
+    missing = (await attempts.run("python", {"script": {"uri": "none.py"}})).error
+    assert (missing.kind, missing.retryable) == ("not_found", False)
+    assert "none.py cannot be read: No such file or directory" in missing.message
+    assert (await attempts.run("python", {"code_b64": "%%%%x"})).error.kind == "parse"
+
+
+async def test_what_is_printed_becomes_log_lines(attempts: Attempts) -> None:
+    code = "import sys, os\nprint('one\\ntwo')\nprint('three', file=sys.stderr)\nos.system('echo four')\nprint('five', end='')"
+    tried = await attempts.python(code)
+    assert sorted(tried.lines) == ["five", "four", "one", "three", "two"]
+    assert tried.lines.index("one") < tried.lines.index("two")
+
+
+async def test_lines_belong_to_the_attempt_that_printed_them(attempts: Attempts) -> None:
+    for number in range(20):
+        assert (await attempts.python("print(n)", n=number)).lines == [str(number)]
+
+
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        ("import datetime\nresult = {'when': datetime.date(2030, 1, 1)}", "`result.when` is of type date"),
+        ("result = {'rows': [1, {2, 3}]}", "`result.rows[1]` is of type set"),
+        ("result = {'f': len}", "`result.f` is of type builtin_function_or_method"),
+        ("result = [float('nan')]", "`result[0]` is nan"),
+        ("result = {(1, 2): 3}", "a key of `result` is of type tuple"),
+        ("result = []\nresult.append(result)", "too deep, or holds itself"),
+        ("result = '\\ud800'", "`result` is text that cannot be written as UTF-8"),
+        ("return object()", "`result` is of type object"),
+    ],
+)
+async def test_a_result_that_is_not_json(attempts: Attempts, code: str, place: str) -> None:
+    error = (await attempts.python(code)).error
+    assert (error.kind, error.retryable) == ("schema", False)
+    assert place in error.message
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "retryable", "message"),
+    [
+        ("x = 1\nint('no')", "ValueError", False, "(line 2 of the code)"),
+        ("raise RetryableError('later')", "RetryableError", True, "RetryableError: later"),
+        ("raise FatalError('never')", "FatalError", False, "FatalError: never"),
+        ("class Busy(RetryableError): pass\nraise Busy('b')", "Busy", True, "Busy: b"),
+        ("class RetryableError(Exception): pass\nraise RetryableError('own')", "RetryableError", True, "own"),
+        ("import sys\nsys.exit('enough')", "SystemExit", False, "enough"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt", False, "KeyboardInterrupt"),
+        ("def f(:", "SyntaxError", False, "line 1"),
+        ("import no_such_module", "ModuleNotFoundError", False, "install it where the worker runs"),
+        ("def main(a): return a", "TypeError", False, "missing 1 required positional argument: 'a'"),
+        ("def f(n): return f(n + 1)\nf(0)", "RecursionError", False, "recursion"),
+        ("unknown + 1", "NameError", False, "'unknown' is not defined"),
+    ],
+)
+async def test_what_code_raises(attempts: Attempts, code: str, name: str, retryable: bool, message: str) -> None:
+    tried = await attempts.python(code)
+    assert tried.error.kind == "python"
+    assert tried.error.code == f"PY_{name}"
+    assert tried.error.retryable is retryable
+    assert message in tried.error.message
+    assert tried.outcome.helpers["py"]["exception_type"] == name
+    assert name in tried.outcome.helpers["py"]["traceback"]
+    assert "child_code" not in tried.outcome.helpers["py"]["traceback"]
+
+
+async def test_a_traceback_shows_the_authors_lines(attempts: Attempts) -> None:
+    tried = await attempts.python("def half(n):\n    return 1 / n\nresult = half(0)")
+    text = tried.outcome.helpers["py"]["traceback"]
+    assert 'File "<try>", line 2, in half\n    return 1 / n' in text
+
+
+async def test_a_library_that_is_not_there(attempts: Attempts) -> None:
+    error = (await attempts.python("result = 1", {"libs": {"np": "no_such_library"}})).error
+    assert error.code == "PY_ModuleNotFoundError"
+    assert "no_such_library" in error.message
+
+
+async def test_the_credential_of_the_task(attempts: Attempts) -> None:
+    assert (await attempts.python("result = auth['user']", auth="db")).result == "ann"
+    assert (await attempts.python("result = 1", auth="none")).error.kind == "auth"
+
+
+async def test_a_run_leaves_nothing_for_the_next(attempts: Attempts) -> None:
+    await attempts.python("import os\nleft = 1\nos.chdir('/')\nos.environ['LEFT'] = 'x'")
+    code = dedent(
+        """
+        import os
+        result = ["left" in globals(), os.environ.get("LEFT"), os.getcwd() == "/"]
+        """
+    )
+    assert (await attempts.python(code)).result == [False, None, False]
+
+
+async def test_fields_that_do_not_fit(attempts: Attempts) -> None:
+    error = (await attempts.run("python", {"code": "result = 1", "libs": 5})).error
+    assert error.kind == "schema"
+    assert "libs" in error.message

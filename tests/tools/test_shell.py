@@ -1,0 +1,151 @@
+"""The kinds `shell`, `script` and `noop`: real processes, their output, their exit codes, and how they fail."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.tools.attempts import Attempts
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def attempts(tmp_path: Path) -> AsyncIterator[Attempts]:
+    made = Attempts(folder=str(tmp_path))
+    yield made
+    await made.close()
+
+
+async def test_a_command_line(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"command": "echo out; echo err >&2"})
+    assert tried.result == {"returncode": 0, "stdout": "out\n", "stderr": "err\n"}
+    assert tried.lines == ["err"]
+
+
+async def test_a_program_with_arguments_is_read_by_no_shell(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"command": ["echo", "$HOME; rm -rf x", "*"]})
+    assert tried.result["stdout"] == "$HOME; rm -rf x *\n"
+
+
+async def test_commands_run_in_order_in_one_empty_folder(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"cmds": ["ls -A", "mkdir out", "cd out", "echo hi > a", "cat a"]})
+    assert tried.result["stdout"] == "hi\n"
+
+
+async def test_commands_stop_at_the_first_that_fails(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"cmds": ["echo one", "false", "echo two"]})
+    assert tried.outcome.result == {"returncode": 1, "stdout": "one\n", "stderr": ""}
+    assert tried.error.code == "EXIT_1"
+
+
+async def test_the_environment_lies_over_the_workers(attempts: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEEN_BY_TASKS", "yes")
+    monkeypatch.setenv("NOETL_ENCRYPTION_KEY", "hidden")
+    fields = {
+        "command": 'echo "$A $B $C $SEEN_BY_TASKS [$NOETL_ENCRYPTION_KEY]"',
+        "env": {"A": "x y", "B": 3, "C": True},
+    }
+    assert (await attempts.run("shell", fields)).result["stdout"] == "x y 3 true yes []\n"
+
+
+async def test_a_folder_of_the_playbook(attempts: Attempts, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    assert (await attempts.run("shell", {"command": "pwd", "cwd": "data"})).result["stdout"] == f"{tmp_path}/data\n"
+
+
+async def test_an_exit_code_is_an_error_with_the_output_kept(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"command": "echo some; echo no such order >&2; exit 3"})
+    assert tried.outcome.result == {"returncode": 3, "stdout": "some\n", "stderr": "no such order\n"}
+    assert (tried.error.code, tried.error.retryable) == ("EXIT_3", False)
+    assert tried.error.message == "the command ended with exit code 3: no such order"
+
+
+async def test_a_signal_is_an_error(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"command": "kill -TERM $$"})
+    assert tried.error.message == "the command ended with signal 15"
+    assert tried.outcome.result["returncode"] == -15
+
+
+async def test_what_cannot_be_started(attempts: Attempts) -> None:
+    program = (await attempts.run("shell", {"command": ["no-such-program"]})).error
+    assert program.message == "`no-such-program` cannot be started: No such file or directory"
+    folder = (await attempts.run("shell", {"command": "ls", "cwd": "/no/such/folder"})).error
+    assert folder.message == "the folder /no/such/folder cannot be entered: No such file or directory"
+
+
+async def test_bytes_that_are_not_text(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"command": ["printf", r"a\377b"]})
+    assert tried.result["stdout"] == "a�b"
+
+
+async def test_much_output(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"command": "head -c 3000000 /dev/zero | tr '\\0' x; echo e >&2"})
+    assert tried.result["stdout"] == "x" * 3_000_000
+
+
+async def test_what_a_command_leaves_behind_ends_with_it(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"command": "sleep 300 & echo $!; (setsid sleep 300 & echo $!)"})
+    first, second = map(int, tried.result["stdout"].split())
+    for pid in (first, second):
+        assert not alive(pid)
+
+
+async def test_a_cancelled_command_ends_with_everything_it_started(attempts: Attempts, tmp_path: Path) -> None:
+    command = "sleep 300 & echo $! > pids; setsid sleep 300 & echo $! >> pids; echo $$ >> pids; touch ready; wait"
+    running = asyncio.create_task(attempts.run("shell", {"command": command, "cwd": "."}))
+    while not (tmp_path / "ready").exists():
+        await asyncio.sleep(0.01)
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert all(alive(pid) for pid in pids)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not any(alive(pid) for pid in pids)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_script_gets_arguments_and_its_input(attempts: Attempts, tmp_path: Path) -> None:
+    (tmp_path / "tidy.sh").write_text('echo "$1 $2"; cat\n')
+    tried = await attempts.run("script", {"uri": "./tidy.sh", "arguments": ["a b", 2]}, input={"folder": "x"})
+    assert tried.result["stdout"] == 'a b 2\n{"folder":"x"}'
+    assert tried.lines[0].startswith("script ./tidy.sh sha256:")
+
+
+async def test_a_script_says_which_program_reads_it(attempts: Attempts, tmp_path: Path) -> None:
+    (tmp_path / "report").write_text("#!/usr/bin/env python3\nprint(1 + 1)\n")
+    assert (await attempts.run("script", {"uri": "report"})).result["stdout"] == "2\n"
+    inline = {"script": {"content": "echo $0"}, "interpreter": ["sh", "-e"]}
+    assert (await attempts.run("script", inline)).result["returncode"] == 0
+
+
+async def test_a_script_that_nobody_can_run(attempts: Attempts, tmp_path: Path) -> None:
+    (tmp_path / "report").write_text("print(1)")
+    assert "name it with `interpreter`" in (await attempts.run("script", {"uri": "report"})).error.message
+    assert (await attempts.run("script", {"uri": "none.sh"})).error.kind == "not_found"
+    assert "type `s3`" in (await attempts.run("script", {"uri": "s3://bucket/a.sh"})).error.message
+
+
+async def test_doing_nothing(attempts: Attempts) -> None:
+    assert (await attempts.run("noop", {})).result is None
+    assert (await attempts.run("noop", {"result": {"a": [1]}})).result == {"a": [1]}
+    said = await attempts.run("noop", {"message": "Nothing today."})
+    assert (said.result, said.lines) == ({"message": "Nothing today."}, ["Nothing today."])
+
+
+async def test_suspending_kinds_are_run_by_no_worker() -> None:
+    from noetl.tools import kinds
+
+    assert [name for name in ("sleep", "wait", "playbook", "workbook", "nonsense") if kinds().runner(name)] == []

@@ -1,0 +1,86 @@
+"""A real HTTP server on loopback that answers as the path says and remembers what it was asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Asked:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Web:
+    """The server: `/status/503` answers with that code, `/text`, `/bytes`, `/redirect`, `/hang`, `/drop`; else JSON."""
+
+    asked: list[Asked] = field(default_factory=list)
+    retry_after: str | None = None
+
+    def __post_init__(self) -> None:
+        web = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, format: str, *args: Any) -> None:
+                return
+
+            def answer(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                web.asked.append(Asked(self.command, self.path, headers, self.rfile.read(length)))
+                web.reply(self)
+
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - the names of the base class
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def reply(self, handler: BaseHTTPRequestHandler) -> None:
+        path = handler.path.partition("?")[0]
+        if path == "/hang":
+            time.sleep(1)
+        if path == "/drop":
+            handler.close_connection = True
+            handler.connection.close()
+            return
+        code, kind, content, extra = 200, "application/json", json.dumps({"n": 1}).encode(), {}
+        if path.startswith("/status/"):
+            code, content = int(path.rsplit("/", 1)[1]), b'{"why": "asked"}'
+            extra = {"Retry-After": self.retry_after} if self.retry_after else {}
+        elif path == "/text":
+            kind, content = "text/plain", "grüße".encode()
+        elif path == "/bytes":
+            kind, content = "application/octet-stream", b"\xff\x00"
+        elif path == "/redirect":
+            code, extra, content = 302, {"Location": "/json"}, b""
+        elif path == "/empty":
+            code, content = 204, b""
+        handler.send_response(code)
+        handler.send_header("Content-Type", kind)
+        for name, value in extra.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)

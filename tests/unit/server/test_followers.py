@@ -1,0 +1,62 @@
+"""Followers: woken by commits, ended by the end, gone without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from noetl.ports import Commit
+from noetl.server.control import Store
+from noetl.server.followers import Followers
+from tests.conformance.commits import commit, event
+
+pytestmark = pytest.mark.asyncio
+
+
+def finished(at: int) -> Commit:
+    last = event("1", at + 1)
+    last = type(last)(last.event_id, "1", at + 1, "playbook.processed", 1)
+    return Commit("1", at, (last,), projection={"status": "completed"})
+
+
+async def test_a_long_log_is_given_in_pages(store: Store) -> None:
+    await store.commit([commit(count=1_234), finished(1_234)])
+    assert [event.seq async for event in Followers(store).follow("1")] == list(range(1, 1_236))
+
+
+async def test_a_follower_waits_for_what_is_to_come(store: Store) -> None:
+    followers = Followers(store)
+
+    async def follow() -> list[int]:
+        return [event.seq async for event in followers.follow("1")]
+
+    task = asyncio.create_task(follow())
+    await asyncio.sleep(0.01)
+    await store.commit([commit(projection={"status": "running"})])
+    followers.tell("2")
+    followers.tell("1")
+    await asyncio.sleep(0.01)
+    assert not task.done()
+    await store.commit([finished(1)])
+    followers.tell_all()
+    assert await asyncio.wait_for(task, 10) == [1, 2]
+
+
+async def test_what_comes_after_the_end_is_given_too(store: Store) -> None:
+    await store.commit([commit(), finished(1), commit(at=2, message="late")])
+    followers = Followers(store)
+    assert [event.seq async for event in followers.follow("1")] == [1, 2, 3]
+    assert [event.seq async for event in followers.follow("1", after=2)] == [3]
+    assert [event.seq async for event in followers.follow("1", after=3)] == []
+
+
+async def test_a_follower_that_leaves_is_forgotten(store: Store) -> None:
+    await store.commit([commit(count=3)])
+    followers = Followers(store)
+    async with aclosing(followers.follow("1")) as events:
+        async for event in events:
+            assert event.seq == 1
+            break
+    assert followers._bells == {}

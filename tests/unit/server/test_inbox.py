@@ -1,0 +1,79 @@
+"""What waits for the sequencer: batches in order, and whose asking goes with which batch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+
+from noetl.model.messages import Pause
+from noetl.server.inbox import Answer, Ask, Entry, Inbox
+from tests.conformance.commits import work
+
+pytestmark = pytest.mark.asyncio
+
+
+def entry(name: str, *, alone: bool = False, ask: Ask | None = None) -> Entry:
+    answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    return Entry("1", Pause(name), answer, ask, alone=alone)
+
+
+def ask(worker: str, *pools: str, most: int = 1) -> Ask:
+    return Ask(worker, pools or ("",), most, asyncio.get_running_loop().create_future(), waits=True)
+
+
+def names(entries: Iterable[Entry]) -> str:
+    return "".join(entry.message.message_id for entry in entries)
+
+
+def asking(asks: Iterable[Ask]) -> list[str]:
+    return [ask.worker for ask in asks]
+
+
+async def test_batches_keep_the_order_of_arrival() -> None:
+    inbox = Inbox()
+    inbox.entries.extend(entry(name) for name in "abcde")
+    first = inbox.take(3)
+    assert names(first) == "abc"
+    inbox.again(first[1:])
+    assert names(inbox.take(9)) == "bcde"
+    assert inbox.idle()
+
+
+async def test_an_entry_that_must_be_alone_is_a_batch() -> None:
+    inbox = Inbox()
+    inbox.entries.extend(entry(name, alone=name == "b") for name in "abcd")
+    assert [names(inbox.take(9)) for _ in range(3)] == ["a", "b", "cd"]
+
+
+async def test_an_own_message_is_under_way_once() -> None:
+    inbox = Inbox()
+    assert inbox.own("1", Pause("a"))
+    assert not inbox.own("1", Pause("a"))
+    assert inbox.take(9)[0].consumed == ("a",)
+    assert entry("b").consumed == ()
+
+
+async def test_those_who_wait_are_served_when_there_is_enough_for_them() -> None:
+    inbox = Inbox(waiting=[ask("x", "p"), ask("y", "p", most=5), ask("z", "p"), ask("q", "other")])
+    assert asking(inbox.served([], [work("a", pool="p")], 0)) == ["x"]
+    assert asking(inbox.served([], [work(name, pool="p") for name in "abc"], 0)) == ["x", "y"]
+    assert asking(inbox.served([], [work("a", pool="p", available_at=9)], 8)) == []
+    assert asking(inbox.served([], [work("a", pool="p", available_at=9)], 9)) == ["x"]
+    assert asking(inbox.served([], [], 0)) == []
+
+
+async def test_all_who_wait_are_served_after_a_change_by_another_hand() -> None:
+    inbox = Inbox(waiting=[ask("x"), ask("y")], look=True)
+    assert not inbox.idle()
+    assert asking(inbox.served([], [], 0)) == ["x", "y"]
+    assert inbox.idle()
+
+
+async def test_reporters_come_first_and_those_who_left_are_passed_over() -> None:
+    gone = ask("gone")
+    gone.answer.cancel()
+    inbox = Inbox(asks=[ask("new"), gone], waiting=[ask("old")])
+    assert asking(inbox.served([entry("a", ask=ask("reporter"))], [work("a")], 0)) == ["reporter", "new", "old"]
+    assert inbox.asks == []

@@ -1,0 +1,63 @@
+"""States: the fold of the log, from a snapshot where there is one, and dropped where they may be wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from noetl.engine.state import STATE_VERSION, checksum
+from noetl.server.control import LocalControl, Store
+from noetl.server.states import States
+from tests.unit.server.system import RealClock, begin, chain, ended, register, workers
+
+pytestmark = pytest.mark.asyncio
+
+
+async def ran(store: Store, every: int) -> str:
+    async with LocalControl(store, RealClock(), snapshot_every=every) as control, workers(control):
+        execution_id = await begin(control, await register(store, chain(12)))
+        await ended(control, store, execution_id)
+    return execution_id
+
+
+async def test_a_state_that_never_was_is_pending(store: Store) -> None:
+    state = await States(store).get("never")
+    assert (state.seq, state.status) == (0, "pending")
+
+
+async def test_snapshots_are_saved_as_the_log_grows(store: Store) -> None:
+    execution_id = await ran(store, 10)
+    saved = await store.snapshot(execution_id, STATE_VERSION)
+    assert saved is not None
+    assert saved[0] > len(await store.read(execution_id)) - 25
+
+
+async def test_no_snapshot_is_saved_before_it_is_worth_it(store: Store) -> None:
+    execution_id = await ran(store, 1_000)
+    assert await store.snapshot(execution_id, STATE_VERSION) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage", b"\x01"])
+async def test_a_snapshot_that_cannot_be_read_is_no_harm(store: Store, data: bytes) -> None:
+    execution_id = await ran(store, 1_000)
+    whole = checksum(await States(store).get(execution_id))
+    await store.save_snapshot(execution_id, 5, STATE_VERSION, data)
+    assert checksum(await States(store).get(execution_id)) == whole
+
+
+async def test_a_snapshot_of_another_fold_is_not_used(store: Store) -> None:
+    execution_id = await ran(store, 1_000)
+    whole = checksum(await States(store).get(execution_id))
+    await store.save_snapshot(execution_id, 5, STATE_VERSION + 1, b"another fold")
+    assert checksum(await States(store).get(execution_id)) == whole
+
+
+async def test_states_are_kept_until_dropped_or_pushed_out(store: Store) -> None:
+    states = States(store, most=2)
+    one = await states.get("1")
+    await states.get("2")
+    assert await states.get("1") is one
+    await states.get("3")
+    assert await states.get("1") is one  # used more recently than 2
+    states.drop("1")
+    states.drop("unknown")
+    assert await states.get("1") is not one

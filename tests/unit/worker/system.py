@@ -1,0 +1,125 @@
+"""The whole system in one process, on a store in memory: the real control plane, worker, tools and children."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from textwrap import dedent, indent
+from typing import Any
+
+from noetl.dsl.normalize import normalize
+from noetl.dsl.parse import parse
+from noetl.dsl.pin import pinned
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage, Start
+from noetl.server.control import LocalControl
+from noetl.stores.memory import MemoryStore
+from noetl.tools import kinds
+from noetl.worker.children import ChildPool
+from noetl.worker.context import Equipment
+from noetl.worker.loop import Worker
+
+HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test, path: tests/test}\n"
+
+
+class RealClock:
+    """The clock of the machine."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class NoBlobs:
+    """A place for large results that nobody uses here."""
+
+    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
+        raise NotImplementedError
+
+    async def delete(self, refs: Any) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class System:
+    """A store, its control plane and what workers need."""
+
+    store: MemoryStore
+    control: LocalControl
+    children: ChildPool
+    shared: Equipment
+    running: list[asyncio.Task[None]] = field(default_factory=list)
+    count: int = 0
+
+    def worker(self, name: str = "w1", **more: Any) -> Worker:
+        """Start a worker."""
+        worker = Worker(name, self.shared, heartbeat_s=0.1, **more)
+        self.running.append(asyncio.create_task(worker.run()))
+        return worker
+
+    async def start(self, workflow: str, root: str = "", path: str = "tests/test", **payload: Any) -> str:
+        """Register a playbook with these steps and start it."""
+        text = HEAD + dedent(root) + "workflow:\n" + indent(dedent(workflow), "  ")
+        data, name = pinned(normalize(parse(text, "test.yaml")))
+        await self.store.register(path, text.encode(), data, name, 1)
+        self.count += 1
+        execution_id = str(1000 + self.count)
+        await self.control.submit(execution_id, Start(f"start-{execution_id}", path, name, payload))
+        return execution_id
+
+    async def tell(self, execution_id: str, message: AnyMessage) -> None:
+        await self.control.submit(execution_id, message)
+
+    async def until(self, execution_id: str, event_type: str) -> Event:
+        """Wait for the first event of a type."""
+        async with asyncio.timeout(20):
+            async for event in self.control.follow(execution_id):
+                if event.event_type == event_type:
+                    return event
+        raise AssertionError(f"the execution ended without {event_type}")
+
+    async def ended(self, execution_id: str) -> Mapping[str, Any]:
+        """Wait for the end and give the execution's row."""
+        async with asyncio.timeout(20):
+            async for _ in self.control.follow(execution_id):
+                pass
+        row = await self.store.execution(execution_id)
+        assert row is not None
+        return row
+
+    async def run(self, workflow: str, root: str = "", **payload: Any) -> Mapping[str, Any]:
+        """Run a playbook to its end."""
+        return await self.ended(await self.start(workflow, root, **payload))
+
+    async def events(self, execution_id: str, event_type: str) -> list[Event]:
+        return [event for event in await self.store.read(execution_id) if event.event_type == event_type]
+
+
+@asynccontextmanager
+async def system(workers: int = 1, lease_s: float = 30.0) -> AsyncIterator[System]:
+    store, clock, children = MemoryStore(), RealClock(), ChildPool()
+    try:
+        async with LocalControl(store, clock, lease_s=lease_s) as control:
+            shared = Equipment(control, kinds(), kinds(), clock, children, NoBlobs(), lambda: None)
+            made = System(store, control, children, shared)
+            for number in range(workers):
+                made.worker(f"w{number + 1}")
+            try:
+                yield made
+            finally:
+                for task in made.running:
+                    task.cancel()
+                for found in await asyncio.gather(*made.running, return_exceptions=True):
+                    if isinstance(found, BaseException) and not isinstance(found, asyncio.CancelledError):
+                        raise found
+    finally:
+        await children.close()
+        await store.close()
