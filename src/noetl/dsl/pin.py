@@ -1,17 +1,21 @@
 """Pins a playbook: its canonical tree as bytes, and the content hash that executions refer to.
 
-Equal trees have equal bytes, whatever spelling they were written in. Tested in tests/unit/dsl/test_pin.py.
+Equal trees have equal bytes, whatever spelling they were written in. A pinned tree was checked before, so it is read back
+without positions. Tested in tests/unit/dsl/test_pin.py.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 
 from noetl.dsl.canonical import canonical
+from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar, Source
 from noetl.dsl.normalize import normalize
-from noetl.dsl.parse import parse
+from noetl.dsl.parse import Document
 from noetl.dsl.playbook import Playbook
 
 
@@ -21,6 +25,21 @@ def pinned(playbook: Playbook) -> tuple[bytes, str]:
     return data, sha256(data).hexdigest()
 
 
+@lru_cache(maxsize=64)  # the control plane and the worker of one process read it once
 def unpinned(data: bytes) -> Playbook:
-    """Read a pinned tree back; it was checked when it was pinned."""
-    return normalize(parse(data, "<pinned>"))
+    """Read a pinned tree back."""
+    return normalize(Document(Source("<pinned>", ""), _node(msgspec.json.decode(data)), ()))
+
+
+def _node(data: Any) -> Node:
+    if isinstance(data, dict):
+        return MapNode(0, 0, tuple(Entry(_scalar(key), _node(value)) for key, value in data.items()))
+    if isinstance(data, list):
+        return ListNode(0, 0, tuple(map(_node, data)))
+    return _scalar(data)
+
+
+def _scalar(value: Any) -> Scalar:
+    if isinstance(value, str):
+        return Scalar(0, 0, value, value, '"')
+    return Scalar(0, 0, value, msgspec.json.encode(value).decode())

@@ -1,0 +1,163 @@
+"""Looking at executions: `runs`, `status`, `events`, `logs`, `replay`, `explain`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.running import Folder, until
+
+ENVELOPE = {
+    "event_id", "execution_id", "seq", "event_type", "timestamp", "source", "entity_type", "entity_id", "parent_id",
+    "step_run_id", "task_run_id", "iteration", "attempt", "status", "duration_ms", "payload", "version", "step",
+}  # fmt: skip
+PLAY = """
+- step: first
+  tool:
+    kind: python
+    args: { n: "{{ workload.n }}" }
+    code: |
+      print("n is", n)
+      result = {"n": n}
+  set: { ctx.n: "{{ outcome.result.n }}" }
+  next:
+    - { step: big, when: "{{ ctx.n > 10 }}" }
+    - { step: small }
+- step: big
+  tool: { kind: noop }
+- step: small
+  tool: { kind: noop, result: small }
+"""
+WAITS = """
+- step: ask
+  tool: { kind: wait, signal: approved }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_runs_lists_the_newest_first(folder: Folder) -> None:
+    file = folder.playbook(PLAY, workload={"n": 1})
+    ids = [folder.run(file).id for _ in range(3)]
+    ran = folder.call("runs")
+    assert [line.split()[0] for line in ran.out.splitlines()] == ids[::-1]
+    rows = [json.loads(line) for line in folder.call("runs", "--json", "--limit", "2").out.splitlines()]
+    assert [row["execution_id"] for row in rows] == ids[:0:-1]
+    assert {row["status"] for row in rows} == {"completed"}
+    assert folder.call("runs", "--status", "failed").out.strip() == "no executions"
+
+
+def test_status_tells_of_steps_and_of_what_is_waited_for(folder: Folder) -> None:
+    folder.run(folder.playbook(PLAY, workload={"n": 1}))
+    ran = folder.call("status", "last")
+    assert "completed" in ran.out
+    assert "small: 1 done" in ran.out
+    waiting = folder.run(folder.playbook(WAITS))
+    assert "the signal `approved`" in folder.call("status", waiting.id).out
+    data = json.loads(folder.call("status", waiting.id, "--json").out)
+    assert (data["status"], data["driven_by"]) == ("waiting", None)
+
+
+def test_events_are_the_envelope_and_the_step(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(PLAY, workload={"n": 1}))
+    found = folder.events(ran.id)
+    assert all(set(event) == ENVELOPE for event in found)
+    assert [event["seq"] for event in found] == list(range(1, len(found) + 1))
+    assert {event["execution_id"] for event in found} == {ran.id}
+    assert [e["step"] for e in found if e["event_type"] == "step.done"] == ["first", "small"]
+    assert found[0]["event_type"] == "playbook.execution.requested"
+    assert {e["event_type"] for e in found[-2:]} == {"playbook.finished", "playbook.processed"}
+
+
+@pytest.mark.parametrize("name", ["step.done", "StepDone", "call.done"])
+def test_events_of_a_type_by_any_of_its_names(folder: Folder, name: str) -> None:
+    ran = folder.run(folder.playbook(PLAY, workload={"n": 1}))
+    assert [event["event_type"] for event in folder.events(ran.id, "--type", name)] == ["step.done"] * 2
+
+
+def test_events_of_a_family_and_of_an_unknown_type(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(PLAY, workload={"n": 1}))
+    found = {event["event_type"] for event in folder.events(ran.id, "--type", "token.*", "--type", "ctx.patched")}
+    assert found == {"token.created", "ctx.patched"}
+    refused = folder.call("events", ran.id, "--type", "step.don")
+    assert refused.code == 2
+    assert "step.done" in refused.err
+
+
+def test_following_ends_with_the_execution(folder: Folder) -> None:
+    with folder.started("run", folder.playbook(WAITS), "--wait"):
+        until(lambda: bool(folder.ids()), "the start")
+        with folder.started("events", "last", "--follow", "--json") as following:
+            folder.call("signal", "last", "approved")
+            out, _ = following.communicate(timeout=60)
+    assert json.loads(out.splitlines()[-1])["event_type"] == "playbook.processed"
+
+
+def test_logs_hold_what_tasks_print(folder: Folder) -> None:
+    folder.run(folder.playbook(PLAY, workload={"n": 5}))
+    assert "first first_task: n is 5" in folder.call("logs", "last").out
+    (line,) = folder.call("logs", "last", "--json").out.splitlines()
+    assert json.loads(line)["text"] == "n is 5"
+    assert folder.call("logs", "last", "--step", "small").out == ""
+
+
+def test_replay_shows_the_state_at_any_event(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(PLAY, workload={"n": 5}))
+    seq = next(e["seq"] for e in folder.events(ran.id) if e["event_type"] == "ctx.patched")
+    before = json.loads(folder.call("replay", ran.id, "--to", str(seq - 1), "--json").out)
+    after = json.loads(folder.call("replay", ran.id, "--to", str(seq), "--json").out)
+    assert (before["ctx"], after["ctx"]) == ({}, {"n": 5})
+    assert after["status"] == "running"
+    end = json.loads(folder.call("replay", ran.id, "--json").out)
+    assert (end["status"], end["result"]) == ("completed", "small")
+    assert end["checksum"] != after["checksum"]
+
+
+def test_replay_shows_what_changed(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(PLAY, workload={"n": 5}))
+    seq = next(e["seq"] for e in folder.events(ran.id) if e["event_type"] == "ctx.patched")
+    arguments = ("replay", ran.id, "--to", str(seq), "--diff", str(seq - 1))
+    assert "ctx.n: nothing → 5" in folder.call(*arguments).out
+    changes = json.loads(folder.call(*arguments, "--json").out)["changes"]
+    assert {"path": "ctx.n", "after": 5} in changes
+    refused = folder.call("replay", ran.id, "--to", "9999")
+    assert refused.code == 2
+    assert "there is no event 9999" in refused.err
+
+
+def test_explain_tells_the_way_with_the_values_that_decided(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(PLAY, workload={"n": 5}))
+    said = folder.call("explain", ran.id).out
+    assert "completed" in said
+    assert "→ big: {{ ctx.n > 10 }} does not hold (ctx.n = 5)" in said
+    assert "→ small: no condition holds" in said
+
+
+def test_explain_tells_what_a_token_waits_for(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(WAITS))
+    said = folder.call("explain", ran.id).out
+    assert "waits for  the signal `approved`" in said
+    assert f"noetl signal {ran.id} approved" in said
+    data = json.loads(folder.call("explain", ran.id, "--json").out)
+    (standing,) = data["standing"]
+    assert (standing["step"], standing["until"]) == ("ask", None)
+    assert standing["since"] > 0
+
+
+@pytest.mark.parametrize(
+    "name", ["status", "events", "logs", "explain", "resume", "replay", "cancel", "pause", "unpause"]
+)
+def test_an_execution_that_is_not_there(folder: Folder, name: str) -> None:
+    nowhere = folder.call(name, "123456789012345678")
+    assert nowhere.code == 2
+    assert "there is no store" in nowhere.err
+    folder.run(folder.playbook(PLAY, workload={"n": 1}))
+    ran = folder.call(name, "123456789012345678")
+    assert ran.code == 2
+    assert "there is no execution 123456789012345678" in ran.err
+    assert "Traceback" not in ran.err

@@ -1,0 +1,139 @@
+"""Executions that wait, and what people send them: signals, cancellation, pause."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.running import Folder, Summary, summary, until
+
+ASK = """
+- step: ask
+  tool: { kind: wait, signal: approved }
+  next: [{ step: say, args: { by: "{{ ask.by }}" } }]
+- step: say
+  tool: { kind: noop, result: "by {{ args.by }}" }
+"""
+GATE = """
+- step: gate
+  spec: { policy: { admit: { rules: [{ when: "{{ ctx.signals.go.ok }}", then: { allow: true } }] } } }
+  tool: { kind: noop, result: open }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def send(folder: Folder, *arguments: str) -> Summary:
+    return summary(folder.call(*arguments, "--json"))
+
+
+@pytest.mark.parametrize(
+    ("workflow", "name", "data", "result"),
+    [(ASK, "approved", {"by": "me"}, "by me"), (GATE, "go", {"ok": True}, "open")],
+)
+def test_a_run_that_only_a_signal_can_move_ends_with_4_and_the_signal_drives_it(
+    folder: Folder, workflow: str, name: str, data: object, result: str
+) -> None:
+    ran = folder.run(folder.playbook(workflow))
+    assert (ran.code, ran.status, ran.result) == (4, "waiting", None)
+    sent = send(folder, "signal", ran.id, name, json.dumps(data))
+    assert (sent.code, sent.status, sent.result) == (0, "completed", result)
+
+
+def test_another_signal_leaves_it_waiting(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(ASK))
+    assert send(folder, "signal", ran.id, "other").code == 4
+    assert send(folder, "resume", ran.id).code == 4
+    assert send(folder, "signal", ran.id, "approved", '{"by": "me"}').code == 0
+
+
+def test_people_are_told_what_to_do(folder: Folder) -> None:
+    ran = folder.call("run", folder.playbook(ASK))
+    assert ran.code == 4
+    assert "waits for the signal `approved`" in ran.err
+    assert "noetl signal" in ran.err
+
+
+def test_a_wait_ends_after_its_seconds(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(ASK), "--wait=0.2")
+    assert (ran.code, ran.status) == (4, "waiting")
+
+
+def test_a_run_that_waits_is_moved_by_a_signal_from_another_process(folder: Folder) -> None:
+    with folder.started("run", folder.playbook(ASK), "--wait", "--json") as process:
+        until(lambda: any(e["event_type"] == "step.suspended" for e in events(folder)), "the wait")
+        sent = folder.call("signal", "last", "approved", '{"by": "you"}')
+        assert sent.code == 0
+        assert sent.out == ""
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert json.loads(out)["result"] == "by you"
+
+
+def test_an_execution_that_waits_is_cancelled(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(ASK))
+    cancelled = send(folder, "cancel", ran.id, "--reason", "not needed")
+    assert (cancelled.code, cancelled.status) == (3, "cancelled")
+    assert cancelled.data["error"]["message"] == "not needed"
+    again = folder.call("cancel", ran.id)
+    assert again.code == 2
+    assert "has ended" in again.err
+
+
+def test_a_running_execution_is_cancelled_from_another_process_and_its_work_ends(folder: Folder) -> None:
+    with folder.started("run", folder.playbook(busy(folder)), "--json") as process:
+        until((folder.path / "begun").exists, "the step")
+        assert folder.call("cancel", "last").code == 0
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert json.loads(out)["status"] == "cancelled"
+
+
+def test_ctrl_c_cancels_and_tells_so(folder: Folder) -> None:
+    with folder.started("run", folder.playbook(busy(folder)), "--json") as process:
+        until((folder.path / "begun").exists, "the step")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert json.loads(out)["status"] == "cancelled"
+    assert b"cancelling" in err
+    assert b"Traceback" not in err
+
+
+def test_one_run_of_a_step_is_cancelled(folder: Folder) -> None:
+    workflow = busy(folder) + "\n  next: [{ step: after, when: \"{{ event.name == 'step.failed' }}\" }]"
+    workflow += "\n- step: after\n  tool: { kind: noop, result: saved }"
+    with folder.started("run", folder.playbook(workflow), "--json") as process:
+        until((folder.path / "begun").exists, "the step")
+        assert folder.call("cancel", "last", "--run", "busy#1").code == 0
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, json.loads(out)["result"]) == (0, "saved")
+
+
+def test_a_paused_execution_schedules_nothing_until_it_goes_on(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(ASK))
+    assert folder.call("pause", ran.id).code == 0
+    assert send(folder, "signal", ran.id, "approved", '{"by": "me"}').status == "paused"
+    assert [e for e in events(folder) if e["step"] == "say"] == []
+    unpaused = send(folder, "unpause", ran.id)
+    assert (unpaused.code, unpaused.result) == (0, "by me")
+
+
+def test_a_sleep_is_waited_for(folder: Folder) -> None:
+    ran = folder.run(folder.playbook("- step: nap\n  tool: { kind: sleep, seconds: 0.3 }"))
+    assert (ran.code, ran.status) == (0, "completed")
+    assert ran.data["duration_ms"] >= 300
+
+
+def busy(folder: Folder) -> str:
+    return f"- step: busy\n  tool: {{ kind: shell, command: 'touch begun; sleep 600', cwd: '{folder.path}' }}"
+
+
+def events(folder: Folder) -> list[dict[str, object]]:
+    return folder.events() if folder.ids() else []
