@@ -33,12 +33,18 @@ def test_the_package_keeps_its_contracts() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+PACKAGES = (
+    "cli", "lsp", "testing", "server", "worker", "tools", "blobs", "stores", "engine", "dsl", "expr", "model",
+)  # fmt: skip
+
+
 def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     """A package with every layer of the real one and nothing in it, then the given files."""
-    files = dict.fromkeys(("__init__", "__main__", "wiring"), "")
-    files |= {f"{package}/__init__": "" for package in ("cli", "lsp", "tools", "dsl", "expr", "model")}
+    files = dict.fromkeys(("__init__", "__main__", "wiring", "settings", "ports"), "")
+    files |= {f"{package}/__init__": "" for package in PACKAGES}
     files |= {"tools/contract": "", "tools/fields": "import noetl.tools.contract", "dsl/parse": "", "expr/budget": ""}
     files |= dict.fromkeys(("tools/http", "tools/shell"), "import noetl.tools.contract, noetl.tools.fields")
+    files |= {"tools/tables": "import noetl.tools.fields", "tools/duckdb": "import noetl.tools.tables"}
     for name, text in {**files, **extra}.items():
         path = folder / "noetl" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +69,9 @@ def test_the_small_package_keeps_the_contracts(tmp_path: Path) -> None:
         ("The core does no I/O", "dsl/parse", "import os.path"),
         ("The core does no I/O", "expr/budget", "def f():\n    import time"),
         ("The core does no I/O", "dsl/parse", "from random import random"),
+        ("Imports point down", "server/__init__", "import noetl.worker"),
+        ("The core does no I/O", "engine/__init__", "import sqlite3"),
+        ("Only wiring names the stores", "server/__init__", "import noetl.stores"),
         ("Only wiring names the tools", "cli/__init__", "import noetl.tools.http"),
         ("Only wiring names the tools", "lsp/__init__", "from noetl.tools import http"),
         ("Tools know nothing of each other", "tools/shell", "import noetl.tools.fields, noetl.tools.http"),
@@ -119,9 +128,15 @@ def distribution(module: str, known: Mapping[str, list[str]]) -> str | None:
 
 def test_every_library_that_the_package_imports_is_declared() -> None:
     known = packages_distributions()
-    # lsprotocol's types come with pygls, at the version that pygls works with.
+    # lsprotocol's types come with pygls, at the version that pygls works with; the pool comes with psycopg.
     editors = declared("lsp") | {"lsprotocol"}
+    extras = {
+        "noetl.lsp": editors,
+        "noetl.cli.lsp": editors,
+        "noetl.tools.postgres": declared("postgres") | {"psycopg-pool"},
+        "noetl.tools.duckdb": declared("duckdb"),
+    }
     for module in modules():
-        allowed = declared() | (editors if module.name.startswith(("noetl.lsp", "noetl.cli.lsp")) else set())
+        allowed = declared().union(*(names for start, names in extras.items() if module.name.startswith(start)))
         wanted = {distribution(name, known) for name in imported(module.tree)} - {None}
         assert wanted <= allowed, f"{module.path} imports {sorted(map(str, wanted - allowed))}"
