@@ -34,6 +34,7 @@ _CLEAR = {
     "step": ("policy", "auth", "credential"),
     "task": ("policy",),
     "loop": ("policy",),
+    "next": ("args", "input"),
     "executor": ("policy",),
 }
 _HOLDERS = {"step": "the step", "task": "the task", "arc": "the arc", "task_rule": "the rule", "admit_rule": "the rule"}

@@ -175,6 +175,8 @@ def test_a_jump_back_needs_a_way_out(rules: tuple[str, ...], pointed: str | None
         (FAIL + ", { else: { do: continue } }", False),
         (NO_MORE + ", { else: { do: fail } }", False),
         ("{ else: { do: fail } }", False),
+        ("{ else: { do: retry, attempts: 3 } }", True),
+        (FAIL + ", { else: { do: retry, attempts: 3 } }", True),
     ],
 )
 def test_a_success_must_be_able_to_go_on(rules: str, fails: bool) -> None:

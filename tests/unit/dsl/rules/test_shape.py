@@ -117,7 +117,7 @@ SILENT: list[str] = [
     with_task("kind: http\nspec: { url: https://example.org, auth: a, timeout_ms: 3, credential: }"),
     with_task("kind: noop\nresult: { as: a, sink: b }\nspec: { result: { store: file } }"),
     with_rules("- when: \"{{ outcome.status == 'ok' }}\"\n  then: { do: continue }\n- else:\n    do: retry\n    attempts: '{{ 1 + 2 }}'"),
-    with_rules("- when: \"{{ outcome.status == 'ok' }}\"\n  then: { do: retry, attempts: 2 }\n- else: true\n  then: { do: fail }"),
+    with_rules("- when: \"{{ outcome.status == 'ok' }}\"\n  then: { do: continue }\n- else: true\n  then: { do: fail }"),
 ]  # fmt: skip
 
 
@@ -229,3 +229,28 @@ def test_a_word_in_capitals_is_suggested_too() -> None:
     (found,) = checked(with_task("  kind: http\n  method: GETT\n  url: https://example.org"))
     assert found.message.endswith("Did you mean 'GET'?")
     assert found.fix == "Write `method: GET`."
+
+
+def test_an_item_of_the_wrong_type_is_told_as_an_item() -> None:
+    (found,) = checked(HEAD + "workflow:\n  - step: a\n    tool: { kind: noop }\n  - just text\n")
+    assert found.message == "An item of 'workflow' takes a map; here stands the text 'just text'."
+
+
+def test_what_belongs_to_an_arc_is_one_mistake() -> None:
+    (found,) = checked(with_step("tool: { kind: noop }\nnext: { step: work, when: true, args: { a: 1 } }"))
+    assert found.code == "NOE102"
+    assert "arcs" in found.fix
+
+
+@pytest.mark.parametrize(
+    "items", ["5", "true", "{ a: 1 }", "some words", "'{\"a\": 1}'", "workload.rows", "'" + "[" * 9999 + "'"]
+)
+def test_a_loop_goes_over_a_list(items: str) -> None:
+    (found,) = checked(with_step(f"loop: {{ in: {items}, iterator: item }}\ntool: {{ kind: noop }}"))
+    assert found.code == "NOE119"
+    assert ('`in: "{{ workload.rows }}"`' in found.fix) == (items == "workload.rows")
+
+
+@pytest.mark.parametrize("items", ["[1]", "'[]'", "'[1, 2]'", "'{{ workload.rows }}'", "'{% if 1 %}[]{% endif %}'"])
+def test_what_may_be_a_list_is_fine(items: str) -> None:
+    assert codes(with_step(f"loop: {{ in: {items}, iterator: item }}\ntool: {{ kind: noop }}")) == []

@@ -37,16 +37,19 @@ BAD = GOOD.replace(
 
 def check(subject: Subject) -> Iterator[Found]:
     for task, rules in policies(subject):
-        # A single rule, or a task that does nothing, is how a failure is raised on purpose.
-        if len(rules) == 1 or task.kind == "noop":
-            continue
         rule = _that_fails(subject.flow, rules)
+        # A single rule, or a task that does nothing, is how a failure is raised on purpose.
+        if rule is not None and rule.then.do == "fail" and (len(rules) == 1 or task.kind == "noop"):
+            continue
         then = rule.then.at if rule else None
         place = then.get("do") if isinstance(then, MapNode) else None
         if place is not None:
+            fails = "fails even when it has succeeded"
+            if rule and rule.then.do == "retry":
+                fails = "is run again even when it has succeeded, and fails after the last attempt"
             yield at(
                 place,
-                f"Task '{task.label}' fails even when it has succeeded: no rule lets an outcome with status 'ok' go on.",
+                f"Task '{task.label}' {fails}: no rule lets an outcome with status 'ok' go on.",
                 "Ask for the error, `when: \"{{ outcome.status == 'error' }}\"`, or let success go on first: "
                 "`- when: \"{{ outcome.status == 'ok' }}\"` with `then: { do: continue }`.",
             )
@@ -59,7 +62,8 @@ def _that_fails(flow: Flow, rules: tuple[TaskRule, ...]) -> TaskRule | None:
         if flow.is_unreadable(rule.when) or (answer is not False and rule.then.do not in ("fail", "retry")):
             return None
         if answer is True:
-            return rule if rule.then.do == "fail" else None
+            told = flow.template(rule.when) is not None and flow.is_constant(rule.when)
+            return None if told else rule
     return None
 
 
@@ -71,9 +75,9 @@ RULE = Rule(
     summary="A task policy has a way to go on for no outcome at all: even a success fails.",
     why=(
         "Rules and `else` see every outcome, not only errors. An `else` with `do: fail` behind rules for certain errors "
-        "therefore fails each success as well."
+        "therefore fails each success as well, and one with `do: retry` repeats it until no attempt is left."
     ),
-    fix="Put the condition `outcome.status == 'error'` on the rule that fails; what no rule matches continues.",
+    fix="Put the condition `outcome.status == 'error'` on the rule that fails or retries; what no rule matches continues.",
     bad=BAD,
     good=GOOD,
     check=check,

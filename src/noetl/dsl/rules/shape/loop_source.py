@@ -1,12 +1,14 @@
-"""NOE119 reports a loop with nothing to go over, or with two things."""
+"""NOE119 reports a loop with nothing to go over, with two things, or with one that is no list."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import MapNode, Scalar
+from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.shape import stand_ins
+from noetl.dsl.shape import is_template, stand_ins
 from noetl.dsl.subject import Subject
 
 GOOD = """\
@@ -19,6 +21,7 @@ workflow:
     loop: { in: "{{ workload.cities }}", iterator: city }
     tool: { kind: noop, message: "{{ city }}" }
 """
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[[^\]\s]+\])*")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -34,6 +37,28 @@ def check(subject: Subject) -> Iterator[Found]:
         elif cursor is None and (items is None or (isinstance(items, Scalar) and items.value is None)):
             message = f"The loop of step '{step.name}' has nothing to go over."
             yield at(node, message, 'Add `in: "{{ … }}"` with the list, or a `cursor`.')
+        elif items is not None and not _may_be_a_list(items):
+            message = f"The loop of step '{step.name}' goes over a list, and this is none."
+            yield at(items, message, _instead(items))
+
+
+def _may_be_a_list(node: Node) -> bool:
+    if not isinstance(node, Scalar):
+        return isinstance(node, ListNode)
+    if not isinstance(node.value, str):
+        return False
+    if is_template(node):
+        return True
+    try:
+        return isinstance(json.loads(node.value), list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _instead(node: Node) -> str:
+    if isinstance(node, Scalar) and _PATH.fullmatch(node.text):
+        return f'Put it in braces: `in: "{{{{ {node.text} }}}}"`.'
+    return 'Write a list, `[a, b]`, or a template that gives one: `in: "{{ … }}"`.'
 
 
 RULE = Rule(
@@ -41,7 +66,7 @@ RULE = Rule(
     name="loop-source",
     group="shape",
     severity="error",
-    summary="A loop has neither `in` nor `cursor`, or both.",
+    summary="A loop has neither `in` nor `cursor`, or both, or goes over something that is no list.",
     why="`in` names a list that is known when the loop begins; a `cursor` claims rows until none is left. "
     "A loop needs one of them to know its items, and cannot follow two.",
     fix='Write `in: "{{ … }}"` for a list, or `cursor: { kind, claim, key }` for rows of a table.',

@@ -10,7 +10,7 @@ from noetl.dsl.rule import Found, Rule, at
 from noetl.dsl.scalars import LEGACY_BOOLEANS, resolve
 from noetl.dsl.shape import ShapeFinding, fits
 from noetl.dsl.subject import Subject
-from noetl.dsl.types import Flag, Number, Type
+from noetl.dsl.types import Flag, ListOf, Number, Type
 
 GOOD = """\
 apiVersion: noetl.io/v10
@@ -30,7 +30,8 @@ def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
         if finding.kind == "wrong-type":
             wanted = _wanted(finding)
-            message = f"'{finding.name}' takes {takes(wanted)}; here stands {stands(finding.node)}."
+            owner = f"An item of '{finding.name}'" if _is_item(finding) else f"'{finding.name}'"
+            message = f"{owner} takes {takes(wanted)}; here stands {stands(finding.node)}."
             if finding.name == "":
                 message = f"A playbook takes {takes(wanted)}; here stands {stands(finding.node)}."
             yield at(finding.node, message, _fix(finding, wanted))
@@ -38,9 +39,14 @@ def check(subject: Subject) -> Iterator[Found]:
 
 def _wanted(finding: ShapeFinding) -> Type:
     """Give the whole type of the field where the finding is about its value, and else that of the part in it."""
-    if finding.field is not None and not fits(finding.node, finding.field.type):
+    if finding.field is not None and not _is_item(finding) and not fits(finding.node, finding.field.type):
         return finding.field.type
     return finding.expected or Type()
+
+
+def _is_item(finding: ShapeFinding) -> bool:
+    kind = finding.field.type if finding.field else None
+    return isinstance(kind, ListOf) and finding.expected == kind.item
 
 
 def _fix(finding: ShapeFinding, wanted: Type) -> str:
