@@ -66,7 +66,7 @@ class Sequencer:
         self._stopped: Exception | None = None
         self._set_aside: set[str] = set()
         self._returns: set[asyncio.Task[None]] = set()
-        self.on_events: list[Callable[[str], None]] = []  # told of every execution that has new events
+        self.on_events: list[Callable[[str, bool], None]] = []  # told which execution has new events, and if it ended
         self.on_time: list[Callable[[int], None]] = []  # told of times at which something may have to be done
 
     # What others ask of it
@@ -228,7 +228,7 @@ class Sequencer:
                 self._inbox.own(other, message)
             if commit.events:
                 for tell in self.on_events:
-                    tell(execution_id)
+                    tell(execution_id, "ended_at" in commit.projection)
             times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
             if times:
                 for told in self.on_time:
