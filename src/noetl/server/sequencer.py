@@ -219,6 +219,10 @@ class Sequencer:
                 again.append(made.entry)
         self._inbox.again(again)
         self._hand_out(asks, receipt.leases)
+        if self._inbox.waiting:
+            taken = {lease.work.work_id for leases in receipt.leases for lease in leases}
+            new = (item for made in decided for item in made.commit.work)
+            self._inbox.left_over({item.pool for item in new if item.available_at <= now and item.work_id not in taken})
 
     async def _settle(self, made: Decided, verdict: Committed) -> None:
         entry, commit = made.entry, made.commit
