@@ -7,7 +7,6 @@ decided here. Tested in tests/tools/test_wiring.py and tests/acceptance/test_run
 from __future__ import annotations
 
 import os
-from asyncio import create_task, gather, sleep
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,6 +30,8 @@ class SystemClock:
         return int(time() * 1000)
 
     async def sleep(self, seconds: float) -> None:
+        from asyncio import sleep  # checking a playbook loads no event loop
+
         await sleep(seconds)
 
 
@@ -74,6 +75,8 @@ class Embedded:
     @asynccontextmanager
     async def working(self, pool: str) -> AsyncIterator[None]:
         """Run a worker for a pool; what is still under way at the end is ended with it."""
+        from asyncio import create_task, gather
+
         from noetl.blobs.files import FileBlobs
         from noetl.worker.children import ChildPool
         from noetl.worker.context import Equipment
