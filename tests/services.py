@@ -48,9 +48,21 @@ def postgres() -> Iterator[str]:
     data, port, programs = folder / "data", free_port(), _programs()
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8"}
     try:
-        make = [programs / "initdb", "-D", data, "-U", "noetl", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"]
+        make = [
+            str(programs / "initdb"),
+            "-D",
+            str(data),
+            "-U",
+            "noetl",
+            "-A",
+            "trust",
+            "-N",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        ]
         subprocess.run(make, check=True, capture_output=True, cwd=folder, env=environment, **who)
-        serve = [programs / "postgres", "-D", data, "-p", str(port), "-c", "listen_addresses=127.0.0.1",
+        serve = [str(programs / "postgres"), "-D", str(data), "-p", str(port), "-c", "listen_addresses=127.0.0.1",
                  "-c", "unix_socket_directories=", "-c", "max_connections=50"]  # fmt: skip
         with (folder / "log").open("wb") as log:
             server = subprocess.Popen(serve, stdout=log, stderr=log, cwd=folder, env=environment, **who)
@@ -71,7 +83,7 @@ def postgres() -> Iterator[str]:
 def _wait_until_ready(
     server: subprocess.Popen[bytes], programs: Path, port: int, environment: dict[str, str], folder: Path
 ) -> None:
-    ask = [programs / "pg_isready", "-h", "127.0.0.1", "-p", str(port), "-t", "30"]
+    ask = [str(programs / "pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-t", "30"]
     for _ in range(300):
         assert server.poll() is None, (folder / "log").read_text()
         if subprocess.run(ask, capture_output=True, env=environment, check=False).returncode == 0:

@@ -1,4 +1,4 @@
-"""The settings of a process: each knob is named, typed, defaulted and described once.
+"""The settings of a process: each knob is named, typed, defaulted and described once; and the credentials it was given.
 
 They come from the environment and from what a command is given; a command's own options win. Opens nothing. Tested in
 tests/unit/test_settings.py.
@@ -6,9 +6,12 @@ tests/unit/test_settings.py.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from noetl.model.errors import InvalidInput
 
@@ -16,6 +19,7 @@ HOME = "NOETL_HOME"
 CAPACITY = "NOETL_CAPACITY"
 LEASE_SECONDS = "NOETL_LEASE_SECONDS"
 MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
+CREDENTIAL = "NOETL_CREDENTIAL_"
 _CAPACITY = 16
 _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
@@ -60,3 +64,21 @@ def _number(environment: Mapping[str, str], name: str, default: int) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise InvalidInput(f"the environment variable {name} must be a whole number from 1 on, and it is {text!r}.")
     return int(text)
+
+
+def credential(environment: Mapping[str, str], name: str) -> Mapping[str, Any]:
+    """Give a credential from the environment: `NOETL_CREDENTIAL_PG_MAIN` holds `pg_main`. Raises KeyError.
+
+    Its value is a JSON object; an address stands for `dsn`, any other text for `token`.
+    """
+    text = environment.get(CREDENTIAL + re.sub(r"\W", "_", name).upper(), "").strip()
+    if not text:
+        raise KeyError(name)
+    if text.startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            raise KeyError(f"{name} (its environment variable holds no JSON object)") from None
+        if isinstance(found, dict):
+            return found
+    return {"dsn": text} if "://" in text else {"token": text}

@@ -7,8 +7,7 @@ decided here. Tested in tests/tools/test_wiring.py and tests/acceptance/test_run
 from __future__ import annotations
 
 import os
-from asyncio import create_task, gather, sleep
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import time
@@ -16,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.kinds import Kinds
 from noetl.ports import Catalog, EventLog, WorkQueue
+from noetl.settings import Settings, credential
 from noetl.tools import kinds
 
 if TYPE_CHECKING:
     from noetl.engine.plan import Plan
     from noetl.server.control import LocalControl
-    from noetl.settings import Settings
 
 
 class SystemClock:
@@ -31,6 +30,8 @@ class SystemClock:
         return int(time() * 1000)
 
     async def sleep(self, seconds: float) -> None:
+        from asyncio import sleep  # checking a playbook loads no event loop
+
         await sleep(seconds)
 
 
@@ -74,6 +75,9 @@ class Embedded:
     @asynccontextmanager
     async def working(self, pool: str) -> AsyncIterator[None]:
         """Run a worker for a pool; what is still under way at the end is ended with it."""
+        from asyncio import create_task, gather
+
+        from noetl.blobs.files import FileBlobs
         from noetl.worker.children import ChildPool
         from noetl.worker.context import Equipment
         from noetl.worker.loop import Worker
@@ -85,8 +89,9 @@ class Embedded:
             kinds(),
             SystemClock(),
             children,
-            NoBlobs(),
+            FileBlobs(self.settings.blobs),
             client.get,
+            _credential,
             defaults=_defaults(self.settings),
             folder=os.getcwd(),
         )
@@ -99,6 +104,7 @@ class Embedded:
             running.cancel()
             await gather(running, return_exceptions=True)
             await children.close()
+            await shared.shared.close()
             await client.close()
 
 
@@ -122,21 +128,12 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
         await store.close()
 
 
+async def _credential(name: str) -> Mapping[str, Any]:
+    return credential(os.environ, name)
+
+
 def _defaults(settings: Settings) -> dict[str, Any]:
     return {"pool_capacity": settings.capacity}
-
-
-class NoBlobs:
-    """Stands where there is no place for large results."""
-
-    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        raise OSError(f"there is no place for {ref}")
-
-    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
-        raise OSError(f"there is no place that holds {ref}")
-
-    async def delete(self, refs: Sequence[str]) -> None:
-        pass
 
 
 class HttpClient:

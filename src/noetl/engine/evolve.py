@@ -11,7 +11,7 @@ from typing import Any
 
 from noetl.engine import evolve_loops as loops
 from noetl.engine.carriers import add, give_up, lineage_of, remove, settle
-from noetl.engine.state import Completed, Ended, Execution, Fork, StepRun, Suspended, Timer, Token
+from noetl.engine.state import Completed, Ended, Execution, Fork, StepRun, Suspended, Timer, Token, see
 from noetl.engine.writes import put
 from noetl.model.events import Event
 
@@ -131,6 +131,9 @@ def _scheduled(state: Execution, event: Event, payload: Payload) -> None:
         role=payload.get("role", "step"),
         compensates=payload.get("compensates"),
         attempt=payload.get("attempt", 1),
+        seen=see(state, payload["sees"]) if "sees" in payload else None,
+        pool=payload.get("pool", ""),
+        priority=payload.get("priority", 0),
     )
     state.runs[run_id] = run
     add(state, run_id, run.lineage)
@@ -165,6 +168,7 @@ def _run_started(state: Execution, event: Event, payload: Payload) -> None:
     if run is not None:
         run.phase = "started"
         run.epoch = payload.get("epoch", run.epoch)
+        run.started_at = run.started_at or event.timestamp
 
 
 def _task_recorded(state: Execution, event: Event, payload: Payload) -> None:
@@ -220,7 +224,7 @@ def _run_ended(state: Execution, event: Event, payload: Payload) -> None:
     if run.loop is not None and run.loop.failed and status == "ok" and state.outcome is None:
         state.outcome = "partial"
     _forget(state, run)
-    run.loop = run.suspended = run.resume = None
+    run.loop = run.suspended = run.resume = run.seen = None
     if run.role != "step" or payload.get("cancelled"):
         _leave(state, run)
     else:
@@ -332,8 +336,13 @@ _HANDLERS: dict[str, Handler] = {
     "token.absorbed": _token_absorbed,
     "step.scheduled": _scheduled,
     "step.started": _run_started,
-    "task.done": _task_recorded,
-    "task.failed": _task_recorded,
+    **dict.fromkeys(
+        (
+            *("task.started", "task.done", "task.failed", "task.logged", "policy.task.evaluated"),
+            *("task.attempt.started", "task.attempt.done", "task.attempt.failed"),
+        ),
+        _task_recorded,  # the last record of a report says where the pipeline stands
+    ),
     "step.suspended": _suspended,
     "step.done": _run_ended,
     "step.failed": _run_ended,

@@ -12,6 +12,7 @@ from typing import Any
 from noetl.engine import loops
 from noetl.engine.decision import Deciding
 from noetl.engine.route import Ending, end, failure
+from noetl.engine.runs import started
 from noetl.engine.state import Piece, StepRun
 from noetl.engine.suspend import suspend
 from noetl.engine.work import item as work_item
@@ -48,7 +49,7 @@ def report(d: Deciding, message: Report) -> None:
 def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
     work = work_id(d.state, run)
     if run.phase == "scheduled" or message.epoch > run.epoch:
-        d.emit("step.started", run.step, {"worker": message.worker, "epoch": message.epoch}, run=run)
+        started(d, run, message)
     _records(d, run, message)
     for item in message.items if run.loop is not None else ():
         if run.loop is not None and item.index >= run.loop.ended:
@@ -68,6 +69,8 @@ def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
             end(d, run, _ending(message.ending, message.writes))
     else:
         d.held.append((work, message.epoch))
+        if message.pipeline is not None:
+            d.work[work] = work_item(d.plan, d.state, run)  # whoever takes it over goes on from here
 
 
 def _ending(given: messages.Ending, writes: Mapping[str, Any]) -> Ending:
@@ -125,14 +128,18 @@ def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
     if message.ending is not None and piece.pending and _give_up(d, run, piece, message.chunk, _unreported(message)):
         d.finished.append((work, message.epoch))
         return
-    (d.held if message.chunk in loop.pieces else d.finished).append((work, message.epoch))
+    if message.chunk in loop.pieces:
+        d.held.append((work, message.epoch))
+        d.work[work] = work_item(d.plan, d.state, run, message.chunk)  # without the items that have ended
+    else:
+        d.finished.append((work, message.epoch))
     loops.go_on(d, run)
 
 
 def _begin_piece(d: Deciding, run: StepRun, piece: Piece, message: Report) -> None:
     told = {"worker": message.worker, "epoch": message.epoch}
     if run.phase == "scheduled":
-        d.emit("step.started", run.step, told, run=run)
+        started(d, run, message)
     if piece.epoch != message.epoch:
         part = {"chunk": message.chunk, "start": piece.start, "count": piece.count}
         d.emit("loop.iteration.started", run.step, told | part, run=run)

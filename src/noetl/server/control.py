@@ -64,7 +64,7 @@ class LocalControl:
             lease_ms=self._lease_ms,
             most_unanswered=most_unanswered,
         )
-        self.followers = Followers(store)
+        self.followers = Followers(store, clock)
         self.sequencer.on_events.append(self.followers.tell)
         self.timers = Timers(store, self.sequencer, clock)
         self.leases = Leases(

@@ -1,47 +1,61 @@
 """Lets people follow an execution: they read the log, and are woken when there is more.
 
-Nothing is buffered, so a slow follower costs nothing and misses nothing. Tested in tests/unit/server/test_followers.py.
+Nothing is buffered, so a slow follower costs nothing and misses nothing. One that is told of many commits in a row reads
+them together, a few times a second; of an end it is told at once. Tested in tests/unit/server/test_followers.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
 
 from noetl.model.events import Event
-from noetl.ports import EventLog
+from noetl.ports import Clock, EventLog
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _LAST = "playbook.processed"  # after it, only late reports and repairs
 _PAGE = 500
+_BETWEEN_MS = 25  # two reads
+
+
+@dataclass(slots=True, eq=False)
+class _Follower:
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Followers:
     """Those who follow, by execution."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, clock: Clock) -> None:
         self._log = log
-        self._bells: dict[str, set[asyncio.Event]] = {}
+        self._clock = clock
+        self._followers: dict[str, set[_Follower]] = {}
 
-    def tell(self, execution_id: str) -> None:
+    def tell(self, execution_id: str, ended: bool = False) -> None:
         """Wake those who follow one execution."""
-        for bell in self._bells.get(execution_id, ()):
-            bell.set()
+        for follower in self._followers.get(execution_id, ()):
+            follower.more.set()
+            if ended:
+                follower.hurry.set()
 
     def tell_all(self) -> None:
         """Wake everybody: somebody else has committed."""
-        for execution_id in self._bells:
+        for execution_id in self._followers:
             self.tell(execution_id)
 
     async def follow(self, execution_id: str, after: int = 0) -> AsyncGenerator[Event, None]:
         """Give the events of an execution as they come, until it has ended."""
-        bell = asyncio.Event()
-        self._bells.setdefault(execution_id, set()).add(bell)
+        follower = _Follower()
+        self._followers.setdefault(execution_id, set()).add(follower)
         try:
             may_be_over = True  # it may have ended before we came
             while True:
-                bell.clear()
+                follower.more.clear()
+                follower.hurry.clear()
                 events = await self._log.read(execution_id, after, _PAGE)
+                read_at = self._clock.now()
                 for event in events:
                     after = event.seq
                     may_be_over = may_be_over or event.event_type == _LAST
@@ -55,8 +69,21 @@ class Followers:
                         return
                     if may_be_over:
                         continue  # it has ended, and there is more to read
-                await bell.wait()
+                await self._wait(follower, read_at)
         finally:
-            self._bells[execution_id].discard(bell)
-            if not self._bells[execution_id]:
-                del self._bells[execution_id]
+            self._followers[execution_id].discard(follower)
+            if not self._followers[execution_id]:
+                del self._followers[execution_id]
+
+    async def _wait(self, follower: _Follower, read_at: int) -> None:
+        await follower.more.wait()
+        rest = read_at + _BETWEEN_MS - self._clock.now()
+        if rest <= 0 or follower.hurry.is_set():
+            return
+        hurry = asyncio.ensure_future(follower.hurry.wait())
+        pause = asyncio.ensure_future(self._clock.sleep(min(rest, _BETWEEN_MS) / 1000))
+        try:
+            await asyncio.wait({hurry, pause}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hurry.cancel()
+            pause.cancel()

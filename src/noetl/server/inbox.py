@@ -88,20 +88,30 @@ class Inbox:
         return True
 
     def served(self, entries: Iterable[Entry], work: Iterable[WorkItem], now: int) -> list[Ask]:
-        """Choose whose asking goes with a batch: reporters, newcomers, and those waiting that its work is enough for."""
+        """Choose whose asking goes with a batch: reporters, newcomers, and as many who wait as its work is enough for."""
         chosen = [entry.ask for entry in entries if entry.ask is not None] + self.asks
         self.asks = []
         if self.look:
             chosen += self.waiting
         else:
             fresh = Counter(item.pool for item in work if item.available_at <= now)
-            for ask in self.waiting:
-                wanted = ask.most
-                for pool in ask.pools:
-                    taken = min(wanted, fresh[pool])
-                    fresh[pool] -= taken
-                    wanted -= taken
-                if wanted < ask.most:
-                    chosen.append(ask)
+            for ask in chosen:
+                _takes(ask, fresh)
+            chosen += [ask for ask in self.waiting if _takes(ask, fresh)]
         self.look = False
         return [ask for ask in dict.fromkeys(chosen) if not ask.answer.done()]
+
+    def left_over(self, pools: set[str]) -> None:
+        """Look again for those who wait, where a batch has left work in their pools."""
+        if pools and any(pools.intersection(ask.pools) for ask in self.waiting):
+            self.look = True
+
+
+def _takes(ask: Ask, fresh: Counter[str]) -> bool:
+    """Take out of the new work what an ask may be given; tells whether that is anything."""
+    wanted = ask.most
+    for pool in ask.pools:
+        taken = min(wanted, fresh[pool])
+        fresh[pool] -= taken
+        wanted -= taken
+    return wanted < ask.most

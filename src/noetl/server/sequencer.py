@@ -66,7 +66,7 @@ class Sequencer:
         self._stopped: Exception | None = None
         self._set_aside: set[str] = set()
         self._returns: set[asyncio.Task[None]] = set()
-        self.on_events: list[Callable[[str], None]] = []  # told of every execution that has new events
+        self.on_events: list[Callable[[str, bool], None]] = []  # told which execution has new events, and if it ended
         self.on_time: list[Callable[[int], None]] = []  # told of times at which something may have to be done
 
     # What others ask of it
@@ -219,6 +219,10 @@ class Sequencer:
                 again.append(made.entry)
         self._inbox.again(again)
         self._hand_out(asks, receipt.leases)
+        if self._inbox.waiting:
+            taken = {lease.work.work_id for leases in receipt.leases for lease in leases}
+            new = (item for made in decided for item in made.commit.work)
+            self._inbox.left_over({item.pool for item in new if item.available_at <= now and item.work_id not in taken})
 
     async def _settle(self, made: Decided, verdict: Committed) -> None:
         entry, commit = made.entry, made.commit
@@ -228,7 +232,7 @@ class Sequencer:
                 self._inbox.own(other, message)
             if commit.events:
                 for tell in self.on_events:
-                    tell(execution_id)
+                    tell(execution_id, "ended_at" in commit.projection)
             times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
             if times:
                 for told in self.on_time:

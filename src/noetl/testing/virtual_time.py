@@ -55,6 +55,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._pretended.time
 
+    async def shutdown_default_executor(self) -> None:
+        with self.thread():
+            await super().shutdown_default_executor()
+
     @contextmanager
     def thread(self) -> Iterator[None]:
         """Keep time still while a thread works."""

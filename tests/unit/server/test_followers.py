@@ -11,6 +11,7 @@ from noetl.ports import Commit
 from noetl.server.control import Store
 from noetl.server.followers import Followers
 from tests.conformance.commits import commit, event
+from tests.unit.server.system import RealClock
 
 pytestmark = pytest.mark.asyncio
 
@@ -23,11 +24,11 @@ def finished(at: int) -> Commit:
 
 async def test_a_long_log_is_given_in_pages(store: Store) -> None:
     await store.commit([commit(count=1_234), finished(1_234)])
-    assert [event.seq async for event in Followers(store).follow("1")] == list(range(1, 1_236))
+    assert [event.seq async for event in Followers(store, RealClock()).follow("1")] == list(range(1, 1_236))
 
 
 async def test_a_follower_waits_for_what_is_to_come(store: Store) -> None:
-    followers = Followers(store)
+    followers = Followers(store, RealClock())
 
     async def follow() -> list[int]:
         return [event.seq async for event in followers.follow("1")]
@@ -46,7 +47,7 @@ async def test_a_follower_waits_for_what_is_to_come(store: Store) -> None:
 
 async def test_what_comes_after_the_end_is_given_too(store: Store) -> None:
     await store.commit([commit(), finished(1), commit(at=2, message="late")])
-    followers = Followers(store)
+    followers = Followers(store, RealClock())
     assert [event.seq async for event in followers.follow("1")] == [1, 2, 3]
     assert [event.seq async for event in followers.follow("1", after=2)] == [3]
     assert [event.seq async for event in followers.follow("1", after=3)] == []
@@ -54,9 +55,9 @@ async def test_what_comes_after_the_end_is_given_too(store: Store) -> None:
 
 async def test_a_follower_that_leaves_is_forgotten(store: Store) -> None:
     await store.commit([commit(count=3)])
-    followers = Followers(store)
+    followers = Followers(store, RealClock())
     async with aclosing(followers.follow("1")) as events:
         async for event in events:
             assert event.seq == 1
             break
-    assert followers._bells == {}
+    assert followers._followers == {}

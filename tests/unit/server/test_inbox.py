@@ -75,5 +75,15 @@ async def test_reporters_come_first_and_those_who_left_are_passed_over() -> None
     gone = ask("gone")
     gone.answer.cancel()
     inbox = Inbox(asks=[ask("new"), gone], waiting=[ask("old")])
-    assert asking(inbox.served([entry("a", ask=ask("reporter"))], [work("a")], 0)) == ["reporter", "new", "old"]
+    new = [work(name) for name in "abcd"]
+    assert asking(inbox.served([entry("a", ask=ask("reporter"))], new, 0)) == ["reporter", "new", "old"]
     assert inbox.asks == []
+
+
+async def test_what_reporters_take_is_not_looked_for_by_others() -> None:
+    inbox = Inbox(waiting=[ask("old")])
+    assert asking(inbox.served([entry("a", ask=ask("reporter"))], [work("a")], 0)) == ["reporter"]
+    inbox.left_over({"elsewhere"})
+    assert not inbox.look
+    inbox.left_over({""})
+    assert inbox.look

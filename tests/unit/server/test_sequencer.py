@@ -158,6 +158,21 @@ async def test_a_waiting_worker_gets_new_work(store: Store, control: LocalContro
     assert await other == []
 
 
+async def test_new_work_reaches_those_who_wait_when_a_reporter_takes_older_work(
+    store: Store, control: LocalControl
+) -> None:
+    here = await register(store, chain(2))
+    there = await register(store, chain(1).replace("tool:", "spec: {pool: there}\n    tool:"), "tests/there")
+    execution_id = await begin(control, here)
+    [lease] = await control.claim("both", ["", "there"], 1, 0)
+    await begin(control, there)
+    waiting = asyncio.create_task(control.claim("here", [""], 1, 0.5))
+    await asyncio.sleep(0.01)
+    [older] = await control.report(execution_id, done(lease), want=1)
+    assert older.work.pool == "there"
+    assert [lease.work.step for lease in await waiting] == ["s1"]
+
+
 async def test_a_worker_that_goes_away_keeps_no_work(store: Store, control: LocalControl) -> None:
     playbook = await register(store)
     for _ in range(20):

@@ -1,0 +1,65 @@
+"""The settings of a process, from its environment and its options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.model.errors import InvalidInput
+from noetl.settings import CAPACITY, HOME, LEASE_SECONDS, MAX_ATTEMPTS, credential, settings
+
+HERE = Path("/here")
+
+
+@pytest.mark.parametrize(
+    ("environment", "store", "path"),
+    [
+        ({}, None, "/here/.noetl/noetl.db"),
+        ({HOME: "/home"}, None, "/home/noetl.db"),
+        ({HOME: "  "}, None, "/here/.noetl/noetl.db"),
+        ({HOME: "/home"}, "mine.db", "mine.db"),
+    ],
+)
+def test_the_store_is_the_named_one_else_that_of_home_else_that_of_the_folder(
+    environment: dict[str, str], store: str | None, path: str
+) -> None:
+    assert settings(environment, HERE, store).store == Path(path)
+
+
+def test_knobs_come_from_the_environment() -> None:
+    found = settings({CAPACITY: "3", LEASE_SECONDS: "7", MAX_ATTEMPTS: "2"}, HERE)
+    assert (found.capacity, found.lease_ms, found.max_attempts) == (3, 7_000, 2)
+    plain = settings({}, HERE)
+    assert (plain.capacity, plain.lease_ms, plain.max_attempts) == (16, 30_000, 5)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "many", "1.5"])
+def test_a_knob_that_is_no_number_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidInput, match=CAPACITY):
+        settings({CAPACITY: text}, HERE)
+
+
+def test_locks_and_blobs_lie_beside_the_store() -> None:
+    found = settings({}, HERE, "/data/a.db")
+    assert found.locks == Path("/data/a.db.locks")
+    assert found.blobs.parent == Path("/data")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"host": "db", "user": "me"}', {"host": "db", "user": "me"}),
+        ("postgresql://me@127.0.0.1/db", {"dsn": "postgresql://me@127.0.0.1/db"}),
+        ("s3cret", {"token": "s3cret"}),
+    ],
+)
+def test_a_credential_is_an_object_an_address_or_a_token(text: str, expected: Any) -> None:
+    assert credential({"NOETL_CREDENTIAL_PG_MAIN": text}, "pg-main") == expected
+
+
+@pytest.mark.parametrize("environment", [{}, {"NOETL_CREDENTIAL_PG": ""}, {"NOETL_CREDENTIAL_PG": "{broken"}])
+def test_a_credential_that_is_not_there(environment: dict[str, str]) -> None:
+    with pytest.raises(KeyError, match="pg"):
+        credential(environment, "pg")

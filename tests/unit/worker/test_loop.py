@@ -1,0 +1,295 @@
+"""The worker's loop: capacity, hand-off, heartbeat, cancellation, lost leases, drain, and reports that are sent again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.model.errors import StoreUnavailable
+from noetl.model.messages import Cancel, Report
+from noetl.model.work import Lease
+from noetl.server.control import LocalControl
+from noetl.worker.loop import Worker
+from tests.unit.worker.system import System, system
+
+pytestmark = pytest.mark.asyncio
+
+LONG = """
+    - step: one
+      tool: {kind: shell, command: "echo $$ > pid.tmp; mv pid.tmp pid; sleep 300", cwd: "{{ workload.folder }}"}
+    """
+
+
+async def pid_in(folder: Path) -> int:
+    async with asyncio.timeout(20):
+        while not (folder / "pid").exists():
+            await asyncio.sleep(0.01)
+    return int((folder / "pid").read_text())
+
+
+async def gone(pid: int) -> None:
+    async with asyncio.timeout(20):
+        while Path(f"/proc/{pid}").exists():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_cancelled_execution_ends_its_work(tmp_path: Path) -> None:
+    async with system() as run:
+        execution = await run.start(LONG, folder=str(tmp_path))
+        pid = await pid_in(tmp_path)
+        await run.tell(execution, Cancel("cancel-1", "enough"))
+        assert (await run.ended(execution))["status"] == "cancelled"
+        await gone(pid)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["workflow_step: {}", "spec: {timeout_s: 0.5}", "spec: {policy: {lifecycle: {timeout_s: 0.5}}}"],
+)
+async def test_a_step_that_takes_too_long_is_ended(tmp_path: Path, spec: str) -> None:
+    root, more = "", f"      {spec}\n"
+    if spec.startswith("workflow"):
+        root, more = "executor: {spec: {timeout_s: 0.5}}\n", ""
+    async with system() as run:
+        execution = await run.start(LONG.rstrip(" ") + more.replace("      ", "      ", 1), root, folder=str(tmp_path))
+        pid = await pid_in(tmp_path)
+        row = await run.ended(execution)
+        assert row["status"] == "failed"
+        assert row["error"]["kind"] == "timeout"
+        await gone(pid)
+
+
+async def test_a_drained_worker_finishes_and_takes_nothing_more(tmp_path: Path) -> None:
+    async with system(workers=0) as run:
+        worker = run.worker()
+        execution = await run.start(
+            """
+            - step: one
+              tool: {kind: shell, command: "touch begun; while [ ! -e go ]; do sleep 0.02; done", cwd: "{{ workload.folder }}"}
+              next: two
+            - step: two
+              tool: {kind: noop}
+            """,
+            folder=str(tmp_path),
+        )
+        async with asyncio.timeout(20):
+            while not (tmp_path / "begun").exists():
+                await asyncio.sleep(0.01)
+        worker.drain()
+        (tmp_path / "go").touch()
+        async with asyncio.timeout(20):
+            await run.running[0]
+        assert [event.entity_id for event in await run.events(execution, "step.done")] == ["one"]
+        assert worker.busy == 0
+        run.worker("w2")
+        assert (await run.ended(execution))["status"] == "completed"
+
+
+async def test_no_more_than_the_capacity_runs_at_once(tmp_path: Path) -> None:
+    code = "import os, time; p = folder + str(n); open(p, 'w').close(); time.sleep(0.05); result = len(os.listdir(folder)); os.remove(p)"
+    async with system(workers=0) as run:
+        run.worker(capacity=2)
+        row = await run.run(
+            f"""
+            - step: all
+              loop: {{in: "{{{{ range(12) | list }}}}", iterator: n, spec: {{mode: parallel, max_in_flight: 8}}}}
+              tool: {{kind: python, code: "{code}", input: {{folder: "{tmp_path}/"}}}}
+            """
+        )
+        assert row["status"] == "completed"
+        assert max(row["result"]["results"]) <= 2
+
+
+async def test_the_report_of_a_step_brings_the_next(tmp_path: Path) -> None:
+    async with system(workers=0) as run:
+        counted = Counted(run)
+        run.worker(capacity=1)
+        steps = "".join(f"- step: s{n}\n  tool: {{kind: noop}}\n  next: s{n + 1}\n" for n in range(20))
+        await run.run(steps + "- step: s20\n  tool: {kind: noop}\n")
+        assert counted.reports == 21
+        assert counted.handed == 20
+
+
+class Counted:
+    """Counts the reports that reach the control plane, and the work that comes back with them."""
+
+    def __init__(self, run: System) -> None:
+        self.reports = self.handed = 0
+        self._control = run.control
+        run.shared = replace(run.shared, control=Spy(run.control, self))
+
+
+class Spy:
+    """A control plane that looks on."""
+
+    def __init__(self, control: LocalControl, counted: Counted) -> None:
+        self._control = control
+        self._counted = counted
+        self.claim = control.claim
+        self.heartbeat = control.heartbeat
+        self.playbook = control.playbook
+        self.submit = control.submit
+        self.follow = control.follow
+
+    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+        self._counted.reports += 1
+        leases = await self._control.report(execution_id, report, want)
+        self._counted.handed += len(leases)
+        return leases
+
+
+class Flaky:
+    """A control plane whose answers get lost now and then, after or before they took effect."""
+
+    def __init__(self, control: LocalControl) -> None:
+        self._control = control
+        self._count = {"report": 0, "heartbeat": 0}
+        self.submit = control.submit
+        self.follow = control.follow
+        self.playbook = control.playbook
+
+    def fate(self, what: str) -> str:
+        """Say what becomes of a call: in turn nothing gets lost, the question, the answer."""
+        self._count[what] += 1
+        return ("kept", "question", "answer")[self._count[what] % 3]
+
+    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]:
+        return await self._control.claim(worker, pools, most, wait_s)
+
+    async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
+        if self.fate("heartbeat") != "kept":
+            raise ConnectionError("heartbeat lost")
+        return await self._control.heartbeat(worker, held)
+
+    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+        fate = self.fate("report")
+        if fate == "question":
+            raise StoreUnavailable("not now")
+        leases = await self._control.report(execution_id, report, want)
+        if fate == "answer":
+            raise ConnectionError("answer lost")
+        return leases
+
+
+async def test_reports_that_get_lost_are_sent_again_and_counted_once() -> None:
+    async with system(workers=0) as run:
+        run.shared = replace(run.shared, control=Flaky(run.control))
+        run.worker()
+        steps = "".join(f"- step: s{n}\n  tool: {{kind: noop}}\n  next: s{n + 1}\n" for n in range(10))
+        execution = await run.start(
+            steps
+            + "- step: s10\n  loop: {in: [1, 2, 3, 4, 5], iterator: n, spec: {mode: parallel}}\n"
+            + '  tool: {kind: noop, result: "{{ n }}"}\n'
+        )
+        row = await run.ended(execution)
+        assert (row["status"], row["result"]["results"]) == ("completed", [1, 2, 3, 4, 5])
+        done = [event.entity_id for event in await run.events(execution, "step.done")]
+        assert done == [f"s{number}" for number in range(11)]
+
+
+async def test_a_worker_that_is_gone_is_followed_by_another(tmp_path: Path) -> None:
+    """The second continues after the last recorded task, with the same idempotency key."""
+    async with system(workers=0, lease_s=0.5) as run:
+        run.worker("first")
+        execution = await run.start(
+            """
+            - step: one
+              tool:
+                - a: {kind: shell, command: "echo a >> done", cwd: "{{ workload.folder }}"}
+                - b:
+                    kind: shell
+                    command: "echo b $KEY >> done; [ $(grep -c b done) = 2 ] || sleep 300"
+                    env: {KEY: "{{ _idempotency_key }}"}
+                    cwd: "{{ workload.folder }}"
+            """,
+            folder=str(tmp_path),
+        )
+        async with asyncio.timeout(20):
+            while not await run.events(execution, "task.done"):
+                await asyncio.sleep(0.02)
+        run.running[0].cancel()
+        await asyncio.wait([run.running[0]])
+        run.worker("second")
+        assert (await run.ended(execution))["status"] == "completed"
+        key = f"b {execution}:one:b"
+        assert (tmp_path / "done").read_text().split("\n") == ["a", key, key, ""]
+
+
+async def test_a_lost_lease_stops_the_work_without_a_word(tmp_path: Path) -> None:
+    async with system(workers=0, lease_s=0.4) as run:
+        deaf = Deaf(run.control)
+        slow = replace(run.shared, control=deaf)
+        first = Worker("first", slow, heartbeat_s=0.1)
+        run.running.append(asyncio.create_task(first.run()))
+        execution = await run.start(LONG, folder=str(tmp_path))
+        pid = await pid_in(tmp_path)
+        first.drain()
+        deaf.silent = True
+        async with asyncio.timeout(20):
+            while not (leases := await run.control.claim("second", ("",), 1, 0)):
+                await asyncio.sleep(0.05)
+        deaf.silent = False
+        await gone(pid)
+        async with asyncio.timeout(20):
+            while first.busy:
+                await asyncio.sleep(0.01)
+        assert leases[0].work.execution_id == execution
+        assert await run.events(execution, "step.failed") == []
+        assert await run.events(execution, "report.late") == []
+
+
+class Deaf(Flaky):
+    """A control plane that a heartbeat does not reach for a while."""
+
+    silent = False
+
+    def fate(self, what: str) -> str:
+        return "kept"
+
+    async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
+        if self.silent:
+            raise ConnectionError("nobody there")
+        return await super().heartbeat(worker, held)
+
+
+async def test_a_failure_of_the_worker_itself_reaches_the_execution(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def runner(self, kind: str) -> Any:
+            raise ZeroDivisionError("a bug")
+
+    async with system(workers=0) as run:
+        run.shared = replace(run.shared, tools=Broken())
+        run.worker()
+        row = await run.run("- step: one\n  tool: {kind: noop}\n")
+        assert row["status"] == "failed"
+        assert row["error"]["code"] == "WORKER"
+        assert "ZeroDivisionError: a bug" in row["error"]["message"]
+
+
+async def test_a_tool_that_raises_is_an_outcome() -> None:
+    class Broken:
+        def runner(self, kind: str) -> Any:
+            async def run(fields: Any, context: Any) -> Any:
+                raise ZeroDivisionError("a bug")
+
+            return run
+
+    async with system(workers=0) as run:
+        run.shared = replace(run.shared, tools=Broken())
+        run.worker()
+        row = await run.run("- step: one\n  tool: {kind: noop}\n")
+        assert row["error"]["code"] == "TOOL_RAISED"
+
+
+async def test_a_cancelled_worker_leaves_no_process(tmp_path: Path) -> None:
+    async with system() as run:
+        await run.start(LONG, folder=str(tmp_path))
+        pid = await pid_in(tmp_path)
+        assert os.getsid(pid) == pid
+    assert not Path(f"/proc/{pid}").exists()
