@@ -47,7 +47,9 @@ def address(
     which = f"{run}" + ("" if index is None else f".{index}")
     name = quote(task, safe="") + ("" if visit == 1 else f".{visit}")
     again = "" if delivery == 1 else f"/delivery/{delivery}"
-    return f"{SCHEME}execution/{execution_id}/step/{quote(step, safe='')}/task/{name}/run/{which}/attempt/{attempt}{again}"
+    return (
+        f"{SCHEME}execution/{execution_id}/step/{quote(step, safe='')}/task/{name}/run/{which}/attempt/{attempt}{again}"
+    )
 
 
 def beside(result: Mapping[str, Any]) -> dict[str, Any]:
