@@ -37,7 +37,9 @@ class DatabaseBlobs:
         return bytes(row[0])
 
     async def about(self, ref: str) -> Mapping[str, Any]:
-        row = await self._database.run(lambda connection: connection.execute(_SQL["read_result_meta"], (ref,)).fetchone())
+        row = await self._database.run(
+            lambda connection: connection.execute(_SQL["read_result_meta"], (ref,)).fetchone()
+        )
         if row is None:
             raise missing(ref)
         found: dict[str, Any] = msgspec.json.decode(row[0])

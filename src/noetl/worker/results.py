@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from noetl.blobs import stored
+from noetl.blobs.parts import selected
 from noetl.engine.actions import RunTask
 from noetl.engine.extract import Wanted, merged, pick
 from noetl.expr import Result
@@ -84,7 +85,10 @@ class StoredResults:
         controls = controls if isinstance(controls, Mapping) else {}
         place = controls.get("store")
         place = place if isinstance(place, Mapping) else {"kind": place or "auto"}
-        if len(data) <= int(_given(controls.get("inline_max_bytes"), INLINE_MAX_BYTES)) or place.get("kind") == "inline":
+        if (
+            len(data) <= int(_given(controls.get("inline_max_bytes"), INLINE_MAX_BYTES))
+            or place.get("kind") == "inline"
+        ):
             return outcome, None
         read: Wanted = where["wanted"]() if "wanted" in where else False
         if not _can_leave(outcome.result, read):
@@ -142,22 +146,6 @@ class StoredResults:
                 for at, item in enumerate(value)
             ]
         return value
-
-
-def selected(value: Any, parts: Any) -> dict[str, Any]:
-    """Give the parts of a value that JSON paths name; several matches are a list, none is null."""
-    if not parts:
-        return {}
-    import jsonpath
-
-    found: dict[str, Any] = {}
-    for part in parts:
-        try:
-            matches = jsonpath.findall(str(part["path"]), value)
-        except (jsonpath.JSONPathError, KeyError, TypeError) as error:
-            raise InvalidInput(f"`select` {part!r} is no JSON path with a name: {error}") from None
-        found[str(part["as"])] = matches if len(matches) > 1 else matches[0] if matches else None
-    return found
 
 
 def _given(value: Any, default: int) -> Any:
