@@ -147,6 +147,9 @@ class Blobs(Protocol):
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes: ...
 
+    async def about(self, ref: str) -> Mapping[str, Any]:
+        """Give what was put with a blob as its `meta`."""
+
     async def delete(self, refs: Sequence[str]) -> None: ...
 
 

@@ -14,7 +14,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.kinds import Kinds
-from noetl.ports import Catalog, EventLog, WorkQueue
+from noetl.ports import Blobs, Catalog, EventLog, WorkQueue
 from noetl.settings import Settings, credential
 from noetl.tools import kinds
 
@@ -57,6 +57,19 @@ def open_store(settings: Settings) -> Store:
     return SqliteStore(settings.store)
 
 
+def open_blobs(settings: Settings, store: Store) -> Blobs:
+    """Give the places for large results: `db`, which is the store's own file, and `file`, a folder beside it."""
+    from noetl.blobs.database import DatabaseBlobs
+    from noetl.blobs.files import FileBlobs
+    from noetl.blobs.shelves import ShelvedBlobs
+    from noetl.stores.sqlite import SqliteStore
+
+    files: dict[str, Blobs] = {"file": FileBlobs(settings.blobs)}
+    if isinstance(store, SqliteStore):
+        return ShelvedBlobs({"db": DatabaseBlobs(store.database), **files})
+    return ShelvedBlobs(files)
+
+
 async def read_plan(store: Store, playbook: str) -> Plan:
     """Give the plan of a playbook that an execution is pinned to."""
     from noetl.server.plans import Plans
@@ -77,21 +90,23 @@ class Embedded:
         """Run a worker for a pool; what is still under way at the end is ended with it."""
         from asyncio import create_task, gather
 
-        from noetl.blobs.files import FileBlobs
         from noetl.worker.children import ChildPool
         from noetl.worker.context import Equipment
         from noetl.worker.loop import Worker
+        from noetl.worker.results import StoredResults
 
-        children, client = ChildPool(), HttpClient()
+        children, client, clock = ChildPool(), HttpClient(), SystemClock()
+        blobs = open_blobs(self.settings, self.store)
         shared = Equipment(
             self.control,
             kinds(),
             kinds(),
-            SystemClock(),
+            clock,
             children,
-            FileBlobs(self.settings.blobs),
+            blobs,
             client.get,
             _credential,
+            StoredResults(blobs, clock),
             defaults=_defaults(self.settings),
             folder=os.getcwd(),
         )

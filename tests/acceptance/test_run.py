@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -208,3 +209,25 @@ def test_a_playbook_that_changed_between_runs_runs_as_it_is(folder: Folder) -> N
         file = folder.playbook(f"- step: a\n  tool: {{ kind: noop, result: {word} }}")
         assert folder.run(file).result == word
     assert len(folder.ids()) == 2
+
+
+def test_many_processes_share_a_store(folder: Folder) -> None:
+    file = folder.playbook(
+        """
+        - step: each
+          loop: { in: [1, 2, 3], iterator: n, spec: { mode: parallel } }
+          tool: { kind: noop, result: "{{ iter.n }}" }
+          next: [{ step: nap }]
+        - step: nap
+          tool: { kind: sleep, seconds: 0.1 }
+          next: [{ step: end }]
+        - step: end
+          tool: { kind: noop, result: "{{ each.results }}" }
+        """
+    )
+    with ExitStack() as running:
+        processes = [running.enter_context(folder.started("run", file, "--json")) for _ in range(4)]
+        printed = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, printed
+    assert [json.loads(out)["result"] for out, _ in printed] == [[1, 2, 3]] * 4
+    assert len(set(folder.ids())) == 4

@@ -52,6 +52,14 @@ def test_runs_lists_the_newest_first(folder: Folder) -> None:
     assert folder.call("runs", "--status", "failed").out.strip() == "no executions"
 
 
+def test_runs_that_wait_are_found_as_such(folder: Folder) -> None:
+    folder.run(folder.playbook(PLAY, workload={"n": 1}))
+    waiting = folder.run(folder.playbook(WAITS))
+    rows = [json.loads(line) for line in folder.call("runs", "--json", "--status", "waiting").out.splitlines()]
+    assert [(row["execution_id"], row["status"]) for row in rows] == [(waiting.id, "waiting")]
+    assert folder.call("runs", "--status", "running").out.strip() == "no executions"
+
+
 def test_status_tells_of_steps_and_of_what_is_waited_for(folder: Folder) -> None:
     folder.run(folder.playbook(PLAY, workload={"n": 1}))
     ran = folder.call("status", "last")

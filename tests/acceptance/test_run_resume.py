@@ -46,7 +46,7 @@ def chain(folder: Folder) -> str:
     return folder.playbook(steps + f"- step: s{STEPS - 1}\n  tool: {{ kind: noop, result: end }}\n", name="chain")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.chaos) for seed in range(6, 50))])
 def test_a_killed_run_is_resumed_and_does_everything_once_but_what_was_in_flight(folder: Folder, seed: int) -> None:
     chance = random.Random(seed)
     file, enough, moment = chain(folder), chance.randrange(STEPS - 6), chance.random() * 0.02

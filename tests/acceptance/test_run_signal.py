@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,19 @@ def test_ctrl_c_cancels_and_tells_so(folder: Folder) -> None:
     assert json.loads(out)["status"] == "cancelled"
     assert b"cancelling" in err
     assert b"Traceback" not in err
+
+
+def test_a_second_ctrl_c_kills_where_the_first_cannot_be_done(folder: Folder) -> None:
+    with folder.started("run", folder.playbook(busy(folder)), "--json") as process:
+        until((folder.path / "begun").exists, "the step")
+        with closing(sqlite3.connect(folder.path / ".noetl" / "noetl.db")) as store:
+            store.execute("BEGIN IMMEDIATE")  # nothing can be written now: the cancellation waits
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            assert b"again to kill" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 130
+    assert send(folder, "cancel", "last").status == "cancelled"
 
 
 def test_one_run_of_a_step_is_cancelled(folder: Folder) -> None:

@@ -14,6 +14,7 @@ from noetl.ports import Blobs, ControlPlane
 from noetl.tools import kinds
 from noetl.worker.children import ChildPool
 from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.shared import Shared
 
 
 class RealClock:
@@ -49,8 +50,17 @@ class Tried:
 class Attempts:
     """One worker's equipment, without a control plane: tools do not speak to it."""
 
-    def __init__(self, credentials: Mapping[str, Mapping[str, Any]] | None = None, folder: str = ".") -> None:
+    def __init__(
+        self,
+        credentials: Mapping[str, Mapping[str, Any]] | None = None,
+        folder: str = ".",
+        blobs: Blobs | None = None,
+        http: Any = None,
+    ) -> None:
         self.children = ChildPool()
+        self.blobs = blobs
+        self.http = http
+        self.shared = Shared()
         self.folder = folder
         self._credentials = credentials or {}
 
@@ -74,10 +84,11 @@ class Attempts:
             kinds(),
             clock,
             self.children,
-            cast(Blobs, None),
-            lambda: None,
+            cast(Blobs, self.blobs),
+            lambda: self.http,
             self.credential,
             folder=self.folder,
+            shared=self.shared,
         )
         given = dict(input or {})
         task = RunTask("try", kind, fields, given, given, 1, f"{execution_id}:s:try", auth, context=dict(names or {}))
@@ -94,4 +105,5 @@ class Attempts:
         return await self.run("python", {"code": code, **(fields or {})}, input=more, **known)
 
     async def close(self) -> None:
+        await self.shared.close()
         await self.children.close()

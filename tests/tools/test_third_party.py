@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from typing import Any, cast
 
 import pytest
 
+from noetl.ports import Runner, ToolContext
 from noetl.tools import GROUP, MODULES
 from noetl.tools.registry import ToolKinds
 
@@ -97,6 +100,26 @@ def test_a_package_whose_kind_cannot_be_used_is_told_of(
     assert problem.startswith(f"The tool kind '{entry.partition(' ')[0]}' of package '{package}' (")
     assert reason in problem
     assert kinds["http"].summary == "Sends one HTTP request and reads the answer."
+
+
+RUNS = """
+
+async def run(input, context):
+    return f"hello {input.whom}"
+"""
+
+
+def test_the_kind_of_a_package_is_run_by_its_own_function(site: Path) -> None:
+    install(site, "acme_runs", GREET + RUNS, "greet = acme_runs.tool")
+    runner = ToolKinds(MODULES, GROUP).runner("greet")
+    assert runner is not None
+    assert asyncio.run(_call(runner, {"who": "ann"})) == "hello ann"
+    refused = asyncio.run(_call(runner, {"name": "ann"}))
+    assert refused.error.kind == "schema"
+
+
+async def _call(runner: Runner, fields: dict[str, str]) -> Any:
+    return await runner(fields, cast(ToolContext, None))
 
 
 def test_packages_are_not_searched_for_a_kind_that_is_built_in(site: Path) -> None:

@@ -36,6 +36,15 @@ class DatabaseBlobs:
             raise missing(ref)
         return bytes(row[0])
 
+    async def about(self, ref: str) -> Mapping[str, Any]:
+        row = await self._database.run(
+            lambda connection: connection.execute(_SQL["read_result_meta"], (ref,)).fetchone()
+        )
+        if row is None:
+            raise missing(ref)
+        found: dict[str, Any] = msgspec.json.decode(row[0])
+        return found
+
     async def delete(self, refs: Sequence[str]) -> None:
         rows = [(ref,) for ref in refs]
         await self._database.write(lambda connection: connection.executemany(_SQL["remove_result"], rows))

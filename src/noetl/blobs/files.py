@@ -29,12 +29,17 @@ class FileBlobs:
         self._folder = Path(folder)
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        about = msgspec.json.encode({"ref": ref, **meta})
+        about = msgspec.json.encode({"ref": ref, "meta": meta})
         await self._in_thread(self._put, ref, data, about)
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         first, _ = span(start, length)
         return await self._in_thread(self._get, ref, first, length)
+
+    async def about(self, ref: str) -> Mapping[str, Any]:
+        found: dict[str, Any] = msgspec.json.decode(await self._in_thread(self._about, ref))
+        meta: dict[str, Any] = found["meta"]
+        return meta
 
     async def delete(self, refs: Sequence[str]) -> None:
         await self._in_thread(self._delete, list(refs))
@@ -60,6 +65,12 @@ class FileBlobs:
             with self._path(ref).open("rb") as file:
                 file.seek(start)
                 return file.read(-1 if length is None else length)
+        except FileNotFoundError:
+            raise missing(ref) from None
+
+    def _about(self, ref: str) -> bytes:
+        try:
+            return self._path(ref).with_suffix(".json").read_bytes()
         except FileNotFoundError:
             raise missing(ref) from None
 

@@ -23,6 +23,11 @@ class MemoryBlobs:
             raise missing(ref)
         return self._blobs[ref][0][first:last]
 
+    async def about(self, ref: str) -> Mapping[str, Any]:
+        if ref not in self._blobs:
+            raise missing(ref)
+        return self._blobs[ref][1]
+
     async def delete(self, refs: Sequence[str]) -> None:
         for ref in refs:
             self._blobs.pop(ref, None)

@@ -27,7 +27,7 @@ def command(
     """List executions, the newest first."""
 
     async def job(opened: Store) -> list[Mapping[str, Any]]:
-        return await opened.executions(status=status, limit=limit)
+        return await listed(opened, status, limit)
 
     rows = reading(store, job)
     if json:
@@ -40,8 +40,20 @@ def command(
         typer.echo("no executions")
     for row in rows:
         took = seconds(row["ended_at"] - row["started_at"]) if row.get("ended_at") else ""
-        waits = " (waits for a signal)" if row.get("needs_signal") else ""
         started = clock(row.get("started_at", 0))
-        typer.echo(
-            f"{row['execution_id']}  {row.get('status', ''):<10} {started:<9} {took:>8}  {row.get('path', '')}{waits}"
-        )
+        typer.echo(f"{row['execution_id']}  {row['status']:<10} {started:<9} {took:>8}  {row.get('path', '')}")
+
+
+async def listed(store: Store, status: str | None, limit: int) -> list[Mapping[str, Any]]:
+    """Give the newest executions; one that only a signal can move counts as waiting, though a run of it is under way."""
+    found = await store.executions(status=status, limit=limit)
+    if status == "waiting":
+        found += await store.executions(status="running", limit=limit)
+        found.sort(key=lambda row: int(row["execution_id"]), reverse=True)
+    shown: list[Mapping[str, Any]] = [{**row, "status": _status(row)} for row in found]
+    return [row for row in shown if status is None or row["status"] == status][:limit]
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    found = str(row.get("status", "pending"))
+    return "waiting" if found == "running" and row.get("needs_signal") else found

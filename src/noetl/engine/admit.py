@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from noetl.engine import runs
 from noetl.engine.decision import Deciding
 from noetl.engine.join import in_arc_order, merged_lineage
 from noetl.engine.names import EventName, Scope, test
-from noetl.engine.route import Ending, end, failure
-from noetl.engine.runs import begin
+from noetl.engine.route import failure
 from noetl.engine.state import Token
 
 
@@ -30,10 +30,18 @@ def arrive(d: Deciding, step: str, tokens: list[Token], *, count: tuple[int, int
         message = f"the join of step `{step}` needs {count[1]} branches, and only {count[0]} can arrive"
         schedule(d, step, ordered, broken=failure("unknown", message, "JOIN_UNREACHABLE"))
         return
-    parked = [] if d.plan.step(step).join == "each" else _parked(d, step)
-    group = [*parked, *ordered]
-    event = tokens[-1].event or {}
-    if admitted(d, step, group, {**event, "name": EventName(event.get("name", ""))}):
+    cause = tokens[-1].event or {}
+    event = {**cause, "name": EventName(cause.get("name", ""))}
+    if d.plan.step(step).join == "each":
+        for token in _parked(d, step):  # who came before goes before
+            if has_room(d) and admitted(d, step, [token], event):
+                schedule(d, step, [token])
+        group = ordered
+        if not has_room(d):
+            return  # they are looked at again when there is room
+    else:
+        group = [*_parked(d, step), *ordered]
+    if admitted(d, step, group, event):
         schedule(d, step, group)
         return
     for token in ordered:
@@ -96,15 +104,7 @@ def schedule(d: Deciding, name: str, tokens: list[Token], broken: Mapping[str, A
     payload |= {"warnings": warnings} if warnings else {}
     if join not in ("all", "each") and lineage:
         payload["spent"] = sorted(lineage)
-    run_id = f"{name}#{payload['number']}"
-    d.transitions += 1
-    d.emit("step.scheduled", name, payload, step_run_id=run_id)
-    run = d.state.runs[run_id]
-    if broken is not None:
-        d.drop_work(run)
-        end(d, run, Ending("error", None, broken))
-    else:
-        begin(d, run)
+    runs.schedule(d, name, payload, broken)
 
 
 def merged_args(tokens: list[Token]) -> tuple[dict[str, Any], list[str]]:

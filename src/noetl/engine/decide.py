@@ -78,15 +78,19 @@ def _timer(d: Deciding, message: TimerDue) -> None:
         wake(d, run, timer.index, {"by": "timer"})
         return
     d.emit("timer.fired", timer.timer_id, {"cause": timer.cause}, run=run)
-    seconds = (timer.at - (run.scheduled_at if run is not None else d.state.started_at)) / 1000
     if timer.cause == "execution":
+        seconds = (timer.at - d.state.started_at) / 1000
         error = failure("timeout", f"the execution took longer than {seconds:g} s (`executor.spec.timeout_s`)")
         payload = {"cause": "timeout", "outcome": "failed", "error": error}
         d.emit("execution.cancelled", d.state.execution_id, payload)
         stop(d, "the execution took too long")
     elif run is not None:
+        since = run.started_at if timer.cause == "step" else run.scheduled_at
         what = "loop" if timer.cause == "loop" else "step"
-        _end_early(d, run, failure("timeout", f"the {what} `{run.step}` took longer than {seconds:g} s"))
+        text = f"the {what} `{run.step}` took longer than {(timer.at - since) / 1000:g} s"
+        if timer.cause == "deadline":
+            text += " from when it was scheduled (`deadline_s`)"
+        _end_early(d, run, failure("timeout", text))
 
 
 def _end_early(d: Deciding, run: StepRun, error: dict[str, Any]) -> None:

@@ -66,8 +66,8 @@ def piece_started(state: Execution, event: Event, payload: Payload) -> None:
 
 def item_ended(state: Execution, event: Event, payload: Payload) -> None:
     """Count an item that ended, keep its result and its writes."""
-    loop = state.runs[str(event.step_run_id)].loop
-    index = event.iteration
+    run = state.runs[str(event.step_run_id)]
+    loop, index = run.loop, event.iteration
     if loop is None or index is None:
         return
     if loop.cursor and index >= len(loop.results):
@@ -84,6 +84,8 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
     for key, value in ctx_keys(payload.get("writes", {})).items():
         if loop.sequential and key not in loop.reduce:
             put(state.ctx, key, value)
+            if run.seen is not None:
+                put(run.seen.ctx, key, value)  # the items after it see it, on whatever delivery
         else:
             _keep(loop, key, index, value)
     _end_of_piece(loop, str(payload.get("chunk")), index, event.timestamp)

@@ -18,6 +18,8 @@ from noetl.engine.state import Execution
 from noetl.engine.writes import plain
 from noetl.expr import Envelope, Result, TemplateError, Undefined
 from noetl.model.events import EVENT_TYPES
+from noetl.model.outcome import whole
+from noetl.model.refs import visible
 
 _SHOWN_BYTES = 200
 
@@ -76,7 +78,7 @@ class Scope(Mapping[str, Any]):
             if name in place:
                 return place[name]
         if name in self._own:
-            return Result(self._own[name])
+            return Result(visible(self._own[name]))
         ended = self._state.ended.get(name)
         if ended is not None and ended.status != "skipped":
             return Result(visible(ended.result))
@@ -91,17 +93,10 @@ class Scope(Mapping[str, Any]):
         return sum(1 for _ in self)
 
 
-def visible(result: Any) -> Any:
-    """Give a result as server-side templates see it: of a stored one, its reference and the fields kept beside it."""
-    if isinstance(result, Mapping) and result.get("kind") == "result_ref" and "ref" in result:
-        extracted = result.get("extracted")
-        return {"_ref": result["ref"], "_store": result.get("store"), **(extracted or {})}
-    return result
-
-
 def envelope(status: str, result: Any, error: Mapping[str, Any] | None) -> Envelope:
     """Give `outcome` of a step as its router sees it."""
-    return Envelope({"status": status, "result": visible(result), "error": error, "meta": {}})
+    told = whole(error) if error is not None else None
+    return Envelope({"status": status, "result": visible(result), "error": told, "meta": {}})
 
 
 def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:

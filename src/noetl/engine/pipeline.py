@@ -99,8 +99,11 @@ class Pipeline(Frame):
             return found
         return self._settle(found, at, stored) or self.advance(at)
 
-    def wake(self, woke: Mapping[str, Any], at: int) -> Next:
-        """Go on after a suspension: `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}."""
+    def wake(self, woke: Mapping[str, Any], at: int, stored: Mapping[str, Any] | None = None) -> Next:
+        """Go on after a suspension: `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}.
+
+        `stored` is the reference of a child's result that was put away.
+        """
         inner = self
         while inner.call is not None:
             inner = inner.call
@@ -108,7 +111,7 @@ class Pipeline(Frame):
         waiting = memory.waiting if memory.phase == "waiting" else None
         outcome = answered(waiting, woke) if waiting is not None else None
         if outcome is not None:
-            return self.resume(outcome, at)
+            return self.resume(outcome, at, stored)
         if woke.get("by") == "timer":  # the server's clock decides that it is time, not this worker's
             at = max(at, memory.until if waiting is None else waiting.until or at)
         return self.advance(at)

@@ -69,7 +69,7 @@ def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
             end(d, run, _ending(message.ending, message.writes))
     else:
         d.held.append((work, message.epoch))
-        if message.pipeline is not None:
+        if message.pipeline is not None or run.loop is not None:
             d.work[work] = work_item(d.plan, d.state, run)  # whoever takes it over goes on from here
 
 

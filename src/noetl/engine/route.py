@@ -16,6 +16,7 @@ from noetl.engine.names import EventName, Scope, envelope, render, test
 from noetl.engine.state import StepRun
 from noetl.engine.writes import ctx_keys, plain
 from noetl.expr import TemplateError, first_undefined
+from noetl.model.refs import visible
 
 Error = Mapping[str, Any]
 COMPENSATION_ATTEMPTS = 3
@@ -83,7 +84,7 @@ def _event_name(ending: Ending) -> str:
 
 
 def _payload(ending: Ending) -> dict[str, Any]:
-    return {"status": ending.status, "result": ending.result, "error": ending.error}
+    return {"status": ending.status, "result": visible(ending.result), "error": ending.error}
 
 
 def _scope(

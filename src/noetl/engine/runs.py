@@ -1,15 +1,80 @@
-"""Begins step-runs: timers, the list of a loop, and steps without a tool, which end on the server at once.
+"""Schedules and begins step-runs: where their work goes, timers, the list of a loop, steps without a tool.
 
-Tested in tests/unit/engine/test_decide.py and test_ending.py.
+Steps without a tool end on the server at once. Tested in tests/unit/engine/test_decide.py, test_ending.py and
+test_placing.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from noetl.dsl.playbook import Step
 from noetl.engine import loops
 from noetl.engine.decision import Deciding
-from noetl.engine.names import Scope, number
-from noetl.engine.route import Ending, end
+from noetl.engine.names import Scope, number, render
+from noetl.engine.route import Ending, end, failure
+from noetl.engine.slice import sees
 from noetl.engine.state import StepRun
+from noetl.engine.work import item
+from noetl.expr import TemplateError, first_undefined
+from noetl.model.messages import Report
+
+
+def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
+    """Schedule a run and begin it; one that is broken from the start fails at once."""
+    step = d.plan.step(name)
+    if step.tasks:
+        seen = sees(d.plan, d.state, step)
+        payload |= {"sees": seen} if seen is not None else {}
+        try:
+            payload |= _place(d, step, payload["args"])
+        except (TemplateError, ValueError) as error:
+            broken = broken or failure("template", f"step `{name}` cannot be scheduled: {error}")
+    run_id = f"{name}#{payload['number']}"
+    d.transitions += 1
+    d.emit("step.scheduled", name, payload, step_run_id=run_id)
+    run = d.state.runs[run_id]
+    if broken is not None:
+        d.drop_work(run)
+        end(d, run, Ending("error", None, broken))
+    else:
+        begin(d, run)
+
+
+def _place(d: Deciding, step: Step, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the pool and the priority of a run's work, which may be templates; what is not said is left out."""
+    found: dict[str, Any] = {}
+    pool = None if d.state.pool else _setting(d, step, "pool", args)
+    if pool is not None and pool != "":
+        if isinstance(pool, Mapping | list | bool):
+            raise ValueError(f"`pool` is {pool!r}, which is no name of a pool")
+        found["pool"] = str(pool)
+    priority = _setting(d, step, "priority", args)
+    if priority is not None and priority != "":
+        try:
+            level = None if isinstance(priority, bool) else int(priority)
+        except (TypeError, ValueError):
+            level = None
+        if level is None:
+            raise ValueError(f"`priority` is {priority!r}, which is no whole number")
+        found |= {"priority": level} if level else {}
+    return found
+
+
+def _setting(d: Deciding, step: Step, name: str, args: Mapping[str, Any]) -> Any:
+    given = d.plan.setting(name, step)
+    if not isinstance(given, str):
+        return given
+    value = render(given, Scope(d.state, args), d.calls)
+    missing = first_undefined(value)
+    if missing is None:
+        return value
+    if d.plan.setting("strict_templates", step, True) is not False:
+        missing.fail()
+    return None
 
 
 def begin(d: Deciding, run: StepRun) -> None:
@@ -18,19 +83,31 @@ def begin(d: Deciding, run: StepRun) -> None:
     if not step.tasks:
         end(d, run, Ending("ok"))
         return
-    seconds = step_timeout(d, run)
+    seconds = number(d.plan.policy(step, "lifecycle", "deadline_s"), Scope(d.state, run.args), d.calls)
     if seconds is not None:
-        d.set_timer(f"step:{run.run_id}", "step", d.at + round(seconds * 1000), run)
+        d.set_timer(f"deadline:{run.run_id}", "deadline", d.at + round(seconds * 1000), run)
+        if d.plan.is_work(run.step):
+            work = item(d.plan, d.state, run)
+            d.work[work.work_id] = msgspec.structs.replace(d.work[work.work_id], deadline=work.deadline)
     if step.loop is not None:
         loops.begin(d, run)
 
 
-def step_timeout(d: Deciding, run: StepRun) -> float | None:
-    """Give how long a run may take: the shortest that its step names, in seconds from its scheduling."""
+def started(d: Deciding, run: StepRun, report: Report) -> None:
+    """Note that a worker has a run in its hands; its time runs from the first one on."""
+    is_first = not run.started_at
+    at = max(run.scheduled_at, min([d.at, *(record.at for record in report.records)]))
+    payload = {"worker": report.worker, "epoch": report.epoch}
+    d.emit("step.started", run.step, payload, run=run, at=at if is_first else None)
+    seconds = _timeout(d, run) if is_first and report.ending is None else None
+    if seconds is not None:
+        d.set_timer(f"step:{run.run_id}", "step", run.started_at + round(seconds * 1000), run)
+
+
+def _timeout(d: Deciding, run: StepRun) -> float | None:
+    """Give how long a run may take: the shortest that its step names, in seconds from its start."""
     step = d.plan.step(run.step)
     given = [step.spec["timeout_s"].data] if "timeout_s" in step.spec else []
-    given += [d.plan.policy(step, "lifecycle", name) for name in ("timeout_s", "deadline_s")]
-    return min(
-        (found for value in given if (found := number(value, Scope(d.state, run.args), d.calls)) is not None),
-        default=None,
-    )
+    given.append(d.plan.policy(step, "lifecycle", "timeout_s"))
+    scope = Scope(d.state, run.args)
+    return min((found for value in given if (found := number(value, scope, d.calls)) is not None), default=None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from noetl.engine.decision import Deciding
 from noetl.engine.route import failure
-from noetl.engine.runs import begin
+from noetl.engine.runs import schedule
 from noetl.engine.state import Completed
 from noetl.model.messages import ChildEnded
 
@@ -87,10 +87,7 @@ def _run_final_step(d: Deciding) -> None:
 
 def _run(d: Deciding, step: str, role: str, args: dict[str, Any], more: dict[str, Any]) -> None:
     number = d.state.numbers.get(f"run:{step}", 0) + 1
-    run_id = f"{step}#{number}"
-    d.transitions += 1
-    d.emit("step.scheduled", step, {"number": number, "args": args, "role": role, **more}, step_run_id=run_id)
-    begin(d, d.state.runs[run_id])
+    schedule(d, step, {"number": number, "args": args, "role": role, **more})
 
 
 def counts(d: Deciding) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """Cuts the slice of the state that a step's work needs: only what its templates can read is sent.
 
 Which paths they read is known from the compiled templates. A name that is read whole, or by a key that is only known
-when it runs, widens the slice to that scope. Tested in tests/unit/engine/test_slice.py.
+when it runs, widens the slice to that scope. What changes while a run is under way (`ctx`, results of steps) is kept with
+the run when it is scheduled, so that every delivery gets the same. Tested in tests/unit/engine/test_slice.py.
 """
 
 from __future__ import annotations
@@ -10,31 +11,41 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.dsl.diagnostic import nearest
+from noetl.dsl.playbook import Step
 from noetl.engine.plan import Plan
-from noetl.engine.state import Execution, StepRun
+from noetl.engine.state import Execution, StepRun, see
+
+
+def sees(plan: Plan, state: Execution, step: Step) -> dict[str, Any] | None:
+    """Name what a run of a step sees of the state that changes: of `ctx`, and which steps; None where it reads nothing."""
+    if plan.reads_all(step):
+        return {"ctx": True, "steps": True, "statuses": True}
+    reads, asks = plan.reads(step), plan.asks_for_steps(step)
+    if not reads and not asks:
+        return None
+    found: dict[str, Any] = {"statuses": True} if asks else {}
+    names = _names(state.ctx, reads, "ctx", "vars")
+    kept = True if names is None else sorted(names & state.ctx.keys())
+    steps = sorted({str(path[0]) for path in reads} & state.ended.keys())
+    return found | ({"ctx": kept} if kept else {}) | ({"steps": steps} if steps else {})
 
 
 def scopes(plan: Plan, state: Execution, run: StepRun) -> dict[str, Any]:
     """Give the scopes that are sent with a run's work."""
     step = plan.step(run.step)
     reads = plan.reads(step)
-    everything = plan.reads_all(step)
-    roots = {str(path[0]) for path in reads}
-    ended = state.ended if everything else {name: state.ended[name] for name in roots if name in state.ended}
-    results = {name: found.result for name, found in ended.items() if found.status != "skipped"}
+    seen = run.seen or see(state, sees(plan, state, step) or {})
+    results = seen.steps
     for completed in state.completed if run.compensates is not None else ():
         if completed.run_id == run.compensates:
-            results[completed.step] = completed.result
-    if everything:
-        workload, ctx = dict(state.workload), dict(state.ctx)
-    else:
-        workload, ctx = _part(state.workload, reads, "workload"), _part(state.ctx, reads, "ctx", "vars")
+            results = {**results, completed.step: completed.result}
+    everything = plan.reads_all(step)
     sent: dict[str, Any] = {
-        "workload": workload,
-        "ctx": ctx,
+        "workload": dict(state.workload) if everything else _part(state.workload, reads, "workload"),
+        "ctx": dict(seen.ctx) if everything else _part(seen.ctx, reads, "ctx", "vars"),
         "args": run.args,
         "steps": results,
-        "statuses": {name: found.status for name, found in state.ended.items()} if plan.asks_for_steps(step) else {},
+        "statuses": seen.statuses,
         "execution_id": state.execution_id,
         "job": {"uuid": state.execution_id},
     }
@@ -44,13 +55,21 @@ def scopes(plan: Plan, state: Execution, run: StepRun) -> dict[str, Any]:
 
 
 def _part(data: Mapping[str, Any], reads: frozenset[tuple[str | int, ...]], *scope: str) -> dict[str, Any]:
-    names = {path[0] for path in reads}
+    if not data or not reads:
+        return {}
+    names = _names(data, reads, *scope)
+    return dict(data) if names is None else {key: value for key, value in data.items() if key in names}
+
+
+def _names(data: Mapping[str, Any], reads: frozenset[tuple[str | int, ...]], *scope: str) -> set[str] | None:
+    """Give the keys that may be read; None where it is all of them."""
+    names = {str(path[0]) for path in reads}
     for path in reads:
         if path[0] in scope:
             if len(path) == 1:
-                return dict(data)
-            names.add(path[1])
+                return None
+            names.add(str(path[1]))
             meant = nearest(str(path[1]), data) if path[1] not in data else None
             if meant is not None:
                 names.add(meant)  # for the message that says what is not there
-    return {key: value for key, value in data.items() if key in names}
+    return names

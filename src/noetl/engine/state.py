@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-STATE_VERSION = 1  # of the fold: a snapshot of another version is ignored
+STATE_VERSION = 2  # of the fold: a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 
 
@@ -92,6 +92,15 @@ class Loop:
 
 
 @dataclass(slots=True)
+class Seen:
+    """What a run sees of its execution: as it was when the run was scheduled, and what the items of a loop wrote since."""
+
+    ctx: dict[str, Any]
+    steps: dict[str, Any]
+    statuses: dict[str, str]
+
+
+@dataclass(slots=True)
 class StepRun:
     """A run of a step that has not ended, or whose router has not spoken."""
 
@@ -111,6 +120,10 @@ class StepRun:
     resume: Mapping[str, Any] | None = None  # where a pipeline goes on: its snapshot, and what woke it
     loop: Loop | None = None
     sends: int = 0  # tokens that its router has yet to send
+    started_at: int = 0  # by its first worker; 0: not yet
+    seen: Seen | None = None  # None: its templates read nothing that changes
+    pool: str = ""
+    priority: int = 0
 
 
 @dataclass(slots=True)
@@ -153,7 +166,7 @@ class Timer:
     """Something that will happen at a time."""
 
     timer_id: str
-    cause: str  # execution, step, loop, wake
+    cause: str  # execution, step, deadline, loop, wake
     at: int
     run_id: str | None = None
     index: int | None = None
@@ -206,6 +219,21 @@ class Execution:
             return "paused"
         stalled = self.phase == "running" and not self.runs
         return "waiting" if stalled and any(token.parked for token in self.tokens.values()) else "running"
+
+
+def see(state: Execution, sees: Mapping[str, Any]) -> Seen:
+    """Keep what a run sees: names of `ctx` and of steps, or all of them; values are shared, since writes copy."""
+    ctx, steps = sees.get("ctx", ()), sees.get("steps", ())
+    results = {}
+    for name in state.ended if steps is True else steps:
+        ended = state.ended.get(name)
+        if ended is not None and ended.status != "skipped":
+            results[name] = ended.result
+    return Seen(
+        dict(state.ctx) if ctx is True else {key: state.ctx[key] for key in ctx if key in state.ctx},
+        results,
+        {name: ended.status for name, ended in state.ended.items()} if sees.get("statuses") else {},
+    )
 
 
 def checksum(state: Execution) -> str:

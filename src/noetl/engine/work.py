@@ -5,8 +5,6 @@ Tested in tests/unit/engine/test_decide.py and test_loops.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 from noetl.engine.plan import Plan
 from noetl.engine.slice import scopes
 from noetl.engine.state import Execution, StepRun
@@ -34,9 +32,10 @@ def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
 
 def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, available_at: int = 0) -> WorkItem:
     """Make the work of a run, or of one piece of its loop, as it stands now."""
-    step = plan.step(run.step)
     loop = run.loop
     part, resume = None, run.resume
+    if loop is not None and loop.cursor:
+        resume = {"cursor": loop.ended}  # the rows after these are numbered from here
     if chunk is not None and loop is not None:
         piece = loop.pieces[chunk]
         first = min(piece.pending)  # what ended before is not handed out again
@@ -56,16 +55,8 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         part,
         resume,
         run.role,
-        state.pool or _text(plan.setting("pool", step, "")),
-        _number(plan.setting("priority", step, 0)),
+        state.pool or run.pool,
+        run.priority,
         available_at,
         min(deadlines, default=None),
     )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0

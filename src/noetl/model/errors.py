@@ -6,6 +6,7 @@
     │   ├── InvalidPayload
     │   └── UnknownExecution
     ├── Conflict            somebody else changed or holds it
+    ├── BadReference        a stored result cannot be had, or is not what was stored
     ├── StoreUnavailable    the store cannot be reached or written; try again
     └── Foreign             an event newer than this code; this process must not decide here
 
@@ -44,6 +45,10 @@ class UnknownExecution(InvalidInput):
 
 class Conflict(NoetlError):
     """Somebody else changed this execution first."""
+
+
+class BadReference(NoetlError):
+    """A stored result is not there, or is not what was stored."""
 
 
 class StoreUnavailable(NoetlError):

@@ -12,7 +12,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 SCHEMA_VERSION = 1
-EntityType = Literal["execution", "workflow", "token", "step", "loop", "task", "ctx", "result", "timer", "signal", "child"]
+EntityType = Literal[
+    "execution", "workflow", "token", "step", "loop", "task", "ctx", "result", "timer", "signal", "child"
+]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,7 +55,9 @@ class EventType(NamedTuple):
 EVENT_TYPES: dict[str, EventType] = {
     kind.name: kind
     for kind in (
-        EventType("playbook.execution.requested", "execution", "Somebody asked for an execution.", ("execution_start",)),
+        EventType(
+            "playbook.execution.requested", "execution", "Somebody asked for an execution.", ("execution_start",)
+        ),
         EventType("playbook.request.evaluated", "execution", "The request was checked and its workload merged."),
         EventType("playbook.started", "execution", "The execution began."),
         EventType("workflow.started", "workflow", "The entry token was about to be created."),
@@ -63,7 +67,12 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("policy.admit.evaluated", "step", "A gate decided on a token.", ()),
         EventType("step.scheduled", "step", "A step-run was created and its work put in the queue."),
         EventType("step.started", "step", "A worker began a step-run.", ("step.enter", "action_started")),
-        EventType("step.done", "step", "A step-run succeeded.", ("step.exit", "call.done", "step.finished", "action_completed")),
+        EventType(
+            "step.done",
+            "step",
+            "A step-run succeeded.",
+            ("step.exit", "call.done", "step.finished", "action_completed"),
+        ),
         EventType("step.failed", "step", "A step-run failed.", ("call.error", "action_error")),
         EventType("step.skipped", "step", "A step-run ended without doing its work."),
         EventType("step.suspended", "step", "A pipeline gave its lease back until something happens."),

@@ -143,6 +143,4 @@ class LeaseLost(Message, frozen=True):
     exhausted: bool = False
 
 
-AnyMessage = (
-    Start | Report | Signal | PatchCtx | TimerDue | ChildEnded | Cancel | Pause | Resume | LeaseLost
-)
+AnyMessage = Start | Report | Signal | PatchCtx | TimerDue | ChildEnded | Cancel | Pause | Resume | LeaseLost

@@ -29,6 +29,11 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
     sent: bool = False
 
 
+def whole(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Give an error with every field that templates may read, also those that a log leaves out."""
+    return {"code": "", "retryable": False, "retry_after": None, "details": None, **error}
+
+
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one attempt of a task came to; `helpers` holds the kind's own part, e.g. {"http": {"status": 200}}."""
 
@@ -43,7 +48,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
         return {
             "status": self.status,
             "result": self.result,
-            "error": msgspec.to_builtins(self.error) if self.error else None,
+            "error": whole(msgspec.to_builtins(self.error)) if self.error else None,
             "meta": dict(self.meta),
             **self.helpers,
         }

@@ -28,6 +28,7 @@ from noetl.server.states import States
 _log = logging.getLogger(__name__)
 _MOST_IN_BATCH = 512
 _MOST_TRIES = 8  # of a batch that the store could not take
+_MOST_GATHERED = 1_000
 _MOST_HANDED = 1_024  # answers kept for reports that are sent again
 
 
@@ -65,6 +66,7 @@ class Sequencer:
         self._unanswered: set[Entry] = set()
         self._stopped: Exception | None = None
         self._set_aside: set[str] = set()
+        self._more = False  # the store holds more messages than were gathered
         self._returns: set[asyncio.Task[None]] = set()
         self.on_events: list[Callable[[str, bool], None]] = []  # told which execution has new events, and if it ended
         self.on_time: list[Callable[[int], None]] = []  # told of times at which something may have to be done
@@ -117,7 +119,9 @@ class Sequencer:
 
         A message of another sequencer that lives is soon gone; one that stays was left behind.
         """
-        found = await self._queue.inbox(1_000)
+        most = _MOST_GATHERED + len(self._set_aside)
+        found = await self._queue.inbox(most)
+        self._more = len(found) == most
         for execution_id, message in found:
             name = message.message_id
             if name not in self._set_aside and (known is None or name in known):
@@ -130,6 +134,8 @@ class Sequencer:
         try:
             await self.gather()
             while True:
+                if self._inbox.idle() and self._more:
+                    await self.gather()
                 if self._inbox.idle():
                     self._wake.clear()
                     await self._wake.wait()

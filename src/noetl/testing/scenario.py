@@ -97,7 +97,7 @@ class Player:
             look_s=3_600.0,
             snapshot_every=8,
         )
-        self.control.sequencer.on_events.append(lambda _: self._told.set())
+        self.control.sequencer.on_events.append(lambda *_: self._told.set())
 
     async def play(self) -> Played:
         """Play it to its end, or until nothing but a signal could move it."""

@@ -96,5 +96,8 @@ class Nothing:
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         raise OSError("a scenario stores no results")
 
+    async def about(self, ref: str) -> Mapping[str, Any]:
+        raise OSError("a scenario stores no results")
+
     async def delete(self, refs: Sequence[str]) -> None:
         """There is nothing to delete."""

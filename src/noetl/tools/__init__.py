@@ -1,6 +1,7 @@
-"""Tool kinds, one module each: what a task of that kind takes, gives and looks like.
+"""Tool kinds, one module each: what a task of that kind takes, gives and looks like, and how it is run.
 
-A kind is described here, not run. Packages add kinds through entry points. Tested in tests/tools/test_registry.py.
+Kinds that wait without a worker (`sleep`, `wait`, `playbook`) and calls (`workbook`) are run by the pipeline. Packages add
+kinds through entry points. Tested in tests/tools/test_registry.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,19 @@
-"""Describes the kind `artifact`: results and files in the stores, read and written by reference."""
+"""The kind `artifact`: results and files in the stores, read and written by reference."""
 
+import asyncio
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
+
+from noetl.blobs import stored
 from noetl.dsl.kinds import KindExample, Need
+from noetl.model.errors import BadReference, InvalidInput, NoetlError
+from noetl.model.outcome import Outcome, failed, ok
+from noetl.model.refs import SCHEME, address, is_ref
+from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -87,3 +98,86 @@ KIND = describe(
         ),
     ),
 )
+
+_RESULTS = f"{SCHEME}execution/"  # where the results of tasks are; nobody else writes there
+_FILE = "file://"
+_TEXT = "text/plain; charset=utf-8"
+_SMALL = 1 << 20  # what `auto` still puts in the store's own file
+_TYPES = {".json": stored.JSON, ".csv": "text/csv", ".html": "text/html", ".md": "text/markdown"}
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    try:
+        return ok(await (_get(input, context) if input.action == "get" else _put(input, context)))
+    except BadReference as error:
+        return failed("reference", str(error))
+    except InvalidInput as error:
+        return failed("client_error", str(error))
+    except (NoetlError, OSError) as error:
+        return failed("reference", f"the store cannot be used now: {error}", retryable=True)
+
+
+async def _get(input: Input, context: ToolContext) -> dict[str, Any]:
+    told = input.ref.get("meta") if isinstance(input.ref, Mapping) else None
+    ref = _address(input.ref)
+    if ref.startswith(_FILE):
+        path = _path(ref, context)
+        try:
+            data = await asyncio.to_thread(path.read_bytes)
+        except OSError as error:
+            raise BadReference(f"the file {path} cannot be read: {error.strerror}") from None
+        meta: Mapping[str, Any] = _told(data, _TYPES.get(path.suffix, _TEXT))
+        store = "file"
+    else:
+        data, meta = await stored.get(context.blobs, ref, told)
+        store = (await context.blobs.about(ref)).get("store", "")
+    content_type = str(meta["content_type"])
+    return {**_shown(ref, store, meta), "data": stored.decoded(data, content_type, ref)}
+
+
+async def _put(input: Input, context: ToolContext) -> dict[str, Any]:
+    is_text = isinstance(input.data, str)
+    data = input.data.encode() if is_text else msgspec.json.encode(input.data)
+    content_type = input.content_type or (_TEXT if is_text else stored.JSON)
+    if input.ref is None:
+        ref = address(context.execution_id, context.step, f"{context.idempotency_key}.artifact", 1, context.attempt)
+    else:
+        ref = _address(input.ref)
+        if ref.startswith(_RESULTS):
+            raise InvalidInput(f"the results of tasks are not written over: choose an address outside {_RESULTS}")
+    if ref.startswith(_FILE):
+        path = _path(ref, context)
+        await asyncio.to_thread(_write, path, data)
+        return _shown(ref, "file", _told(data, content_type))
+    place = input.store if isinstance(input.store, Store) else Store()
+    named = input.store if isinstance(input.store, str) else place.kind
+    store = ("db" if len(data) <= _SMALL else "file") if named == "auto" else named
+    packing = place.compression or "none"
+    if packing not in stored.PACKINGS:
+        raise InvalidInput(f"artifacts cannot be packed with `{packing}` here; use one of {', '.join(stored.PACKINGS)}")
+    meta = await stored.put(context.blobs, ref, data, store, content_type, packing)
+    return _shown(ref, store, meta)
+
+
+def _address(ref: Any) -> str:
+    text = str(ref["ref"]) if is_ref(ref) else ref
+    if isinstance(text, str) and text.startswith((SCHEME, _FILE)):
+        return text
+    raise InvalidInput(f"`{str(text)[:200]}` cannot be reached here: an address begins with {SCHEME} or {_FILE}")
+
+
+def _path(ref: str, context: ToolContext) -> Path:
+    return Path(context.folder, ref.removeprefix(_FILE))
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _told(data: bytes, content_type: str) -> dict[str, Any]:
+    return {"bytes": len(data), "sha256": sha256(data).hexdigest(), "content_type": content_type}
+
+
+def _shown(ref: str, store: str, meta: Mapping[str, Any]) -> dict[str, Any]:
+    return {"ref": ref, "store": store, **{name: meta[name] for name in ("bytes", "sha256", "content_type")}}

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from noetl.dsl.kinds import KindExample
-from noetl.model.outcome import ErrorKind, Outcome, failed, ok
+from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
+from noetl.tools.connections import duckdb_failed
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput, UnreadableError
 from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
@@ -64,20 +65,6 @@ KIND = describe(
     ),
 )
 
-_ERRORS: dict[str, ErrorKind] = {
-    "ConstraintException": "db_constraint",
-    "ParserException": "parse",
-    "BinderException": "client_error",
-    "CatalogException": "not_found",
-    "ConversionException": "schema",
-    "InvalidInputException": "client_error",
-    "IOException": "connection",
-    "HTTPException": "connection",
-    "ConnectionException": "db_connection",
-    "TransactionException": "db_deadlock",
-}
-_RETRYABLE = frozenset({"HTTPException", "TransactionException"})
-
 
 async def run(input: Input, context: ToolContext) -> Outcome:
     try:
@@ -93,12 +80,12 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     try:
         connection = duckdb.connect(database, read_only=input.read_only)
     except duckdb.Error as error:
-        return _failed(error)
+        return duckdb_failed(error)
     work = asyncio.ensure_future(asyncio.to_thread(_perform, connection, input, sent, context))
     try:
         return ok(await asyncio.shield(work))
     except duckdb.Error as error:
-        return _failed(error)
+        return duckdb_failed(error)
     except asyncio.CancelledError:
         connection.interrupt()
         await asyncio.wait([work])
@@ -154,8 +141,3 @@ def _write(connection: Any, input: Input, context: ToolContext) -> dict[str, Any
         raise
     connection.commit()
     return answer((), (), len(rows), f"INSERT {len(rows)}")
-
-
-def _failed(error: Exception) -> Outcome:
-    kind = type(error).__name__
-    return failed(_ERRORS.get(kind, "unknown"), str(error), code=f"DUCKDB_{kind}", retryable=kind in _RETRYABLE)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from noetl.dsl.kinds import KindExample
-from noetl.model.outcome import ErrorKind, Outcome, failed, ok
+from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
+from noetl.tools.connections import pg_failed, pg_pool
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput, UnreadableError
 from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
@@ -90,25 +91,6 @@ KIND = describe(
     ),
 )
 
-_MOST_CONNECTIONS = 10
-_BY_CODE: dict[str, ErrorKind] = {"40001": "db_deadlock", "40P01": "db_deadlock", "57014": "db_timeout"}
-_BY_CLASS: dict[str, ErrorKind] = {
-    "08": "db_connection",
-    "22": "schema",
-    "23": "db_constraint",
-    "28": "auth",
-    "42": "client_error",
-    "53": "db_connection",
-    "57": "db_connection",
-}
-_RETRYABLE_CODES = frozenset({"40001", "40P01", "57P01", "57P02", "57P03"})
-_RETRYABLE_CLASSES = frozenset({"08", "53"})
-_PARTS = {
-    "host": "host", "port": "port", "user": "user", "username": "user", "password": "password", "dbname": "dbname",
-    "database": "dbname", "db_host": "host", "db_port": "port", "db_user": "user", "db_password": "password",
-    "db_name": "dbname", "sslmode": "sslmode",
-}  # fmt: skip
-
 
 async def run(input: Input, context: ToolContext) -> Outcome:
     try:
@@ -118,7 +100,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return failed("unknown", "psycopg is not installed here: pip install 'noetl[postgres]'", code="MISSING_EXTRA")
     try:
         sent = await statements(input, context)
-        pool = await _pool(context)
+        pool = await pg_pool(context.auth, context)
     except UnreadableError as error:
         return error.outcome
     except KeyError as error:
@@ -131,41 +113,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     except psycopg_pool.PoolTimeout:
         return failed("db_connection", "no connection to the database within the time-out", retryable=True)
     except psycopg.Error as error:
-        return _failed(error)
-
-
-async def _pool(context: ToolContext) -> Any:
-    """The worker's pool for this credential."""
-    if context.auth is None:
-        raise ValueError("the task names no credential; `auth` says which database to speak to")
-    given = context.auth if isinstance(context.auth, Mapping) else await context.credential(str(context.auth))
-    address = _address(given)
-
-    async def open_pool() -> Any:
-        import psycopg_pool
-
-        pool = psycopg_pool.AsyncConnectionPool(
-            address, min_size=0, max_size=_MOST_CONNECTIONS, open=False, timeout=30, kwargs={"autocommit": True}
-        )
-        await pool.open()
-        return pool
-
-    return await context.shared(f"postgres:{address}", open_pool)
-
-
-def _address(given: Mapping[str, Any]) -> str:
-    """The connection of a credential: an address of its own, or made of its parts."""
-    from psycopg.conninfo import make_conninfo
-
-    inner = given.get("data")
-    parts = inner if isinstance(inner, Mapping) else given
-    whole = parts.get("dsn") or parts.get("url") or parts.get("conninfo")
-    if whole:
-        return str(whole)
-    found = {_PARTS[key]: str(value) for key, value in parts.items() if key in _PARTS and value is not None}
-    if "host" not in found and "dbname" not in found:
-        raise ValueError("the credential holds no connection: it needs `dsn`, or `host`, `user`, `dbname`")
-    return make_conninfo(**found)
+        return pg_failed(error)
 
 
 async def _perform(connection: Any, input: Input, sent: list[str], context: ToolContext) -> Outcome:
@@ -221,21 +169,3 @@ async def _write(connection: Any, input: Input, context: ToolContext) -> dict[st
             sql = write_statement(input, list(row), ["%s"] * len(row))
             await cursor.execute(sql.replace("%", "%%").replace("%%s", "%s"), [_bindable(v) for v in row.values()])
     return answer((), (), len(rows), f"INSERT 0 {len(rows)}")
-
-
-def _failed(error: Any) -> Outcome:
-    """An error of the server by its code; one without a code is a lost connection, which may have come too late."""
-    code = error.sqlstate or ""
-    message = str(error).strip() or type(error).__name__
-    if not code:
-        lost = type(error).__name__ in ("OperationalError", "InterfaceError")
-        kind: ErrorKind = "db_connection" if lost else "client_error"
-        return failed(kind, message, code=f"PG_{type(error).__name__}", retryable=lost, sent=lost)
-    return failed(
-        _BY_CODE.get(code) or _BY_CLASS.get(code[:2], "unknown"),
-        message,
-        code=f"PG_{code}",
-        retryable=code in _RETRYABLE_CODES or code[:2] in _RETRYABLE_CLASSES,
-        sent=code[:2] in ("08", "57"),
-        pg={"code": code, "sqlstate": code},
-    )

@@ -1,10 +1,16 @@
-"""Describes the kind `resolve`: the value behind a reference, whole or in parts."""
+"""The kind `resolve`: the value behind a reference, whole or in parts."""
 
 from typing import Annotated, Any
 
 import msgspec
 
+from noetl.blobs import stored
+from noetl.blobs.parts import selected
 from noetl.dsl.kinds import KindExample
+from noetl.model.errors import BadReference, InvalidInput
+from noetl.model.outcome import Outcome, failed, ok
+from noetl.model.refs import SCHEME, is_ref
+from noetl.ports import ToolContext
 from noetl.tools.contract import Count, ToolInput, about, describe
 
 
@@ -62,3 +68,33 @@ KIND = describe(
         ),
     ),
 )
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    try:
+        value = await _value(input.ref, context)
+        if input.offset or input.limit is not None:
+            if not isinstance(value, list):
+                what = "a map" if isinstance(value, dict) else f"a {type(value).__name__}"
+                return failed("schema", f"`offset` and `limit` take a part of a list, and the value is {what}")
+            value = value[input.offset : None if input.limit is None else input.offset + input.limit]
+        if input.select is not None:
+            value = selected(value, [{"path": part.path, "as": part.name} for part in input.select])
+    except BadReference as error:
+        return failed("reference", str(error))
+    except InvalidInput as error:
+        return failed("schema", str(error))
+    return ok(value)
+
+
+async def _value(given: Any, context: ToolContext) -> Any:
+    """Follow a reference, or each of a list; what is no reference is its own value."""
+    if isinstance(given, str):
+        if not given.startswith(SCHEME):
+            raise BadReference(f"`{given[:200]}` is no reference: its address begins with {SCHEME}")
+        return await stored.value(context.blobs, given)
+    if isinstance(given, list):
+        return [await _value(one, context) if isinstance(one, str) or is_ref(one) else one for one in given]
+    if is_ref(given):
+        return await stored.value(context.blobs, given["ref"], given.get("meta"))
+    return given

@@ -1,12 +1,18 @@
-"""Describes the kind `transfer`: rows from one place to another, in chunks."""
+"""The kind `transfer`: rows from one place to another, in chunks."""
 
+from contextlib import aclosing
+from time import perf_counter
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from noetl.dsl.kinds import KindExample
+from noetl.model.outcome import Outcome, failed, ok
+from noetl.ports import ToolContext
+from noetl.tools.connections import duckdb_failed, pg_failed
 from noetl.tools.contract import Sql, ToolInput, about, describe
-from noetl.tools.fields import WriteMode
+from noetl.tools.fields import SqlInput, WriteMode
+from noetl.tools.rows import Place, RowsError, read_rows, write_rows
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 Rows = Annotated[int, msgspec.Meta(ge=1)]
@@ -66,9 +72,9 @@ KIND = describe(
     name="transfer",
     summary="Moves rows between databases, files and object stores.",
     description="""
-    Rows stream in chunks, so a table of any size needs little memory. Each chunk is written in one transaction and recorded:
-    a retry goes on behind the last one. `insert` and `append` add rows, `upsert` changes rows with the same key, `overwrite`
-    replaces all rows once the last chunk has arrived.
+    Rows stream in chunks, so a table of any size needs little memory. All chunks are one transaction, and a file takes its name
+    when it is whole: a transfer that fails leaves the target as it was. `insert` and `append` add rows to a table or a file,
+    `upsert` changes rows with the same key, `overwrite` replaces all rows. A table must be there, with its columns.
     """,
     result={
         "row_count": "How many rows were written.",
@@ -108,3 +114,50 @@ KIND = describe(
         ),
     ),
 )
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    began = perf_counter()
+    target = input.target
+    source = msgspec.convert(input.source, Place, from_attributes=True)
+    place = msgspec.convert(target, Place, from_attributes=True)
+    write = SqlInput(table=target.table, mode=input.mode, key=target.key)
+    chunks = size = count = 0
+    try:
+        reading = read_rows(source, input.chunk_size, context)
+        async with aclosing(reading), write_rows(place, write, context) as add:
+            async for rows in reading:
+                size += len(msgspec.json.encode(rows))
+                await add([_mapped(row, target.columns) for row in rows])
+                chunks, count = chunks + 1, count + len(rows)
+    except RowsError as error:
+        return error.outcome
+    except Exception as error:
+        known = _told(error)
+        if known is None:
+            raise
+        return known
+    elapsed = round(perf_counter() - began, 6)
+    return ok({"row_count": count, "chunks": chunks, "bytes": size, "elapsed": elapsed})
+
+
+def _mapped(row: dict[str, Any], columns: dict[str, str] | list[str] | None) -> dict[str, Any]:
+    if columns is None:
+        return row
+    names = columns if isinstance(columns, dict) else dict(zip(columns, columns, strict=True))
+    missing = [name for name in names.values() if name not in row]
+    if missing:
+        raise RowsError(
+            failed("schema", f"a row of the source has no column {', '.join(f'`{name}`' for name in missing)}")
+        )
+    return {new: row[old] for new, old in names.items()}
+
+
+def _told(error: Exception) -> Outcome | None:
+    """Give the outcome of a driver's error; None where it is none of theirs."""
+    home = type(error).__module__.partition(".")[0]
+    if home == "psycopg_pool":
+        return failed("db_connection", "no connection to the database within the time-out", retryable=True)
+    if home == "psycopg":
+        return pg_failed(error)
+    return duckdb_failed(error) if home in ("duckdb", "_duckdb") else None

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -111,7 +111,7 @@ class ChildPool:
         self._most_output = most_output
         self._fresh: list[Warm] = []
         self._idle: dict[str, list[Warm]] = {}  # by execution, the longest unused first
-        self._killed: set[asyncio.Task[None]] = set()
+        self._endings: set[asyncio.Task[None]] = set()
 
     def warm_up(self, count: int = 1) -> None:
         """Have children ready before the first task asks."""
@@ -124,7 +124,7 @@ class ChildPool:
         try:
             outcome = await warm.run(job, log)
         except BaseException:
-            await self._kill(warm)
+            await asyncio.shield(self._later(self._kill(warm)))
             raise
         if warm.child.is_over:
             self._discard(warm)
@@ -159,7 +159,7 @@ class ChildPool:
             unused = self._idle[oldest].pop(0)
             if not self._idle[oldest]:
                 del self._idle[oldest]
-            self._kill_later(unused)
+            self._later(self._kill(unused))
 
     def _spawn(self) -> Warm:
         lines = Lines()
@@ -172,10 +172,12 @@ class ChildPool:
             os.close(output.child_end)
         return Warm(child, output, lines)
 
-    def _kill_later(self, warm: Warm) -> None:
-        task = asyncio.get_running_loop().create_task(self._kill(warm))
-        self._killed.add(task)
-        task.add_done_callback(self._killed.discard)
+    def _later(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """End something in a task of its own: whoever waits for it may be cancelled again, the ending must not be."""
+        task = asyncio.get_running_loop().create_task(ending)
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
+        return task
 
     async def _kill(self, warm: Warm) -> None:
         warm.child.kill()
@@ -210,12 +212,7 @@ class ChildPool:
             await asyncio.gather(*(output.end() for output in outputs))
         finally:
             feeding.cancel()
-            child.kill()
-            await child.end()
-            child.close()
-            for output in outputs:
-                output.drain()
-                output.close()
+            await asyncio.shield(self._later(_end(child, outputs)))
         if refused is not None:
             answer = told(refused)
             raise OSError(answer["errno"], answer["message"])
@@ -228,8 +225,17 @@ class ChildPool:
             self._discard(warm)
         self._fresh.clear()
         self._idle.clear()
-        if self._killed:
-            await asyncio.gather(*self._killed)
+        if self._endings:
+            await asyncio.gather(*self._endings)
+
+
+async def _end(child: Child, outputs: Sequence[Output]) -> None:
+    child.kill()
+    await child.end()
+    child.close()
+    for output in outputs:
+        output.drain()
+        output.close()
 
 
 class _Kept:

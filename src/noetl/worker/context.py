@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from noetl.dsl.kinds import Kinds
 from noetl.engine.actions import RunTask
+from noetl.engine.extract import Wanted
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, Clock, ControlPlane, Tools
@@ -26,10 +27,16 @@ class Results(Protocol):
     async def keep(
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Put a large result away; gives the outcome, and the reference where there is one."""
+        """Put a large result away; gives the outcome, and the reference where there is one.
 
-    async def load(self, stored: Mapping[str, Any]) -> Any:
-        """Give the value of a reference."""
+        `where`: execution_id, step, number, index, delivery; `wanted`, called, gives what the server reads of it.
+        """
+
+    async def load(self, reference: Mapping[str, Any]) -> Any:
+        """Give the value of a reference; raises BadReference."""
+
+    async def seen(self, value: Any, read: Wanted) -> Any:
+        """Give a step's result as templates see it, with the stored parts loaded that they read."""
 
 
 async def no_credentials(name: str) -> Mapping[str, Any]:

@@ -10,21 +10,27 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
 import msgspec
 
-from noetl.dsl.playbook import Playbook, Step
+from noetl.dsl.playbook import Loop, Playbook, Step
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
+from noetl.engine.extract import Wanted, for_task, server_reads, wanted
 from noetl.engine.pipeline import Pipeline, restore, start
+from noetl.engine.plan import plan
 from noetl.engine.render import RenderError
 from noetl.engine.run_info import Scopes, info_for
 from noetl.engine.writes import ctx_keys, put
-from noetl.model.messages import Ending, ItemEnd, Suspension
+from noetl.model.errors import BadReference
+from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
-from noetl.model.work import Lease
+from noetl.model.refs import holds_ref, is_ref
+from noetl.model.work import Chunk, Lease
 from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.cursor import Item, as_error, claim_task, fresh_rows, patiently, rows_of
 from noetl.worker.reporter import Reporter
 
 _BREATH_S: Final = 0.005  # items that never wait let others run after this long
@@ -39,6 +45,7 @@ class StepWork:
         self, shared: Equipment, playbook: Playbook, step: Step, reporter: Reporter, want: Callable[[], int]
     ) -> None:
         self._shared = shared
+        self._playbook = playbook
         self._step = step
         self._reporter = reporter
         self._want = want
@@ -47,12 +54,34 @@ class StepWork:
         self._scopes = Scopes.of(self._work.scopes)
         self._durable = self._info.settings.get("durability") == "task"
         self._breath = perf_counter()
+        self._total: int | None = None
 
     async def run(self) -> list[Lease]:
         """Do the work and report it; gives the new work that came with the answer."""
+        try:
+            await self._see_results()
+        except BadReference as error:
+            told = failed("reference", str(error)).error
+            return await self._reporter.end(Ending("error", error=msgspec.to_builtins(told)), {}, self._want())
         if self._work.chunk is not None:
-            return await self._run_items()
+            return await self._run_items(self._work.chunk)
+        if self._step.loop is not None and self._step.loop.cursor is not None:
+            return await self._run_cursor(self._step.loop)
         return await self._run_whole()
+
+    async def _see_results(self) -> None:
+        """Load what this work's templates read of stored results."""
+        results, steps = self._shared.results, self._scopes.steps
+        if results is None or not any(map(holds_ref, steps.values())):
+            return
+        made = plan(self._playbook, self._work.playbook)
+        reads = made.reads(self._step)
+        everything = made.reads_all(self._step)
+        found = {
+            name: await results.seen(value, everything or wanted(path[1:] for path in reads if path[0] == name))
+            for name, value in steps.items()
+        }
+        self._scopes = replace(self._scopes, steps=found)
 
     # A step-run without a loop
 
@@ -67,48 +96,78 @@ class StepWork:
 
     # Items of a loop
 
-    async def _run_items(self) -> list[Lease]:
-        chunk = self._work.chunk
-        assert chunk is not None
-        todo = ((chunk.start + at, item) for at, item in enumerate(chunk.items) if chunk.start + at not in chunk.ended)
-        if chunk.width <= 1:
-            await self._some(todo)
-        else:
-            await self._at_once(todo, min(chunk.width, len(chunk.items)))
+    async def _run_items(self, chunk: Chunk) -> list[Lease]:
+        self._total = chunk.total
+        numbered = enumerate(chunk.items, chunk.start)
+        await self._at_once(((at, item, None) for at, item in numbered if at not in chunk.ended), chunk.width)
         self._reporter.finishing = True
         return await self._reporter.flush(self._want())
 
-    async def _at_once(self, todo: Iterator[tuple[int, Any]], width: int) -> None:
-        """Run several items at a time; one that ends the loop ends those that are under way."""
+    async def _run_cursor(self, loop: Loop) -> list[Lease]:
+        """Claim rows and run them until there are none; what ended is recorded before the next claim."""
+        index, seen = int((self._work.resume or {}).get("cursor", 0)), set[str]()
+        width = self._info.settings.get("max_in_flight", 16) if self._is_parallel else 1
+        while True:
+            rows = rows_of(await patiently(lambda: self._claim(loop), self._shared.clock))
+            if isinstance(rows, Outcome) or not rows:
+                error = as_error(rows) if isinstance(rows, Outcome) else None
+                return await self._reporter.end(Ending("error" if error else "ok", error=error), {}, self._want())
+            fresh = fresh_rows(loop, rows, seen, index)
+            if not fresh:
+                error = as_error(
+                    failed("schema", "the `claim` gives the same rows again: it must mark what it claims.")
+                )
+                return await self._reporter.end(Ending("error", error=error), {}, self._want())
+            index += len(fresh)
+            if not await self._at_once(iter(fresh), width if isinstance(width, int) else 1):
+                self._reporter.finishing = True
+                return await self._reporter.flush(self._want())
+            await self._reporter.flush()
+
+    async def _claim(self, loop: Loop) -> Outcome:
+        renderer = start(self._step.tasks, self._scopes, self._info).renderer(self._shared.clock.now())
+        key = self._info.key(f"{self._step.name}_claim")
+        task = claim_task(loop, renderer, self._shared.kinds, self._step.name, key)
+        return task if isinstance(task, Outcome) else (await self._attempt(task, None))[0]
+
+    async def _at_once(self, todo: Iterator[Item], width: int) -> bool:
+        """Run several items at a time; one that ends the loop ends those that are under way (False)."""
+        if width <= 1:
+            return await self._some(todo)
         running = {asyncio.ensure_future(self._some(todo)) for _ in range(width)}
         try:
             while running:
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 if not all(task.result() for task in done):
-                    return
+                    return False
         finally:
             for task in running:
                 task.cancel()
             if running:
                 await asyncio.wait(running)
+        return True
 
-    async def _some(self, todo: Iterator[tuple[int, Any]]) -> bool:
+    async def _some(self, todo: Iterator[Item]) -> bool:
         """Run items until none is left, or until the loop cannot go on (False)."""
-        for index, item in todo:
-            if not await self._item(index, item):
+        for index, item, key in todo:
+            if not await self._item(index, item, key):
                 return False
             if perf_counter() - self._breath > _BREATH_S:
                 await asyncio.sleep(0)
                 self._breath = perf_counter()
         return True
 
-    async def _item(self, index: int, item: Any) -> bool:
-        loop, chunk = self._step.loop, self._work.chunk
+    async def _item(self, index: int, item: Any, key: str | None) -> bool:
+        loop = self._step.loop
         assert loop is not None
-        assert chunk is not None
-        scopes = self._scopes.item(loop.iterator, item, index, chunk.total)
-        pipeline = await self._pipeline(scopes, index)
+        scopes = self._scopes.item(loop.iterator, item, index, self._total)
+        pipeline = await self._pipeline(scopes, index, key)
         ended = await self._within_limit(pipeline, index)
+        if isinstance(ended, Suspend) and self._work.chunk is None:
+            message = (
+                f"a row of a cursor cannot wait without a worker (`{ended.cause}`); use a loop over a list for that"
+            )
+            ended = _failed(failed("client_error", message))
         if isinstance(ended, Suspend):
             await self._reporter.suspend(_suspension(ended, pipeline, index))
             return self._is_parallel
@@ -158,8 +217,8 @@ class StepWork:
 
     # One pipeline
 
-    async def _pipeline(self, scopes: Scopes, index: int | None) -> Pipeline:
-        info = self._info if index is None else replace(self._info, index=index)
+    async def _pipeline(self, scopes: Scopes, index: int | None, key: str | None = None) -> Pipeline:
+        info = self._info if index is None else replace(self._info, index=index, item_key=key)
         resume = self._work.resume
         snapshot = resume.get("pipeline") if resume else None
         if not snapshot:
@@ -177,7 +236,7 @@ class StepWork:
     async def _drive(self, pipeline: Pipeline, index: int | None) -> Finished | Suspend:
         now = self._shared.clock.now
         woke = self._work.resume.get("wake") if self._work.resume else None
-        action: Next = pipeline.wake(woke, now()) if woke is not None else pipeline.advance(now())
+        action: Next = await self._wake(pipeline, woke) if woke is not None else pipeline.advance(now())
         while True:
             self._reporter.add(pipeline.records())
             if isinstance(action, Finished):
@@ -192,6 +251,13 @@ class StepWork:
                 await self._reporter.flush()
             outcome, stored = await self._attempt(action, index)
             action = pipeline.resume(outcome, now(), stored)
+
+    async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
+        """Go on after a wait; a child's result that was stored stays so."""
+        result, now = woke.get("result"), self._shared.clock.now()
+        if not is_ref(result) or self._shared.results is None:
+            return pipeline.wake(woke, now)
+        return pipeline.wake({**woke, "result": await self._load(result)}, now, result)
 
     async def _attempt(self, task: RunTask, index: int | None) -> tuple[Outcome, Mapping[str, Any] | None]:
         shared = self._shared
@@ -222,8 +288,19 @@ class StepWork:
             "step": self._step.name,
             "number": self._work.number,
             "index": index,
+            "delivery": self._reporter.lease.attempt,
+            "wanted": partial(self._server_reads, task.label),
         }
-        return await shared.results.keep(task, outcome, where)
+        outcome, stored = await shared.results.keep(task, outcome, where)
+        if stored is not None:
+            told = {name: stored[name] for name in ("ref", "store", "scope", "expires_at", "meta")}
+            at, key = shared.clock.now(), task.idempotency_key
+            self._reporter.add([Record("result.stored", at, task.label, key, index, task.attempt, payload=told)])
+        return outcome, stored
+
+    def _server_reads(self, label: str) -> Wanted:
+        """Give what the server's templates read of a task's result; the items of a loop it reads by reference."""
+        return False if self._step.loop is not None else for_task(server_reads(self._playbook, self._step.name), label)
 
 
 def _failed(outcome: Outcome) -> Finished:

@@ -7,7 +7,7 @@ import pytest
 from noetl.engine.plan import plan
 from noetl.engine.start import check
 from noetl.model.errors import InvalidPayload
-from noetl.model.messages import Cancel, LeaseLost, Pause, Start, TimerDue
+from noetl.model.messages import Cancel, LeaseLost, Pause, Record, Report, Start, TimerDue
 from noetl.model.outcome import failed
 from noetl.testing.play import BEGIN, Hold, Script, play, read
 from tests.unit.engine.given import book, broke, done, given
@@ -16,28 +16,54 @@ BROKEN = failed("server_error", "it broke")
 FORK = book("- step: s\n  next: [a, b]\n- step: a\n  tool: {kind: noop}\n- step: b\n  tool: {kind: noop}")
 
 
-@pytest.mark.parametrize(
-    "spec", ["{timeout_s: 5}", "{policy: {lifecycle: {timeout_s: 5}}}", "{policy: {lifecycle: {deadline_s: 5}}}"]
-)
-def test_a_step_that_takes_too_long_fails_with_kind_timeout(spec: str) -> None:
+def began(run_id: str, at: int = BEGIN + 1, epoch: int = 1) -> Report:
+    return Report(f"began-{run_id}-{epoch}", run_id, epoch, "w1", (Record("task.started", at, "t"),))
+
+
+@pytest.mark.parametrize("spec", ["{timeout_s: 5}", "{policy: {lifecycle: {timeout_s: 5}}}"])
+def test_the_time_of_a_step_runs_from_its_start(spec: str) -> None:
     scene = given(book(f"- step: s\n  spec: {spec}\n  tool: {{kind: noop}}"))
-    assert scene.decision.timers == (("step:s#1", BEGIN + 1 + 5000),)
+    assert not scene.state.timers  # it may wait for a worker as long as it takes
+    scene.at += 60_000
+    scene.when(began("s#1", at=scene.at - 200))  # what a worker tells is a little old
+    assert scene.decision.timers == (("step:s#1", scene.at - 1 - 200 + 5000),)
+    scene.when(LeaseLost("l", "s#1", 1)).when(began("s#1", scene.at, epoch=2))
+    assert "timer.set" not in [
+        event.event_type for event in scene.decision.events
+    ]  # the second delivery has what is left of the time
     scene.when(TimerDue("t", "step:s#1"))
     assert scene.state.status == "failed"
     assert scene.state.error is not None
     assert scene.state.error["kind"] == "timeout"
+    assert scene.state.error["message"] == "the step `s` took longer than 5 s"
     assert scene.decision.dropped == ("9000:s#1",)
 
 
-def test_a_step_that_ends_in_time_clears_its_timer() -> None:
+def test_a_deadline_runs_from_the_scheduling() -> None:
+    scene = given(book("- step: s\n  spec: {policy: {lifecycle: {deadline_s: 5}}}\n  tool: {kind: noop}"))
+    assert scene.decision.timers == (("deadline:s#1", BEGIN + 1 + 5000),)
+    assert scene.decision.work[0].deadline == BEGIN + 1 + 5000
+    scene.when(TimerDue("t", "deadline:s#1"))
+    assert scene.state.error is not None
+    assert scene.state.error["kind"] == "timeout"
+    assert "took longer than 5 s from when it was scheduled" in scene.state.error["message"]
+
+
+def test_a_step_that_ends_in_time_clears_its_timers() -> None:
+    spec = "{timeout_s: 5, policy: {lifecycle: {deadline_s: 9}}}"
+    scene = given(book(f"- step: s\n  spec: {spec}\n  tool: {{kind: noop}}"), began("s#1")).when(done("s#1"))
+    assert scene.decision.cleared == ("deadline:s#1", "step:s#1")
+
+
+def test_a_step_that_ends_with_its_first_report_never_has_a_timer() -> None:
     scene = given(book("- step: s\n  spec: {timeout_s: 5}\n  tool: {kind: noop}")).when(done("s#1"))
-    assert scene.decision.cleared == ("step:s#1",)
+    assert "timer.set" not in [event.event_type for event in scene.log]
 
 
 def test_a_time_out_can_be_routed() -> None:
     text = book("""
 - step: s
-  spec: {timeout_s: 5}
+  spec: {policy: {lifecycle: {deadline_s: 5}}}
   tool: {kind: noop}
   next:
     arcs:

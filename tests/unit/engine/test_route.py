@@ -283,3 +283,9 @@ def test_done_ok_and_fail_ask_for_steps() -> None:
 def test_values_in_a_record_are_capped() -> None:
     script = routed("  next:\n    arcs:\n      - {step: yes, when: '{{ s.text == 1 }}'}", {"text": "x" * 5000})
     assert len(script.of("next.evaluated")[0].payload["arcs"][0]["read"]["s.text"]) < 300
+
+
+def test_arcs_see_every_field_of_an_error() -> None:
+    when = "{{ outcome.error.retryable == false and outcome.error.code == '' and outcome.error.details is none }}"
+    script = routed(f'  next:\n    arcs:\n      - {{step: yes, when: "{when}"}}', failed("client_error", "no"))
+    assert went(script) == ["yes"]

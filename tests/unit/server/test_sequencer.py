@@ -314,8 +314,9 @@ async def test_messages_left_behind_are_taken_up_at_the_next_start(store: Store)
     assert await store.inbox(10) == []
 
 
-async def test_messages_for_nobody_are_cleared(store: Store) -> None:
-    await store.commit([Commit("never", 0, (), inbox=(("never", Pause("p")),))])
+async def test_messages_for_nobody_are_cleared_however_many_there_are(store: Store) -> None:
+    left = tuple((f"never-{number}", Pause(f"p{number}")) for number in range(2_500))
+    await store.commit([Commit("never", 0, (), inbox=left)])
     async with LocalControl(store, RealClock()), asyncio.timeout(10):
         while await store.inbox(10):
             await asyncio.sleep(0.01)

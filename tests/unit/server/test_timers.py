@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from noetl.model.messages import Report, Suspension
+from noetl.model.messages import Record, Report, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Commit
 from noetl.server.control import LocalControl, Store
@@ -65,6 +65,8 @@ async def test_a_time_out_ends_the_step(store: Store, control: LocalControl) -> 
     text = chain(1).replace("tool:", "spec: {timeout_s: 0.05}\n    tool:")
     execution_id = await begin(control, await register(store, text))
     [lease] = await control.claim("w", [""], 1, 0)
+    began = Report("began", lease.work.run_id, lease.epoch, "w", (Record("task.started", RealClock().now(), "t"),))
+    await control.report(execution_id, began)
     row = await ended(control, store, execution_id)
     assert row["status"] == "failed"
     assert row["error"]["kind"] == "timeout"

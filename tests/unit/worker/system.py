@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from textwrap import dedent, indent
 from typing import Any
 
+from noetl.blobs.memory import MemoryBlobs
 from noetl.dsl.normalize import normalize
 from noetl.dsl.parse import parse
 from noetl.dsl.pin import pinned
@@ -33,19 +34,6 @@ class RealClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-
-class NoBlobs:
-    """A place for large results that nobody uses here."""
-
-    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        raise NotImplementedError
-
-    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
-        raise NotImplementedError
-
-    async def delete(self, refs: Any) -> None:
-        raise NotImplementedError
 
 
 @dataclass
@@ -108,7 +96,7 @@ async def system(workers: int = 1, lease_s: float = 30.0) -> AsyncIterator[Syste
     store, clock, children = MemoryStore(), RealClock(), ChildPool()
     try:
         async with LocalControl(store, clock, lease_s=lease_s) as control:
-            shared = Equipment(control, kinds(), kinds(), clock, children, NoBlobs(), lambda: None)
+            shared = Equipment(control, kinds(), kinds(), clock, children, MemoryBlobs(), lambda: None)
             made = System(store, control, children, shared)
             for number in range(workers):
                 made.worker(f"w{number + 1}")

@@ -131,6 +131,20 @@ async def test_what_ended_code_had_started_is_ended_too(pool: ChildPool) -> None
     assert [alive(pid) for pid in await cancelled_after(pool, 3, dedent(code))] == [False, False, False]
 
 
+async def test_who_is_cancelled_twice_still_leaves_nothing(pool: ChildPool) -> None:
+    await run(pool, "result = 1")
+    works = [run(pool, "import time\ntime.sleep(300)"), pool.command(["sleep", "300"], env={})]
+    running = [asyncio.create_task(one) for one in works]
+    await asyncio.sleep(0.05)
+    for _ in range(2):
+        for task in running:
+            task.cancel()
+        await asyncio.sleep(0)
+    assert all(
+        isinstance(one, asyncio.CancelledError) for one in await asyncio.gather(*running, return_exceptions=True)
+    )
+
+
 async def test_code_that_forks_answers_once(pool: ChildPool) -> None:
     for number in range(5):
         assert (await run(pool, "import os\nos.fork()\nresult = n", n=number)).result == number

@@ -133,5 +133,8 @@ ON CONFLICT (ref) DO UPDATE SET data = excluded.data, meta = excluded.meta;
 -- name: read_result
 SELECT coalesce(substr(data, ?, ?), x'') FROM result WHERE ref = ?;
 
+-- name: read_result_meta
+SELECT meta FROM result WHERE ref = ?;
+
 -- name: remove_result
 DELETE FROM result WHERE ref = ?;

@@ -1,0 +1,197 @@
+"""Measures the engine on the embedded durable store: steps, loops, memory, replay, and a whole command.
+
+    python bench/engine.py [--json] [--only NAME] [--scale 1.0]
+
+Everything goes through the same wiring as `noetl run`. Each measurement has a process of its own. Durable numbers depend on
+the disk, so the time of a flush is probed beside them, in the same folder and the same minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from noetl.dsl.normalize import normalize
+from noetl.dsl.parse import parse
+from noetl.dsl.pin import pinned
+from noetl.engine.evolve import fold
+from noetl.model.ids import snowflake
+from noetl.model.messages import Start
+from noetl.settings import Settings
+from noetl.wiring import Embedded, embedded
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: bench, path: bench/bench}\n"
+STEPS, ITEMS, MANY = 1_000, 10_000, 100_000
+TARGETS = {
+    "steps": "≤ 0.5 ms a step at a flush ≤ 0.1 ms, else ≤ flush + 0.4 ms",
+    "loop": "≥ 5,000 items/s",
+    "memory": "≤ 100 MB growth",
+    "replay": "≥ 50,000 events/s",
+    "hello": "≤ 0.5 s wall, of which the engine ≤ 50 ms",
+}
+
+
+def chain(count: int) -> str:
+    steps = [
+        f"- step: s{number}\n  tool: {{kind: noop}}\n" + (f"  next: s{number + 1}\n" if number + 1 < count else "")
+        for number in range(count)
+    ]
+    return f"{HEAD}workflow:\n{''.join(steps)}"
+
+
+def loop(count: int) -> str:
+    step = f'- step: s\n  loop: {{in: "{{{{ range({count}) }}}}", iterator: i, spec: {{mode: parallel}}}}\n'
+    return f"{HEAD}workflow:\n{step}  tool: {{kind: noop}}\n"
+
+
+def flush_ms(folder: Path, count: int = 200) -> float:
+    """Probe what it takes to make a small write durable: the median."""
+    times = []
+    with (folder / "probe").open("wb") as file:
+        for _ in range(count):
+            file.write(b"x" * 4096)
+            file.flush()
+            start = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times.append((time.perf_counter() - start) * 1000)
+    return statistics.median(times)
+
+
+async def run(app: Embedded, text: str, number: int) -> tuple[str, float, Counter[str]]:
+    """Run a playbook to its end as a driver does; gives its id, the seconds it took, and its events by type."""
+    canonical, playbook = pinned(normalize(parse(text, "bench.yaml")))
+    await app.store.register("bench/bench", text.encode(), canonical, playbook, 0)
+    await app.control.playbook(playbook)
+    execution_id = snowflake(int(time.time() * 1000), os.getpid(), number)
+    types: Counter[str] = Counter()
+    async with app.working(f"local:{execution_id}"):
+        start = time.perf_counter()
+        await app.control.submit(execution_id, Start("start", "bench/bench", playbook, pool=f"local:{execution_id}"))
+        async for event in app.control.follow(execution_id):
+            types[event.event_type] += 1
+        took = time.perf_counter() - start
+    row = await app.store.execution(execution_id)
+    if row is None or row["status"] != "completed":
+        raise SystemExit(f"the playbook did not complete: {row}")
+    return execution_id, took, types
+
+
+def rss() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def steps(app: Embedded, folder: Path, scale: float) -> dict[str, Any]:
+    count = max(2, round(STEPS * scale))
+    await run(app, chain(2), 0)
+    before = flush_ms(folder)
+    _, took, types = await run(app, chain(count), 1)
+    flush = max(before, flush_ms(folder))
+    rows = sum(types.values()) / count
+    return {"steps": count, "ms_per_step": took * 1000 / count, "flush_ms": flush, "rows_per_step": rows}
+
+
+async def items(app: Embedded, _folder: Path, scale: float) -> dict[str, Any]:
+    count = max(2, round(ITEMS * scale))
+    await run(app, loop(2), 0)
+    _, took, types = await run(app, loop(count), 1)
+    chunks = types["loop.iteration.scheduled"]
+    return {"items": count, "items_per_s": count / took, "rows_per_item": sum(types.values()) / count, "ranges": chunks}
+
+
+async def memory(app: Embedded, _folder: Path, scale: float) -> dict[str, Any]:
+    count = max(2, round(MANY * scale))
+    await run(app, loop(100), 0)
+    gc.collect()
+    before = rss()
+    _, took, _ = await run(app, loop(count), 1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"items": count, "growth_mb": (peak - before) / 1e6, "before_mb": before / 1e6, "items_per_s": count / took}
+
+
+async def replay(app: Embedded, _folder: Path, scale: float) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, text in (("steps", chain(max(2, round(STEPS * scale)))), ("loop", loop(max(2, round(ITEMS * scale))))):
+        execution_id, _, _ = await run(app, text, len(found))
+        start = time.perf_counter()
+        events = await app.store.read(execution_id)
+        read = time.perf_counter()
+        fold(execution_id, events)
+        done = time.perf_counter()
+        found[f"{name}_events"] = len(events)
+        found[f"{name}_events_per_s"] = len(events) / (done - start)
+        found[f"{name}_fold_only_per_s"] = len(events) / (done - read)
+    return found
+
+
+async def hello(_app: Embedded, folder: Path, _scale: float) -> dict[str, Any]:
+    command = [sys.executable, "-m", "noetl", "run", str(ROOT / "examples" / "hello.yaml"), "--json"]
+    walls, engine = [], 0.0
+    for number in range(5):
+        store = ["--store", str(folder / f"hello{number}.db")]
+        start = time.perf_counter()
+        ran = subprocess.run(command + store, capture_output=True, check=True, cwd=folder)
+        walls.append(time.perf_counter() - start)
+        engine = json.loads(ran.stdout.splitlines()[-1])["duration_ms"]
+    return {"wall_s": statistics.median(walls), "best_s": min(walls), "engine_ms": engine}
+
+
+MEASURES: dict[str, Callable[[Embedded, Path, float], Awaitable[dict[str, Any]]]] = {
+    "steps": steps,
+    "loop": items,
+    "memory": memory,
+    "replay": replay,
+    "hello": hello,
+}
+
+
+async def one(name: str, scale: float) -> dict[str, Any]:
+    """Take one measurement in this process."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as temporary:
+        folder = Path(temporary)
+        async with embedded(Settings(folder / "noetl.db")) as app:
+            return await MEASURES[name](app, folder, scale)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--only", choices=MEASURES)
+    parser.add_argument("--scale", type=float, default=1.0, help="a part of the usual numbers of steps and items")
+    parser.add_argument("--here", action="store_true", help="measure in this process, for a profiler")
+    given = parser.parse_args()
+    found = {}
+    for name in [given.only] if given.only else MEASURES:
+        if given.here:
+            found[name] = asyncio.run(one(name, given.scale))
+            continue
+        own = [sys.executable, __file__, "--only", name, "--here", "--json", "--scale", str(given.scale)]
+        ran = subprocess.run(own, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            raise SystemExit(f"{name}: {ran.stderr}")
+        found |= json.loads(ran.stdout)
+    if given.json:
+        print(json.dumps(found))
+        return
+    for name, values in found.items():
+        shown = "  ".join(
+            f"{key}={value:,.3f}" if isinstance(value, float) else f"{key}={value:,}" for key, value in values.items()
+        )
+        print(f"{name:8} {shown}\n{'':8} target: {TARGETS[name]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Several blob stores as one: each blob goes where its `meta` says, and is found wherever it is.
+
+Tested in tests/conformance/test_blobs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from noetl.blobs.ranges import missing
+from noetl.model.errors import InvalidInput
+from noetl.ports import Blobs
+
+
+class ShelvedBlobs:
+    """Blob stores by the name that playbooks use for them, such as `db` and `file`."""
+
+    def __init__(self, shelves: Mapping[str, Blobs]) -> None:
+        self._shelves = shelves
+
+    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
+        await self._named(str(meta.get("store", next(iter(self._shelves))))).put(ref, data, meta)
+
+    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
+        return await (await self._holding(ref)).get(ref, start, length)
+
+    async def about(self, ref: str) -> Mapping[str, Any]:
+        return await (await self._holding(ref)).about(ref)
+
+    async def delete(self, refs: Sequence[str]) -> None:
+        for shelf in self._shelves.values():
+            await shelf.delete(refs)
+
+    def _named(self, name: str) -> Blobs:
+        if name not in self._shelves:
+            known = ", ".join(f"`{known}`" for known in self._shelves)
+            raise InvalidInput(f"results cannot be stored in `{name}` here; there are {known}")
+        return self._shelves[name]
+
+    async def _holding(self, ref: str) -> Blobs:
+        for shelf in self._shelves.values():
+            try:
+                await shelf.about(ref)
+            except InvalidInput:
+                continue
+            return shelf
+        raise missing(ref)

@@ -1,0 +1,85 @@
+"""How values become blobs and come back: encoded, packed, and checked against their hash when they are read.
+
+Works on any blob store. A value that is not what was stored is an error, never a wrong value. Tested in
+tests/unit/blobs/test_stored.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from noetl.model.errors import BadReference, InvalidInput, StoreUnavailable
+from noetl.model.refs import KIND
+from noetl.ports import Blobs
+
+JSON: Final = "application/json"
+PACKINGS: Final = ("none", "gzip")
+_LARGE: Final = 1 << 20  # from here on, hashing and packing go to a thread
+
+
+async def put(blobs: Blobs, ref: str, data: bytes, store: str, content_type: str, packing: str) -> dict[str, Any]:
+    """Store bytes under an address; gives what a reference tells of them."""
+    packed, digest = await _aside(len(data), _pack, data, packing)
+    meta = {"content_type": content_type, "bytes": len(data), "sha256": digest, "compression": packing}
+    await blobs.put(ref, packed, {**meta, "store": store})
+    return meta
+
+
+async def get(blobs: Blobs, ref: str, told: Mapping[str, Any] | None = None) -> tuple[bytes, Mapping[str, Any]]:
+    """Read the bytes under an address and check them; raises BadReference.
+
+    `told` is what a reference says of them. Without one, what was stored beside them counts.
+    """
+    try:
+        packed = await blobs.get(ref)
+        meta = told or await blobs.about(ref)
+    except InvalidInput as error:
+        raise BadReference(str(error)) from None
+    except (StoreUnavailable, OSError) as error:
+        raise BadReference(f"the stored result {ref} cannot be read now: {error}") from None
+    data, digest = await _aside(len(packed), _unpack, packed, str(meta.get("compression", "none")))
+    if digest != meta.get("sha256"):
+        raise BadReference(f"the stored result {ref} is damaged: its bytes are not those that were stored")
+    return data, meta
+
+
+async def value(blobs: Blobs, ref: str, told: Mapping[str, Any] | None = None) -> Any:
+    """Read the value under an address: JSON is decoded, other texts stay text."""
+    data, meta = await get(blobs, ref, told)
+    return decoded(data, str(meta.get("content_type", JSON)), ref)
+
+
+def decoded(data: bytes, content_type: str, ref: str) -> Any:
+    """Give bytes as plain data."""
+    try:
+        return msgspec.json.decode(data) if content_type.partition(";")[0].endswith("json") else data.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise BadReference(f"the stored result {ref} is no {content_type} that can be read as data") from None
+
+
+def reference(ref: str, store: str, meta: Mapping[str, Any], scope: str, expires_at: int | None) -> dict[str, Any]:
+    """Give the reference of something that was stored."""
+    return {"kind": KIND, "ref": ref, "store": store, "scope": scope, "expires_at": expires_at, "meta": dict(meta)}
+
+
+async def _aside(size: int, job: Any, *given: Any) -> Any:
+    return job(*given) if size < _LARGE else await asyncio.to_thread(job, *given)
+
+
+def _pack(data: bytes, packing: str) -> tuple[bytes, str]:
+    return gzip.compress(data, 6, mtime=0) if packing == "gzip" else data, sha256(data).hexdigest()
+
+
+def _unpack(packed: bytes, packing: str) -> tuple[bytes, str]:
+    try:
+        data = gzip.decompress(packed) if packing == "gzip" else packed
+    except (OSError, EOFError, zlib.error):
+        return b"", "damaged"
+    return data, sha256(data).hexdigest()

@@ -1,0 +1,76 @@
+"""References to results that were put away: their shape, their address, and what of them is seen without loading.
+
+    {kind: result_ref, ref, store, scope, expires_at, meta: {content_type, bytes, sha256, compression}, extracted, preview}
+
+A pipeline's result may hold references under its labels, and be one itself: then the reference's fields lie beside
+`results`. Loads nothing. Tested in tests/unit/model/test_refs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeGuard
+from urllib.parse import quote
+
+KIND: Final = "result_ref"
+SCHEME: Final = "noetl://"
+FIELDS: Final = frozenset({"kind", "ref", "store", "scope", "expires_at", "meta", "extracted", "preview"})
+
+
+def is_ref(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Tell whether a value is a reference, or a pipeline's result that is one beside its labels."""
+    return isinstance(value, Mapping) and value.get("kind") == KIND and str(value.get("ref")).startswith(SCHEME)
+
+
+def holds_ref(value: Any) -> bool:
+    """Tell whether a step's result is a reference, or holds some: under its labels, or as items of a loop."""
+    if is_ref(value):
+        return True
+    parts = value.get("results") if isinstance(value, Mapping) else None
+    return isinstance(parts, Mapping | list) and any(
+        holds_ref(part) for part in (parts.values() if isinstance(parts, Mapping) else parts)
+    )
+
+
+def address(
+    execution_id: str,
+    step: str,
+    task: str,
+    run: int,
+    attempt: int,
+    *,
+    index: int | None = None,
+    visit: int = 1,
+    delivery: int = 1,
+) -> str:
+    """Give the address of a task's result. Work that was handed out again never writes over what it wrote before."""
+    which = f"{run}" + ("" if index is None else f".{index}")
+    name = quote(task, safe="") + ("" if visit == 1 else f".{visit}")
+    again = "" if delivery == 1 else f"/delivery/{delivery}"
+    return (
+        f"{SCHEME}execution/{execution_id}/step/{quote(step, safe='')}/task/{name}/run/{which}/attempt/{attempt}{again}"
+    )
+
+
+def beside(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what a pipeline's result holds beside the reference that it is: its labels and `results`."""
+    labels = result.get("results")
+    return {**labels, "results": labels} if isinstance(labels, Mapping) else {}
+
+
+def visible(result: Any) -> Any:
+    """Give a result as it is seen where nothing is loaded: of a stored one, its address and the fields kept beside it."""
+    if is_ref(result):
+        shown = {"_ref": result["ref"], "_store": result.get("store"), **(result.get("extracted") or {})}
+        return {**_labels(beside(result)), **shown}
+    if isinstance(result, Mapping) and isinstance(result.get("results"), Mapping):
+        return _labels(result)
+    return result
+
+
+def _labels(result: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: visible(value) if is_ref(value) else value for name, value in result.items()}
+    labels = found.get("results")
+    if isinstance(labels, Mapping):
+        found["results"] = {name: visible(value) if is_ref(value) else value for name, value in labels.items()}
+    return found

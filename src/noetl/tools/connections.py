@@ -1,0 +1,99 @@
+"""How SQL kinds reach their databases and what they make of errors: the pool of a credential, errors by their codes.
+
+Tested in tests/tools/test_postgres.py and test_duckdb.py.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.model.outcome import ErrorKind, Outcome, failed
+from noetl.ports import ToolContext
+
+_MOST_CONNECTIONS = 10
+_BY_CODE: dict[str, ErrorKind] = {"40001": "db_deadlock", "40P01": "db_deadlock", "57014": "db_timeout"}
+_BY_CLASS: dict[str, ErrorKind] = {
+    "08": "db_connection",
+    "22": "schema",
+    "23": "db_constraint",
+    "28": "auth",
+    "42": "client_error",
+    "53": "db_connection",
+    "57": "db_connection",
+}
+_RETRYABLE_CODES = frozenset({"40001", "40P01", "57P01", "57P02", "57P03"})
+_RETRYABLE_CLASSES = frozenset({"08", "53"})
+_PARTS = {
+    "host": "host", "port": "port", "user": "user", "username": "user", "password": "password", "dbname": "dbname",
+    "database": "dbname", "db_host": "host", "db_port": "port", "db_user": "user", "db_password": "password",
+    "db_name": "dbname", "sslmode": "sslmode",
+}  # fmt: skip
+_DUCKDB: dict[str, ErrorKind] = {
+    "ConstraintException": "db_constraint",
+    "ParserException": "parse",
+    "BinderException": "client_error",
+    "CatalogException": "not_found",
+    "ConversionException": "schema",
+    "InvalidInputException": "client_error",
+    "IOException": "connection",
+    "HTTPException": "connection",
+    "ConnectionException": "db_connection",
+    "TransactionException": "db_deadlock",
+}
+_RETRYABLE_DUCKDB = frozenset({"HTTPException", "TransactionException"})
+
+
+async def pg_pool(auth: Any, context: ToolContext) -> Any:
+    """Give the worker's pool for a credential; raises KeyError where there is none, ValueError where it holds no connection."""
+    if auth is None:
+        raise ValueError("the task names no credential; `auth` says which database to speak to")
+    given = auth if isinstance(auth, Mapping) else await context.credential(str(auth))
+    address = _address(given)
+
+    async def open_pool() -> Any:
+        import psycopg_pool
+
+        pool = psycopg_pool.AsyncConnectionPool(
+            address, min_size=0, max_size=_MOST_CONNECTIONS, open=False, timeout=30, kwargs={"autocommit": True}
+        )
+        await pool.open()
+        return pool
+
+    return await context.shared(f"postgres:{address}", open_pool)
+
+
+def _address(given: Mapping[str, Any]) -> str:
+    """The connection of a credential: an address of its own, or made of its parts."""
+    from psycopg.conninfo import make_conninfo
+
+    inner = given.get("data")
+    parts = inner if isinstance(inner, Mapping) else given
+    whole = parts.get("dsn") or parts.get("url") or parts.get("conninfo")
+    if whole:
+        return str(whole)
+    found = {_PARTS[key]: str(value) for key, value in parts.items() if key in _PARTS and value is not None}
+    if "host" not in found and "dbname" not in found:
+        raise ValueError("the credential holds no connection: it needs `dsn`, or `host`, `user`, `dbname`")
+    return make_conninfo(**found)
+
+
+def pg_failed(error: Any) -> Outcome:
+    """An error of the server by its code; one without a code is a lost connection, which may have come too late."""
+    code = error.sqlstate or ""
+    message = str(error).strip() or type(error).__name__
+    if not code:
+        lost = type(error).__name__ in ("OperationalError", "InterfaceError")
+        kind: ErrorKind = "db_connection" if lost else "client_error"
+        return failed(kind, message, code=f"PG_{type(error).__name__}", retryable=lost, sent=lost)
+    return failed(
+        _BY_CODE.get(code) or _BY_CLASS.get(code[:2], "unknown"),
+        message,
+        code=f"PG_{code}",
+        retryable=code in _RETRYABLE_CODES or code[:2] in _RETRYABLE_CLASSES,
+        sent=code[:2] in ("08", "57"),
+        pg={"code": code, "sqlstate": code},
+    )
+
+
+def duckdb_failed(error: Exception) -> Outcome:
+    kind = type(error).__name__
+    return failed(_DUCKDB.get(kind, "unknown"), str(error), code=f"DUCKDB_{kind}", retryable=kind in _RETRYABLE_DUCKDB)

@@ -1,0 +1,389 @@
+"""Rows in chunks: read from databases, files and answers, written to databases and files.
+
+A target is changed as a whole or not at all. DuckDB reads and writes the formats that it knows best. Tested in
+tests/tools/test_transfer.py.
+"""
+
+import asyncio
+import csv
+import io
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from noetl.blobs.parts import matches
+from noetl.expr.sql import split_statements
+from noetl.model.errors import InvalidInput
+from noetl.model.outcome import Outcome, failed
+from noetl.ports import ToolContext
+from noetl.tools.connections import pg_pool
+from noetl.tools.fields import SqlInput
+from noetl.tools.tables import name, plain, write_statement
+
+Row = dict[str, Any]
+Add = Callable[[list[Row]], Awaitable[None]]
+_FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where rows come from or go."""
+
+    kind: str
+    auth: str | None = None
+    query: str | None = None
+    table: str | None = None
+    params: dict[str, Any] | list[Any] | None = None
+    database: str | None = None
+    url: str | None = None
+    headers: dict[str, str] | None = None
+    path: str | None = None
+    format: str | None = None
+    rows_path: str | None = None
+
+
+class RowsError(Exception):
+    """Rows cannot be read or written; the outcome says why."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.error.message if outcome.error else "")
+        self.outcome = outcome
+
+
+def read_rows(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+    """Give the rows of a source, some at a time; raises RowsError and the drivers' own errors."""
+    readers = {"postgres": _from_postgres, "duckdb": _from_duckdb, "file": _from_files, "http": _from_http}
+    if source.kind not in readers:
+        raise _not_here(source.kind, "read")
+    return readers[source.kind](source, most, context)
+
+
+@asynccontextmanager
+async def write_rows(target: Place, how: SqlInput, context: ToolContext) -> AsyncIterator[Add]:
+    """Give what adds rows to a target; they count when the block is left without an error."""
+    writers = {"postgres": _to_postgres, "duckdb": _to_duckdb, "file": _to_file}
+    if target.kind not in writers:
+        raise _not_here(target.kind, "written")
+    async with writers[target.kind](target, how, context) as add:
+        yield add
+
+
+def _not_here(kind: str, done: str) -> RowsError:
+    message = f"`{kind}` cannot be {done} here; postgres, duckdb, files and, as a source, http can"
+    return RowsError(failed("client_error", message, code="NO_TOOL"))
+
+
+def _lacks(kind: str, *fields: str) -> RowsError:
+    return RowsError(failed("schema", f"`{kind}` needs {' or '.join(f'`{field}`' for field in fields)}"))
+
+
+# Databases
+
+
+def _query(source: Place) -> str:
+    if source.query:
+        found = split_statements(source.query)
+        if len(found) != 1:
+            raise RowsError(failed("schema", f"`query` must be one statement, and it holds {len(found)}"))
+        return found[0]
+    if not source.table:
+        raise _lacks(source.kind, "query", "table")
+    return f"SELECT * FROM {name(source.table)}"
+
+
+async def _from_postgres(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+    pool = await _pool(source, context)
+    async with (
+        pool.connection() as connection,
+        connection.transaction(),
+        connection.cursor("noetl_transfer") as cursor,
+    ):
+        await cursor.execute(_query(source), source.params or None)
+        columns = [column.name for column in cursor.description or ()]
+        while rows := await cursor.fetchmany(most):
+            yield _rows(columns, rows)
+
+
+@asynccontextmanager
+async def _to_postgres(target: Place, how: SqlInput, context: ToolContext) -> AsyncIterator[Add]:
+    from psycopg.types.json import Jsonb
+
+    if not target.table:
+        raise _lacks("postgres", "table")
+    pool = await _pool(target, context)
+    async with pool.connection() as connection, connection.transaction(), connection.cursor() as cursor:
+        if how.mode == "overwrite":
+            await cursor.execute(f"DELETE FROM {name(target.table)}")
+
+        async def add(rows: list[Row]) -> None:
+            columns = list(rows[0])
+            sql = write_statement(how, columns, ["%s"] * len(columns)).replace("%", "%%").replace("%%s", "%s")
+            values = [
+                [Jsonb(value) if isinstance(value, Mapping) else value for value in (row.get(key) for key in columns)]
+                for row in rows
+            ]
+            await cursor.executemany(sql, values)
+
+        yield add
+
+
+async def _pool(place: Place, context: ToolContext) -> Any:
+    try:
+        import psycopg_pool  # noqa: F401 - only to tell at once that it is missing
+    except ModuleNotFoundError:
+        raise _missing("postgres", "psycopg") from None
+    try:
+        return await pg_pool(place.auth if place.auth is not None else context.auth, context)
+    except KeyError as error:
+        raise RowsError(failed("auth", f"there is no credential named {error}", code="NO_CREDENTIAL")) from None
+    except ValueError as error:
+        raise RowsError(failed("auth", str(error), code="NO_CONNECTION")) from None
+
+
+@asynccontextmanager
+async def _duckdb(database: str | None, context: ToolContext) -> AsyncIterator[Any]:
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise _missing("duckdb", "DuckDB") from None
+    memory = database in (None, ":memory:")
+    connection = await asyncio.to_thread(
+        duckdb.connect, ":memory:" if memory else str(Path(context.folder, database or ""))
+    )
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+async def _work(connection: Any, job: Callable[..., Any], *given: Any) -> Any:
+    """Run a job in a thread; who is cancelled interrupts it and waits for its end."""
+    work = asyncio.ensure_future(asyncio.to_thread(job, *given))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        connection.interrupt()
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.exception()
+        raise
+
+
+async def _from_duckdb(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+    if source.database is None:
+        raise _lacks("duckdb", "database")
+    async with _duckdb(source.database, context) as connection:
+        async for rows in _selected(connection, _query(source), source.params, most):
+            yield rows
+
+
+async def _selected(connection: Any, sql: str, params: Any, most: int) -> AsyncGenerator[list[Row], None]:
+    await _work(connection, connection.execute, sql, params)
+    columns = [column[0] for column in connection.description or ()]
+    while rows := await _work(connection, connection.fetchmany, most):
+        yield _rows(columns, rows)
+
+
+@asynccontextmanager
+async def _to_duckdb(target: Place, how: SqlInput, context: ToolContext) -> AsyncIterator[Add]:
+    if target.database is None or not target.table:
+        raise _lacks("duckdb", "database" if target.database is None else "table")
+    async with _duckdb(target.database, context) as connection:
+        with TemporaryDirectory(prefix="noetl-") as folder:
+            path = Path(folder, "rows.jsonl")
+            await _work(connection, connection.execute, "BEGIN")
+            if how.mode == "overwrite":
+                await _work(connection, connection.execute, f"DELETE FROM {name(target.table)}")
+            described = await _work(
+                connection, lambda: connection.execute(f"DESCRIBE {name(how.table or '')}").fetchall()
+            )
+            types = {str(row[0]): str(row[1]) for row in described}
+
+            async def add(rows: list[Row]) -> None:
+                path.write_bytes(_lines(rows))
+                await _work(connection, connection.execute, _insert(how, list(rows[0]), types), [str(path)])
+
+            yield add
+            await _work(connection, connection.execute, "COMMIT")
+
+
+def _insert(how: SqlInput, columns: list[str], types: Mapping[str, str]) -> str:
+    """Give the statement that writes a file of rows: that of one row, with its values taken from the file."""
+    unknown = [column for column in columns if column not in types]
+    if unknown:
+        raise RowsError(failed("schema", f"the table {how.table} has no column `{unknown[0]}`"))
+    told = ", ".join(f"{_quoted(column)}: {_quoted(types[column])}" for column in columns)
+    given = f"SELECT {', '.join(map(name, columns))} FROM read_json(?, format='newline_delimited', columns={{{told}}})"
+    mark = "\x00"
+    head, _, tail = write_statement(how, columns, [mark]).partition(f"VALUES ({mark})")
+    return head + given + tail
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+# Files and answers
+
+
+async def _from_files(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+    if not source.path:
+        raise _lacks("file", "path")
+    folder = Path(context.folder, source.path)
+    paths = sorted(folder.parent.glob(folder.name)) if "*" in folder.name else [folder]
+    if not paths or not all(path.is_file() for path in paths):
+        raise RowsError(failed("not_found", f"there is no file {folder}"))
+    for path in paths:
+        async for rows in _from_file(path, _format(source, path), source.rows_path, most, context):
+            yield rows
+
+
+async def _from_file(
+    path: Path, format: str, rows_path: str | None, most: int, context: ToolContext
+) -> AsyncGenerator[list[Row], None]:
+    if format in ("csv", "parquet"):
+        async with _duckdb(None, context) as connection:
+            async for rows in _selected(connection, f"SELECT * FROM read_{format}(?)", [str(path)], most):
+                yield rows
+        return
+    with path.open("rb") as file:
+        if format == "jsonl":
+            found: Iterator[Any] = (_parsed(line, path.name) for line in file if line.strip())
+        else:
+            found = iter(_inside(_parsed(await asyncio.to_thread(file.read), path.name), rows_path))
+        while rows := await asyncio.to_thread(lambda: list(islice(found, most))):
+            yield _maps(rows)
+
+
+async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+    if not source.url:
+        raise _lacks("http", "url")
+    with TemporaryDirectory(prefix="noetl-") as folder:
+        path = Path(folder, "answer")
+        try:
+            async with context.http.stream("GET", source.url, headers=source.headers) as answer:
+                status = answer.status_code
+                with path.open("wb") as file:
+                    async for part in answer.aiter_bytes():
+                        file.write(part)
+        except Exception as error:  # noqa: BLE001 - the client has errors of its own, all of which mean the same here
+            raise RowsError(failed("connection", f"{source.url} cannot be read: {error}", retryable=True)) from None
+        if status >= 300:
+            kind: Any = "rate_limit" if status == 429 else "server_error" if status >= 500 else "client_error"
+            again = status in (408, 429) or status >= 500
+            message = f"{source.url} answered {status}"
+            raise RowsError(failed(kind, message, code=f"HTTP_{status}", retryable=again, http={"status": status}))
+        format = source.format or _FORMATS.get(Path(source.url.partition("?")[0]).suffix, "json")
+        async for rows in _from_file(path, format, source.rows_path, most, context):
+            yield rows
+
+
+def _parsed(text: bytes, where: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise RowsError(failed("parse", f"{where} is not JSON: {error}")) from None
+
+
+def _inside(value: Any, rows_path: str | None) -> list[Any]:
+    if rows_path:
+        try:
+            found = matches(value, rows_path)
+        except InvalidInput as error:
+            raise RowsError(failed("schema", f"`rows_path`: {error}")) from None
+        value = found[0] if len(found) == 1 and isinstance(found[0], list) else found
+    if not isinstance(value, list):
+        raise RowsError(failed("schema", "the JSON is no list of rows; `rows_path` says where in it the rows are"))
+    return value
+
+
+def _format(place: Place, path: Path) -> str:
+    found = place.format or _FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise RowsError(failed("schema", f"the name {path.name} does not tell its format; `format` does"))
+    return found
+
+
+@asynccontextmanager
+async def _to_file(target: Place, how: SqlInput, context: ToolContext) -> AsyncIterator[Add]:
+    if not target.path:
+        raise _lacks("file", "path")
+    if how.mode == "upsert":
+        raise RowsError(failed("schema", "a file has no keys: `mode: upsert` needs a table"))
+    path = Path(context.folder, target.path)
+    format = _format(target, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".noetl-", dir=path.parent) as folder:
+        lines, whole = Path(folder, "rows.jsonl"), Path(folder, "whole")
+        lines.touch()
+
+        async def add(rows: list[Row]) -> None:
+            with lines.open("ab") as file:
+                file.write(_lines(rows))
+
+        if how.mode != "overwrite" and path.is_file():
+            async for rows in _from_file(path, format, None, 10_000, context):
+                await add(rows)
+        yield add
+        if format == "parquet":
+            async with _duckdb(None, context) as connection:
+                sql = f"COPY (SELECT * FROM read_json({_quoted(str(lines))})) TO {_quoted(str(whole))} (FORMAT parquet)"
+                await _work(connection, connection.execute, sql)
+        else:
+            await asyncio.to_thread(_written, lines, whole, format)
+        whole.replace(path)
+
+
+def _written(lines: Path, whole: Path, format: str) -> None:
+    """Write rows that wait in a file of lines in the format that is wanted."""
+    with lines.open("rb") as given, whole.open("w", encoding="utf-8", newline="") as out:
+        if format == "jsonl":
+            out.writelines(line.decode() for line in given)
+        elif format == "json":
+            out.write("[")
+            out.writelines(("" if at == 0 else ",") + "\n" + line.decode().strip() for at, line in enumerate(given))
+            out.write("\n]\n")
+        else:
+            _as_csv(given, out)
+
+
+def _as_csv(given: io.BufferedReader, out: io.TextIOWrapper) -> None:
+    columns: list[str] = []
+    writer = csv.writer(out)
+    for line in given:
+        row = msgspec.json.decode(line)
+        if not columns:
+            columns = list(row)
+            writer.writerow(columns)
+        writer.writerow([_cell(row.get(column)) for column in columns])
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
+
+
+def _lines(rows: Sequence[Row]) -> bytes:
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+
+
+def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Row]:
+    return [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
+
+
+def _maps(rows: list[Any]) -> list[Row]:
+    for row in rows:
+        if not isinstance(row, dict):
+            raise RowsError(failed("schema", f"a row must be a map from column to value, and one is {row!r:.100}"))
+    return rows
+
+
+def _missing(extra: str, library: str) -> RowsError:
+    return RowsError(
+        failed("unknown", f"{library} is not installed here: pip install 'noetl[{extra}]'", code="MISSING_EXTRA")
+    )

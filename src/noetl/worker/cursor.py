@@ -1,0 +1,90 @@
+"""Loops over rows that are claimed from a store: claim, run the pipeline for each row, record, claim again.
+
+Rows come from the claim's own statement, through the same tool kind that a task would use. What ended is recorded before
+the next claim. Tested in tests/unit/worker/test_cursor.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from noetl.dsl.playbook import Loop, Value
+from noetl.engine.actions import RunTask
+from noetl.engine.render import Renderer, RenderError
+from noetl.model.outcome import Outcome, failed
+from noetl.ports import Clock
+
+Item = tuple[int, Any, str | None]  # index, value, key
+_TRIES: Final = 6
+_BASE_S: Final = 0.2
+_MOST_S: Final = 30.0
+
+
+def claim_task(loop: Loop, renderer: Renderer, kinds: Mapping[str, Any], step: str, key: str) -> RunTask | Outcome:
+    """Give the task that claims rows, rendered; an outcome where that is not possible."""
+    given = loop.cursor or {}
+    kind = given["kind"].data if "kind" in given else ""
+    claim = given.get("claim")
+    if not isinstance(kind, str) or kind not in kinds or claim is None:
+        return failed("schema", f"`loop.cursor` of step `{step}` needs a `kind` and a `claim`.")
+    extra = {name: value for name, value in given.items() if name not in ("kind", "claim", "key", "auth")}
+    fields: dict[str, Value] = {**extra, "query": claim}
+    try:
+        rendered = renderer.fields(fields, kinds[kind], kind)
+        auth = renderer.value(given["auth"].data, "cursor.auth") if "auth" in given else None
+    except RenderError as error:
+        return failed("template", f"`loop.cursor` of step `{step}`: {error}")
+    return RunTask(f"{step}_claim", kind, rendered, {}, {}, 1, key, auth)
+
+
+def rows_of(outcome: Outcome) -> list[Any] | Outcome:
+    """Give the rows that a claim came to; an outcome where it failed or gave something else."""
+    if outcome.status != "ok":
+        return outcome
+    found = outcome.result.get("rows") if isinstance(outcome.result, Mapping) else outcome.result
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        return failed("schema", "the `claim` of the cursor must give rows.")
+    return found
+
+
+def row_key(loop: Loop, row: Any) -> str | None:
+    """Give what tells a row from others: the values of the columns that `key` names."""
+    given = (loop.cursor or {}).get("key")
+    if given is None or not isinstance(row, Mapping):
+        return None
+    names = given.data if isinstance(given.data, list) else [given.data]
+    return "/".join(str(row.get(name)) for name in names)
+
+
+def fresh_rows(loop: Loop, rows: list[Any], seen: set[str], index: int) -> list[Item]:
+    """Number the rows that were not there before; a row that is claimed again is known by its key."""
+    fresh: list[Item] = []
+    for row in rows:
+        key = row_key(loop, row)
+        if key is None or key not in seen:
+            fresh.append((index + len(fresh), row, key))
+            seen |= {key} if key is not None else set()
+    return fresh
+
+
+async def patiently(claim: Callable[[], Awaitable[Outcome]], clock: Clock) -> Outcome:
+    """Claim, and claim again after errors that may pass."""
+    delay = _BASE_S
+    for left in reversed(range(_TRIES)):
+        outcome = await claim()
+        if outcome.error is None or not outcome.error.retryable or not left:
+            return outcome
+        await clock.sleep(delay)
+        delay = min(delay * 2, _MOST_S)
+    raise AssertionError("the last try gives an outcome")
+
+
+def as_error(outcome: Outcome) -> dict[str, Any]:
+    """Give the error of an outcome as a report holds it."""
+    found: dict[str, Any] = msgspec.to_builtins(outcome.error)
+    return found

@@ -1,0 +1,193 @@
+"""Puts large results away and gets them back: what travels is a reference, with the parts that the server reads.
+
+What is small travels as it is. A stored result is loaded only for a step whose templates read more of it than what lies
+beside the reference, and is checked when it is read. Removes nothing. Tested in tests/unit/worker/test_results.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from noetl.blobs import stored
+from noetl.blobs.parts import selected
+from noetl.engine.actions import RunTask
+from noetl.engine.extract import Wanted, merged, pick
+from noetl.expr import Result
+from noetl.model.errors import InvalidInput, NoetlError
+from noetl.model.outcome import Outcome, failed
+from noetl.model.refs import address, beside, is_ref, visible
+from noetl.ports import Blobs, Clock
+
+INLINE_MAX_BYTES: Final = 64 * 1024
+PREVIEW_MAX_BYTES: Final = 1024
+MAX_RESULT_BYTES: Final = 256 * 1024 * 1024
+DATABASE_MAX_BYTES: Final = 1024 * 1024  # what `auto` still puts in the store's own file
+_SMALL: Final = (bool, int, float, type(None))
+_VISIT: Final = re.compile(r"#(\d+)$")
+_TTL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*")
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+class StoredResult(Result):
+    """A result that was loaded; what was kept beside its reference is seen where the result has no such key."""
+
+    __slots__ = ("_beside",)
+
+    def __init__(self, value: Any, beside: Mapping[str, Any]) -> None:
+        super().__init__(value)
+        self._beside = beside
+
+    def __getitem__(self, key: str | int) -> Any:
+        try:
+            return super().__getitem__(key)
+        except KeyError:
+            return self._beside[key] if isinstance(key, str) else super().__getitem__(key)
+
+
+class StoredResults:
+    """Results over a blob store."""
+
+    def __init__(self, blobs: Blobs, clock: Clock) -> None:
+        self._blobs = blobs
+        self._clock = clock
+
+    async def keep(
+        self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
+    ) -> tuple[Outcome, Mapping[str, Any] | None]:
+        """Put a large result away; gives the outcome, and the reference where there is one."""
+        if outcome.status != "ok" or isinstance(outcome.result, _SMALL):
+            return outcome, None
+        try:
+            data = msgspec.json.encode(outcome.result)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            return failed("schema", f"the result of `{task.label}` is not plain data: {error}"), None
+        limits = task.spec.get("limits")
+        most = limits.get("max_result_bytes") if isinstance(limits, Mapping) else None
+        most = MAX_RESULT_BYTES if most is None else int(most)
+        if len(data) > most:
+            return _too_large(task, len(data), most), None
+        try:
+            return await self._put(task, outcome, data, where)
+        except InvalidInput as error:
+            return failed("schema", f"`spec.result` of `{task.label}`: {error}"), None
+        except (NoetlError, OSError) as error:
+            message = f"the result of `{task.label}` ({len(data):,} bytes) could not be stored: {error}"
+            return failed("reference", message, code="NOT_STORED", retryable=True, sent=True), None
+
+    async def _put(
+        self, task: RunTask, outcome: Outcome, data: bytes, where: Mapping[str, Any]
+    ) -> tuple[Outcome, Mapping[str, Any] | None]:
+        controls = task.spec.get("result")
+        controls = controls if isinstance(controls, Mapping) else {}
+        place = controls.get("store")
+        place = place if isinstance(place, Mapping) else {"kind": place or "auto"}
+        if (
+            len(data) <= int(_given(controls.get("inline_max_bytes"), INLINE_MAX_BYTES))
+            or place.get("kind") == "inline"
+        ):
+            return outcome, None
+        read: Wanted = where["wanted"]() if "wanted" in where else False
+        if not _can_leave(outcome.result, read):
+            return outcome, None
+        extracted = dict(pick(outcome.result, read)) if read else {}
+        extracted |= selected(outcome.result, controls.get("select") or ())
+        ref = _address(task, where)
+        store = str(place.get("kind") or "auto")
+        if store == "auto":
+            store = "db" if len(data) <= DATABASE_MAX_BYTES else "file"
+        packing = str(place.get("compression") or "none")
+        if packing not in stored.PACKINGS:
+            raise InvalidInput(f"results cannot be packed with `{packing}` here; use one of {stored.PACKINGS}")
+        expires = _expiry(place.get("ttl"), self._clock.now())
+        meta = await stored.put(self._blobs, ref, data, store, stored.JSON, packing)
+        made = stored.reference(ref, store, meta, str(place.get("scope") or "execution"), expires)
+        preview = int(_given(controls.get("preview_max_bytes"), PREVIEW_MAX_BYTES))
+        made |= {"extracted": extracted, "preview": data[:preview].decode(errors="ignore")}
+        return outcome, made
+
+    async def load(self, reference: Mapping[str, Any]) -> Any:
+        """Give the value of a reference; raises BadReference."""
+        return await stored.value(self._blobs, reference["ref"], reference.get("meta"))
+
+    async def filled(self, value: Any, read: Wanted) -> Any:
+        """Give a step's result with the stored parts loaded that templates read; raises BadReference."""
+        if not is_ref(value):
+            return await self._parts(value, read)
+        shown = visible(value)
+        if _is_there(shown, read):
+            return shown
+        own = await self.load(value)
+        labels = await self._parts(beside(value), read)
+        if isinstance(own, Mapping):
+            return {**labels, **own}
+        return {**labels, "data": own} if labels else own
+
+    async def seen(self, value: Any, read: Wanted) -> Any:
+        """Give a step's result as templates see it: a stored one shows its address and extracted fields beside."""
+        found = await self.filled(value, read)
+        return StoredResult(found, visible(value)) if is_ref(value) else found
+
+    async def _parts(self, value: Any, read: Wanted) -> Any:
+        if isinstance(value, Mapping):
+            inner = merged(read, read.get("data", {})) if isinstance(read, Mapping) and "data" not in value else read
+            return {
+                key: await self.filled(item, inner if isinstance(inner, bool) else inner.get(key, False))
+                if isinstance(item, Mapping | list)
+                else item
+                for key, item in value.items()
+            }
+        if isinstance(value, list) and any(map(is_ref, value)):
+            return [
+                await self.filled(item, read if isinstance(read, bool) else read.get(at, False))
+                for at, item in enumerate(value)
+            ]
+        return value
+
+
+def _given(value: Any, default: int) -> Any:
+    return default if value is None else value
+
+
+def _can_leave(result: Any, read: Wanted) -> bool:
+    """Tell whether the server can do without the whole: what it reads by key lies beside the reference."""
+    return not read or (read is not True and isinstance(result, Mapping))
+
+
+def _is_there(shown: Mapping[str, Any], read: Wanted) -> bool:
+    """Tell whether everything that is read of a stored result is its address."""
+    return not read or (read is not True and all(key in ("_ref", "_store") and key in shown for key in read))
+
+
+def _address(task: RunTask, where: Mapping[str, Any]) -> str:
+    visit = _VISIT.search(task.idempotency_key.removesuffix(task.label))
+    return address(
+        where["execution_id"],
+        where["step"],
+        task.label,
+        where["number"],
+        task.attempt,
+        index=where.get("index"),
+        visit=int(visit[1]) if visit else 1,
+        delivery=where.get("delivery", 1),
+    )
+
+
+def _expiry(ttl: Any, now: int) -> int | None:
+    if ttl is None:
+        return None
+    found = _TTL.fullmatch(str(ttl))
+    if found is None:
+        raise InvalidInput(f"`ttl` {ttl!r} is no time: write seconds, or a text such as `7d`")
+    return now + round(float(found[1]) * _UNITS[found[2] or "s"])
+
+
+def _too_large(task: RunTask, size: int, most: int) -> Outcome:
+    message = (
+        f"the result of `{task.label}` has {size:,} bytes, and at most {most:,} are accepted; give back less, write it to "
+        "a file or table, or raise `limits.max_result_bytes`"
+    )
+    return failed("schema", message, code="RESULT_TOO_LARGE", details={"bytes": size, "most": most})
