@@ -26,6 +26,7 @@ class Web:
 
     asked: list[Asked] = field(default_factory=list)
     retry_after: str | None = None
+    pages: dict[str, Any] = field(default_factory=dict)  # JSON by path
 
     def __post_init__(self) -> None:
         web = self
@@ -69,6 +70,8 @@ class Web:
         if path.startswith("/status/"):
             code, content = int(path.rsplit("/", 1)[1]), b'{"why": "asked"}'
             extra = {"Retry-After": self.retry_after} if self.retry_after else {}
+        elif path in self.pages:
+            content = json.dumps(self.pages[path]).encode()
         elif path == "/text":
             kind, content = "text/plain", "grüße".encode()
         elif path == "/bytes":

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from noetl.model.outcome import Outcome, TaskError, ok
-from noetl.ports import Ended, Job, Runner, ToolContext
+from noetl.ports import Runner, ToolContext
 
 DEFAULT_MS: Final = 10.0
 _TIE_MS: Final = 0.001  # no two calls take equally long, so that nothing depends on who was woken first
@@ -28,11 +28,13 @@ class ScriptedTools:
     def __init__(self, outcomes: Mapping[str, Any]) -> None:
         self._outcomes = outcomes
         self._turns: Counter[str] = Counter()
+        self.kinds: set[str] = set()
         self.calls: list[tuple[str, str, int]] = []  # idempotency key, `step.task`, attempt
         self.seen: list[tuple[str, Mapping[str, Any]]] = []  # `step.task` and its rendered fields
 
     def runner(self, kind: str) -> Runner | None:
         """Give what plays the script's part."""
+        self.kinds.add(kind)
         return self._run
 
     async def _run(self, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
@@ -77,27 +79,3 @@ def item_of(key: str) -> int | None:
     """Give the index of the item that an idempotency key names."""
     parts = key.split(":")
     return int(parts[2]) if len(parts) > 3 and parts[2].isdigit() else None
-
-
-class Nothing:
-    """Stands where child processes and large results would be: scripted tools use neither."""
-
-    async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
-        raise OSError("a scenario runs no code")
-
-    async def command(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
-    ) -> Ended:
-        raise OSError("a scenario runs no program")
-
-    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        raise OSError("a scenario stores no results")
-
-    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
-        raise OSError("a scenario stores no results")
-
-    async def about(self, ref: str) -> Mapping[str, Any]:
-        raise OSError("a scenario stores no results")
-
-    async def delete(self, refs: Sequence[str]) -> None:
-        """There is nothing to delete."""
