@@ -7,7 +7,7 @@ decided here. Tested in tests/tools/test_wiring.py and tests/acceptance/test_run
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import time
@@ -47,6 +47,17 @@ def language_kinds() -> Kinds:
 def kind_problems() -> tuple[str, ...]:
     """Tell, after the kinds were looked at, which ones of installed packages cannot be used, and why: one sentence each."""
     return kinds().problems
+
+
+def cannot_run(names: Iterable[str]) -> tuple[str, ...]:
+    """Give those tool kinds that no worker of this installation runs."""
+    known = kinds()
+    in_pipeline = ("workbook",)  # run by the pipeline itself, as are the kinds that suspend it
+    return tuple(
+        name
+        for name in names
+        if name not in known or not (name in in_pipeline or known[name].suspends or known.runner(name) is not None)
+    )
 
 
 def open_store(settings: Settings) -> Store:

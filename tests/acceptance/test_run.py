@@ -177,6 +177,11 @@ class TestInvalidInput:
         assert "workload.n" in said
         assert "minimum" in said
 
+    def test_a_playbook_that_requires_a_kind_that_cannot_be_run_here(self, folder: Folder) -> None:
+        workflow = "- step: a\n  tool: { kind: noop }"
+        file = folder.playbook(workflow, executor={"requires": {"tools": ["noop", "sleep", "workbook", "teleport"]}})
+        assert "requires the tool kinds `teleport`" in self.refused(folder, file)
+
     def test_a_wait_that_is_no_number(self, folder: Folder) -> None:
         assert "seconds" in self.refused(folder, str(HELLO), "--wait=soon")
 
@@ -202,6 +207,26 @@ def test_a_loop_over_what_is_no_list(folder: Folder) -> None:
     ran = folder.run(file)
     assert ran.code == 1
     assert "a list is needed" in ran.data["error"]["message"]
+
+
+def test_a_credential_comes_from_the_environment_and_its_absence_is_told(folder: Folder) -> None:
+    file = folder.playbook(
+        """
+        - step: a
+          tool:
+            kind: http
+            url: http://127.0.0.1:1/
+            auth: my-api
+            spec: { policy: { rules: [{ else: { then: { do: fail } } }] } }
+        """
+    )
+    ran = folder.call("run", file)
+    assert ran.code == 1
+    assert "no credential named 'my-api'" in ran.err
+    assert "NOETL_CREDENTIAL_" in ran.err
+    nobody = folder.call("run", file, "--json", NOETL_CREDENTIAL_MY_API="s3cret")
+    assert json.loads(nobody.out)["error"]["kind"] == "connection"
+    assert "s3cret" not in nobody.out + folder.call("events", "last", "--json").out
 
 
 def test_a_playbook_that_changed_between_runs_runs_as_it_is(folder: Folder) -> None:
