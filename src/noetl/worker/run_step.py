@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import Any, Final
 
 import msgspec
@@ -53,7 +52,7 @@ class StepWork:
         self._info = info_for(playbook, step, self._work, shared.kinds, shared.defaults)
         self._scopes = Scopes.of(self._work.scopes)
         self._durable = self._info.settings.get("durability") == "task"
-        self._breath = perf_counter()
+        self._breath = asyncio.get_running_loop().time()
         self._total: int | None = None
 
     async def run(self) -> list[Lease]:
@@ -152,9 +151,9 @@ class StepWork:
         for index, item, key in todo:
             if not await self._item(index, item, key):
                 return False
-            if perf_counter() - self._breath > _BREATH_S:
+            if asyncio.get_running_loop().time() - self._breath > _BREATH_S:
                 await asyncio.sleep(0)
-                self._breath = perf_counter()
+                self._breath = asyncio.get_running_loop().time()
         return True
 
     async def _item(self, index: int, item: Any, key: str | None) -> bool:
