@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
-from tests.docs.pages import ROOT, anchors, blocks, broken_links, links, pages
+from tests.docs.pages import FENCE, ROOT, anchors, blocks, broken_links, links, pages
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FIRST_SCREEN = README.partition("\n## ")[0]
@@ -55,6 +56,28 @@ def test_the_readme_shows_the_first_example_in_at_most_twenty_lines() -> None:
 def test_the_readme_has_a_picture() -> None:
     pictures = [link for link in links(FIRST_SCREEN) if link.endswith(".svg")]
     assert len(pictures) == 1
+
+
+def paths_named(text: str) -> set[str]:
+    """Files and folders in code spans: `cli/app.py`, `src/noetl/dsl/`; those with a placeholder in them are left out."""
+    return set(re.findall(r"`([\w./-]+(?:/|\.py))`", FENCE.sub("", text)))
+
+
+def test_every_path_that_the_architecture_names_exists() -> None:
+    found = [f"/{path.relative_to(ROOT).as_posix()}{'/' * path.is_dir()}" for path in project_paths()]
+    named = paths_named((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    assert len(named) > 20
+    assert [path for path in sorted(named) if not any(one.endswith(f"/{path}") for one in found)] == []
+
+
+def project_paths() -> Iterator[Path]:
+    for folder in ("src", "tests", "docs", "examples", "bench"):
+        yield ROOT / folder
+        yield from (ROOT / folder).rglob("*")
+
+
+def test_paths_are_found_in_code_spans_only() -> None:
+    assert paths_named("`a/b.py`, `c/`, `d` and e/ but not `f/<g>.py`\n```\n`h.py`\n```\n") == {"a/b.py", "c/"}
 
 
 def test_a_broken_link_is_seen(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Checks every playbook that people copy: those on the pages and those in examples/, with the real command.
 
 A fenced block is a whole playbook when it has `apiVersion`. One marked `broken`, and those in examples/broken/, must be
-refused; all others must give no diagnostic at all, not even a hint.
+refused; all others must give no diagnostic at all, not even a hint, and stand as `noetl fmt` lays them out, unless they are
+marked `untidy` to show it at work.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.docs.pages import ROOT, blocks, name, pages
+from tests.docs.pages import ROOT, Block, blocks, name, pages
 
 PLAYBOOKS = [
     block
@@ -34,27 +35,33 @@ def diagnostics(files: Iterable[Path]) -> dict[Path, list[str]]:
     return found
 
 
-def written(folder: Path, *, broken: bool) -> list[Path]:
-    """Files with the playbooks of all pages, named after the place they stand in."""
+def written(folder: Path, playbooks: Iterable[Block]) -> list[Path]:
+    """Files with the given playbooks, named after the place they stand in."""
     files = []
-    for block in PLAYBOOKS:
-        if ("broken" in block.info) == broken:
-            file = folder / f"{block.where.replace('/', '.').replace(':', '.')}.{block.info[0]}"
-            file.write_text(block.text, encoding="utf-8")
-            files.append(file)
+    for block in playbooks:
+        file = folder / f"{block.where.replace('/', '.').replace(':', '.')}.{block.info[0]}"
+        file.write_text(block.text, encoding="utf-8")
+        files.append(file)
     return files
 
 
 def test_playbooks_on_pages_are_clean(tmp_path: Path) -> None:
-    found = diagnostics(written(tmp_path, broken=False))
+    found = diagnostics(written(tmp_path, (block for block in PLAYBOOKS if "broken" not in block.info)))
     assert len(found) >= 5
     assert {file.name: told for file, told in found.items() if told} == {}
 
 
 def test_playbooks_marked_as_broken_are_refused(tmp_path: Path) -> None:
-    found = diagnostics(written(tmp_path, broken=True))
+    found = diagnostics(written(tmp_path, (block for block in PLAYBOOKS if "broken" in block.info)))
     assert found
     assert [file.name for file, told in found.items() if not any(line.startswith("error") for line in told)] == []
+
+
+def test_playbooks_on_pages_are_formatted(tmp_path: Path) -> None:
+    files = written(tmp_path, (block for block in PLAYBOOKS if "untidy" not in block.info))
+    command = [sys.executable, "-m", "noetl", "fmt", "--check", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_examples_are_clean() -> None:
