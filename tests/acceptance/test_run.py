@@ -229,6 +229,22 @@ def test_a_credential_comes_from_the_environment_and_its_absence_is_told(folder:
     assert "s3cret" not in nobody.out + folder.call("events", "last", "--json").out
 
 
+def test_the_keychain_is_seen_by_tasks_and_by_nobody_else(folder: Folder) -> None:
+    file = folder.playbook(
+        """
+        - step: a
+          tool: { kind: python, args: { t: "{{ keychain.api.token }}" }, code: "result = len(t)" }
+        """,
+        keychain=[{"name": "api", "kind": "bearer"}],
+    )
+    ran = folder.call("run", file, "--json", NOETL_CREDENTIAL_API="s3cret-token")
+    assert json.loads(ran.out)["result"] == 12
+    assert "s3cret" not in folder.call("events", "last", "--json").out
+    assert b"s3cret" not in b"".join(
+        path.read_bytes() for path in (folder.path / ".noetl").glob("noetl.db*") if path.is_file()
+    )
+
+
 def test_a_playbook_that_changed_between_runs_runs_as_it_is(folder: Folder) -> None:
     for word in ("one", "two"):
         file = folder.playbook(f"- step: a\n  tool: {{ kind: noop, result: {word} }}")

@@ -30,6 +30,7 @@ from noetl.model.refs import holds_ref, is_ref
 from noetl.model.work import Chunk, Lease
 from noetl.worker.context import Equipment, Log, TaskContext
 from noetl.worker.cursor import Item, as_error, claim_task, fresh_rows, patiently, rows_of
+from noetl.worker.keychain import resolved
 from noetl.worker.reporter import Reporter
 
 _BREATH_S: Final = 0.005  # items that never wait let others run after this long
@@ -58,6 +59,7 @@ class StepWork:
     async def run(self) -> list[Lease]:
         """Do the work and report it; gives the new work that came with the answer."""
         try:
+            await self._see_keychain()
             await self._see_results()
         except BadReference as error:
             told = failed("reference", str(error)).error
@@ -67,6 +69,13 @@ class StepWork:
         if self._step.loop is not None and self._step.loop.cursor is not None:
             return await self._run_cursor(self._step.loop)
         return await self._run_whole()
+
+    async def _see_keychain(self) -> None:
+        """Resolve what this work's templates read of the keychain."""
+        if self._playbook.keychain:
+            reads = plan(self._playbook, self._work.playbook).reads(self._step)
+            found = await resolved(self._playbook.keychain, reads, self._shared.credentials)
+            self._scopes = replace(self._scopes, keychain=found)
 
     async def _see_results(self) -> None:
         """Load what this work's templates read of stored results."""
