@@ -17,7 +17,7 @@ import msgspec
 
 from noetl.dsl.playbook import Loop, Playbook, Step
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
-from noetl.engine.extract import Wanted, for_task, server_reads, wanted
+from noetl.engine.extract import Wanted, for_item, for_task, server_reads, wanted
 from noetl.engine.pipeline import Pipeline, restore, start
 from noetl.engine.plan import plan
 from noetl.engine.render import RenderError
@@ -113,7 +113,8 @@ class StepWork:
 
     async def _run_cursor(self, loop: Loop) -> list[Lease]:
         """Claim rows and run them until there are none; what ended is recorded before the next claim."""
-        index, seen = int((self._work.resume or {}).get("cursor", 0)), set[str]()
+        resume = self._work.resume or {}
+        index, seen = int(resume.get("cursor", 0)), set[str](resume.get("keys", ()))
         width = self._info.settings.get("max_in_flight", 16) if self._is_parallel else 1
         while True:
             rows = rows_of(await patiently(lambda: self._claim(loop), self._shared.clock))
@@ -179,7 +180,7 @@ class StepWork:
         if isinstance(ended, Suspend):
             await self._reporter.suspend(_suspension(ended, pipeline, index))
             return self._is_parallel
-        self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes))
+        self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes, key))
         if not self._is_parallel:
             self._see(ended.writes)
         return ended.status != "error" or self._is_best_effort
@@ -307,8 +308,9 @@ class StepWork:
         return outcome, stored
 
     def _server_reads(self, label: str) -> Wanted:
-        """Give what the server's templates read of a task's result; the items of a loop it reads by reference."""
-        return False if self._step.loop is not None else for_task(server_reads(self._playbook, self._step.name), label)
+        """Give what the server's templates read of a task's result."""
+        read = server_reads(self._playbook, self._step.name)
+        return for_task(read, label) if self._step.loop is None else for_item(read)
 
 
 def _failed(outcome: Outcome) -> Finished:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetl.engine.loops import MOST_ITEMS
-from noetl.model.messages import Ending, ItemEnd, LeaseLost, Pause, Report, Resume
+from noetl.model.messages import ItemEnd, LeaseLost, Pause, Report, Resume
 from noetl.model.outcome import failed
 from noetl.testing.play import Said, Script, play
 from tests.unit.engine.given import Given, book, given
@@ -251,17 +251,3 @@ def test_a_pause_issues_nothing_and_a_resume_goes_on() -> None:
     assert not scene.decision.work
     scene.when(Resume("r"))
     assert len(scene.decision.work) == 1
-
-
-def test_a_cursor_loop_takes_items_as_they_come() -> None:
-    text = book("""
-- step: s
-  loop: {cursor: {kind: postgres, claim: "select 1", key: id}, iterator: row}
-  tool: {kind: noop}
-""")
-    scene = given(text)
-    assert scene.decision.work[0].chunk is None
-    scene.when(Report("1", "s#1", 1, "w", items=(ItemEnd(0, "ok", "a"), ItemEnd(1, "ok", "b"))))
-    scene.when(Report("2", "s#1", 1, "w", ending=Ending("ok")))
-    assert scene.state.ended["s"].result["results"] == ["a", "b"]
-    assert scene.state.status == "completed"
