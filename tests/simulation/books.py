@@ -89,7 +89,7 @@ def _give_work(chance: Random, step: dict[str, Any]) -> None:
     elif draw < 0.5:
         step["tool"] = [{"name": label, "kind": "noop"} for label in ("one", "two", "three")[: chance.randint(1, 3)]]
     elif draw < 0.75:
-        mode = {"mode": chance.choice(["sequential", "parallel", "parallel"])}
+        mode: dict[str, Any] = {"mode": chance.choice(["sequential", "parallel", "parallel"])}
         if chance.random() < 0.5:
             mode["policy"] = {
                 "exec": chance.choice(["local", "distributed"]),

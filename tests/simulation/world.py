@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine
+from contextlib import suppress
 from random import Random
 from typing import Any, TypeVar
 
@@ -84,10 +85,8 @@ class World:
 
         async def deliver() -> None:
             await asyncio.sleep(seconds)
-            try:
+            with suppress(NoetlError, OSError):  # nobody waits for a copy
                 await self.call(self.control.report(execution_id, report))
-            except (NoetlError, OSError):
-                pass  # a copy that nobody waits for
 
         self._spawn(deliver())
 
@@ -146,6 +145,7 @@ class World:
 
     async def _registered(self) -> Start:
         store = MemoryStore(self.tables)
+        content = ""
         for text in (child_playbook(), self.text):
             playbook = read_playbook(text)
             canonical, content = pinned(playbook)
