@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from noetl.dsl.normalize import normalize
 from noetl.dsl.parse import parse
 from noetl.dsl.playbook import Playbook
-from noetl.engine.extract import below, for_task, merged, pick, server_reads, wanted
+from noetl.engine.extract import below, for_item, for_task, merged, pick, server_reads, wanted
 from noetl.expr import Result, compile_template
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: t, path: t}\nworkflow:\n"
@@ -63,6 +63,12 @@ def test_a_task_is_read_through_its_step_and_by_its_label() -> None:
     found = for_task(tree, "get")
     assert below(found, "n") is below(found, "x") is below(found, "y") is True
     assert for_task(wanted([("get",)]), "get") is True
+    assert below(for_task(wanted([("data", "get", "x")]), "get"), "x") is True
+
+
+def test_items_are_wanted_when_the_results_are_read() -> None:
+    assert for_item(wanted([("results", 0, "x")])) is for_item(wanted([("data", "results")])) is for_item(True) is True
+    assert for_item(wanted([("stats", "total")])) is for_item(False) is False
 
 
 RESULT = {
