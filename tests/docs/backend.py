@@ -59,7 +59,10 @@ class Backend:
             case ["POST", "flights" | "hotels" | "cars" as what]:
                 return 201, {"id": f"{what}-1"}
             case ["GET", "fresh", "orders"]:
-                orders = [{"id": 8, "customer": "O'Hara", "amount": 12.5}, {"id": 9, "customer": "Li", "amount": 3}]
+                orders: list[dict[str, Any]] = [
+                    {"id": 8, "customer": "O'Hara", "amount": 12.5},
+                    {"id": 9, "customer": "Li", "amount": 3},
+                ]
                 return 200, [order for order in orders if order["id"] > int(query["since"])]
             case ["POST", "send"]:
                 return (422, {}) if body["to"] == "nobody" else (200, {"sent": True})
