@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from noetl.engine.loops import MOST_ITEMS
+from noetl.engine.state import dump
 from noetl.model.messages import ItemEnd, LeaseLost, Pause, Report, Resume
 from noetl.model.outcome import failed
-from noetl.testing.play import Said, Script, play
+from noetl.testing.play import Hold, Said, Script, play
 from tests.unit.engine.given import Given, book, given
 
 BROKEN = failed("timeout", "no answer")
@@ -251,3 +252,16 @@ def test_a_pause_issues_nothing_and_a_resume_goes_on() -> None:
     assert not scene.decision.work
     scene.when(Resume("r"))
     assert len(scene.decision.work) == 1
+
+
+def test_a_loop_in_the_state_is_bounded_by_its_width_and_a_few_bytes_per_item() -> None:
+    count = 3_000
+    script = Script(
+        looped(f'"{{{{ range({count}) }}}}"', "{mode: parallel, max_in_flight: 4}"),
+        {"s": lambda work, index: Hold() if index == count - 1 else Said(took_ms=1)},
+    ).run()
+    loop = script.state.runs["s#1"].loop
+    assert loop is not None
+    assert (loop.ended, len(loop.pieces)) == (count - 1, 1)
+    assert not loop.writes
+    assert len(dump(script.state)) < 5 * count
