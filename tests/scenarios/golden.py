@@ -13,7 +13,19 @@ from noetl.testing.virtual_time import BEGIN
 
 # Who did it, where it goes on, and what the script says anyway.
 _LEFT_OUT = frozenset(
-    {"worker", "started_at", "epoch", "pipeline", "playbook", "resume", "number", "child_id", "delay_ms", "payload"}
+    {
+        "worker",
+        "started_at",
+        "sees",
+        "epoch",
+        "pipeline",
+        "playbook",
+        "resume",
+        "number",
+        "child_id",
+        "delay_ms",
+        "payload",
+    }
 )
 _TIMES = frozenset({"at", "until", "available_at"})
 _QUIET = frozenset({"playbook.started", "playbook.processed", "task.started"})
