@@ -26,7 +26,7 @@ from noetl.engine.writes import ctx_keys, put
 from noetl.model.errors import BadReference
 from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
-from noetl.model.refs import holds_ref, is_ref
+from noetl.model.refs import holds_ref
 from noetl.model.work import Chunk, Lease
 from noetl.worker.context import Equipment, Log, TaskContext
 from noetl.worker.cursor import Item, as_error, claim_task, fresh_rows, patiently, rows_of
@@ -61,14 +61,14 @@ class StepWork:
         try:
             await self._see_keychain()
             await self._see_results()
+            if self._work.chunk is not None:
+                return await self._run_items(self._work.chunk)
+            if self._step.loop is not None and self._step.loop.cursor is not None:
+                return await self._run_cursor(self._step.loop)
+            return await self._run_whole()
         except BadReference as error:
             told = failed("reference", str(error)).error
             return await self._reporter.end(Ending("error", error=msgspec.to_builtins(told)), {}, self._want())
-        if self._work.chunk is not None:
-            return await self._run_items(self._work.chunk)
-        if self._step.loop is not None and self._step.loop.cursor is not None:
-            return await self._run_cursor(self._step.loop)
-        return await self._run_whole()
 
     async def _see_keychain(self) -> None:
         """Resolve what this work's templates read of the keychain."""
@@ -264,9 +264,10 @@ class StepWork:
     async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
         """Go on after a wait; a child's result that was stored stays so."""
         result, now = woke.get("result"), self._shared.clock.now()
-        if not is_ref(result) or self._shared.results is None:
+        if not holds_ref(result) or self._shared.results is None:
             return pipeline.wake(woke, now)
-        return pipeline.wake({**woke, "result": await self._load(result)}, now, result)
+        value, stored = await self._shared.results.adopt(result, self._server_reads(pipeline.task.label))
+        return pipeline.wake({**woke, "result": value}, now, stored)
 
     async def _attempt(self, task: RunTask, index: int | None) -> tuple[Outcome, Mapping[str, Any] | None]:
         shared = self._shared

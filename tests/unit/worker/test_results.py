@@ -154,7 +154,7 @@ async def test_a_child_hands_its_large_result_to_its_parent() -> None:
         parent = """
         - step: call
           tool: {kind: playbook, path: tests/child}
-          next: [read]
+          next: [{step: read, when: "{{ call.total == 1000 }}"}]
         - step: read
           tool: {kind: noop, result: "{{ call.rows[4].id }}"}
         """
