@@ -14,6 +14,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.kinds import Kinds
+from noetl.model.errors import InvalidInput
 from noetl.ports import Blobs, Catalog, EventLog, WorkQueue
 from noetl.settings import Settings, credential
 from noetl.tools import kinds
@@ -64,7 +65,13 @@ def open_store(settings: Settings) -> Store:
     """Open the store of the settings; it is made where it is not there."""
     from noetl.stores.sqlite import SqliteStore
 
-    settings.store.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        settings.store.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        place = settings.store.parent
+        raise InvalidInput(
+            f"the folder {place} cannot be made: {error.strerror}. Name another place for the store."
+        ) from None
     return SqliteStore(settings.store)
 
 

@@ -132,6 +132,15 @@ def test_the_store_is_where_it_is_wanted(folder: Folder) -> None:
     assert len(folder.call("runs", "--json", "--store", str(home / "noetl.db")).out.splitlines()) == 1
 
 
+def test_a_store_that_is_no_store(folder: Folder) -> None:
+    (folder.path / "notes.txt").write_text("not a store, and left as it is" * 100)
+    ran = folder.call("run", str(HELLO), "--store", "notes.txt")
+    assert ran.code != 0
+    assert "notes.txt" in ran.err
+    assert "Traceback" not in ran.err
+    assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
+
+
 def test_a_playbook_from_stdin(folder: Folder) -> None:
     ran = noetl("run", "-", "--json", cwd=folder.path, stdin=HELLO.read_bytes())
     assert ran.code == 0
@@ -181,6 +190,10 @@ class TestInvalidInput:
         workflow = "- step: a\n  tool: { kind: noop }"
         file = folder.playbook(workflow, executor={"requires": {"tools": ["noop", "sleep", "workbook", "teleport"]}})
         assert "requires the tool kinds `teleport`" in self.refused(folder, file)
+
+    def test_a_store_that_cannot_be_made(self, folder: Folder) -> None:
+        (folder.path / "file").write_text("no folder")
+        assert "cannot be made" in self.refused(folder, str(HELLO), "--store", "file/noetl.db")
 
     def test_a_wait_that_is_no_number(self, folder: Folder) -> None:
         assert "seconds" in self.refused(folder, str(HELLO), "--wait=soon")

@@ -136,8 +136,13 @@ def driving(found: Settings, execution_id: str) -> Iterator[None]:
 
     The children of a driver that was killed keep the lock for as long as they live, which is less than the patience here.
     """
-    found.locks.mkdir(parents=True, exist_ok=True)
     path = found.locks / execution_id
+    try:
+        found.locks.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"the folder {found.locks} cannot be made: {error.strerror}. `--store PATH` names another place."
+        ) from None
     until = monotonic() + _PATIENCE_S
     while (file := _locked(path)) is None:
         if monotonic() > until:
