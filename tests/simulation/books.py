@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 from typing import Any
-
-import yaml
 
 CHILD = "simulation/child"
 _MOST_ROUNDS = 3
@@ -36,7 +35,7 @@ def random_playbook(chance: Random) -> str:
             step["compensate"] = "undo"
     root["executor"] = {"spec": spec}
     root["workflow"] = steps
-    return str(yaml.safe_dump(root, sort_keys=False))
+    return json.dumps(root, indent=1)  # which is YAML too
 
 
 def child_playbook() -> str:
@@ -52,7 +51,7 @@ def child_playbook() -> str:
             {"step": "four", "tool": {"kind": "noop"}},
         ],
     }
-    return str(yaml.safe_dump(root, sort_keys=False))
+    return json.dumps(root, indent=1)  # which is YAML too
 
 
 def _step(chance: Random, names: list[str], number: int) -> dict[str, Any]:

@@ -143,7 +143,7 @@ class DeadlyTools:
         # What a tool does depends on its work alone, so that a second delivery does the same.
         own = Random(f"{world.seed}:{context.idempotency_key.partition(':')[2]}:{context.attempt}")
         await asyncio.sleep(own.choice([0.0, 0.01, 0.1, 0.5, 2.0, 5.0]))
-        world.effects[context.idempotency_key] += 1
+        world.effects[context.idempotency_key, context.attempt] += 1
         await self._may_die("dies_after_tool")
         if own.random() < world.failing:
             return failed("server_error", "it broke", retryable=own.random() < 0.7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from noetl.engine.decision import needs_signal
 from noetl.engine.evolve import fold
@@ -86,3 +87,14 @@ def ended_means_quiescent(execution_id: str, state: Execution, tables: Tables) -
     assert (state.status == "waiting") == (stalled and not state.paused)
     assert needs_signal(state), f"it rests though something could move it: {state.status}"
     assert not left, "work is queued of an execution that rests"
+
+
+def effects_happened(logs: Mapping[str, list[Event]], effects: Counter[tuple[str, int]], *, calm: bool) -> None:
+    """What the log says was done was done; where nothing went wrong, it was done once."""
+    known = {key for key, _ in effects}
+    for events in logs.values():
+        waited = {event.step_run_id for event in events if event.event_type == "step.suspended"}  # no tool did that
+        done = [event for event in events if event.event_type == "task.done" and event.step_run_id not in waited]
+        assert {str(event.task_run_id) for event in done} <= known, "a task is done that never ran"
+    if calm:
+        assert all(count == 1 for count in effects.values()), f"work was done twice without a reason: {effects}"

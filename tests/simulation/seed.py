@@ -8,7 +8,7 @@ import sys
 from noetl.model.events import Event
 from noetl.stores.memory import MemoryStore
 from noetl.testing.virtual_time import run
-from tests.simulation.invariants import check_all
+from tests.simulation.invariants import check_all, effects_happened
 from tests.simulation.world import EXECUTION, World
 
 
@@ -31,6 +31,7 @@ def play(seed: int) -> tuple[World, dict[str, list[Event]]]:
         logs = await _logs(world)
         for execution_id, events in logs.items():
             check_all(execution_id, events, world.tables, live if execution_id == EXECUTION else None)
+        effects_happened(logs, world.effects, calm=not world.weather.seen)
         return world, logs
 
     try:

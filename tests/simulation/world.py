@@ -41,7 +41,7 @@ class World:
         self.text = random_playbook(self.chance)
         self.weather = Weather.of(self.chance)
         self.failing = self.chance.choice([0.0, 0.05, 0.3])
-        self.effects: Counter[str] = Counter()
+        self.effects: Counter[tuple[str, int]] = Counter()  # idempotency key, attempt
         self.tables = Tables()
         self.clock = VirtualClock()
         self._max_attempts = self.chance.choice([3, 50])
