@@ -1,4 +1,4 @@
-"""Writes the reference pages in docs/reference/ from the code: diagnostics, language, kinds, expressions, commands.
+"""Writes the reference pages in docs/reference/ from the code: language, kinds, events, settings, commands and more.
 
 `pages()` gives every page with its text and touches no file, so that a test can hold the committed pages to it. What the pages
 say is written in `noetl.dsl.explain`; here it is only put together. Tested in tests/docs/test_reference.py.
@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperArgument, TyperOption
 
 from noetl.cli.app import COMMANDS, build
+from noetl.cli.store import EXIT_CODES, WAITING
 from noetl.dsl.draw.data import SHAPE
 from noetl.dsl.explain.pages import kind_page, level_page, meanings, rule_page, scope_page, text
 from noetl.dsl.explain.places import levels_of, places
@@ -25,6 +26,9 @@ from noetl.dsl.kinds import Kind
 from noetl.dsl.rules import RULES
 from noetl.dsl.scopes import SCOPES
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
+from noetl.model.errors import InvalidInput
+from noetl.model.events import EVENT_TYPES, Event
+from noetl.settings import VARIABLES
 from noetl.tools import MODULES
 from noetl.wiring import language_kinds
 
@@ -49,6 +53,9 @@ Every page here is written from the code, and a test holds it to the code. `noet
 - [Expressions](expressions.md): filters, tests, functions, methods and scopes of templates
 - [Diagnostics](diagnostics/README.md): every code of the checker, why it is reported and how to put it right
 - [Command line](cli.md): every command with its options
+- [Exit codes](exit-codes.md): what the commands end with
+- [Events](events.md): everything that an execution's log can hold
+- [Settings](settings.md): the environment variables, their defaults and what they are for
 - [Graph as JSON](graph-json.md): what `noetl graph --format json` gives
 """
 DIAGNOSTICS = """\
@@ -85,6 +92,35 @@ GRAPH = """\
 What `noetl graph FILE --format json` prints: one object for programs that draw or examine the net themselves. While `version`
 stays the same, fields are added, never renamed or removed.
 """
+EVENTS = """\
+# Events
+
+What the log of an execution can hold: `noetl events ID` prints it, `--type NAME` chooses. Conditions read the name as
+`event.name`; there the older names mean the same.
+"""
+ENVELOPE = """\
+## The envelope
+
+`noetl events ID --json` prints one object per line with these keys, and `step`, the step it belongs to. Keys are added, never
+renamed or removed.
+"""
+SETTINGS = """\
+# Settings
+
+A process takes its settings from the environment; options of a command win over them.
+"""
+CODES = """\
+# Exit codes
+
+Commands that run or move an execution (`run`, `resume`, `signal`, `fork`, `cancel`, `unpause`) end by its status. Commands
+that only look end with 0; what a check ends with is on [its own section](cli.md).
+"""
+CODE_WORDS = {
+    "completed": "Everything was done.",
+    "failed": "A step failed and nothing took care of it, or the execution ran out of time.",
+    "cancelled": "Somebody cancelled it; Ctrl-C does.",
+    "partial": "It ended, and items of a loop with `failure.mode: best_effort` failed.",
+}
 
 
 def pages() -> dict[str, str]:
@@ -93,9 +129,12 @@ def pages() -> dict[str, str]:
     found = {
         "README.md": INDEX,
         "cli.md": cli(),
+        "events.md": events(),
+        "exit-codes.md": exit_codes(),
         "expressions.md": expressions(),
         "graph-json.md": graph_json(),
         "language.md": language(),
+        "settings.md": settings(),
         "diagnostics/README.md": diagnostics(),
         "kinds/README.md": kinds_index(kinds),
     }
@@ -158,6 +197,32 @@ def callees(table: Mapping[str, Callee]) -> Iterator[str]:
 def graph_json() -> str:
     parts = {"The graph": "graph", "A node": "node", "An edge": "edge"}
     return text([GRAPH, *(f"## {heading}\n\n{meanings(SHAPE[part])}" for heading, part in parts.items())])
+
+
+def events() -> str:
+    rows = [
+        f"| `{kind.name}` | {kind.display} | {kind.summary} | {', '.join(f'`{older}`' for older in kind.older)} |"
+        for kind in EVENT_TYPES.values()
+    ]
+    keys = "\n".join(f"- `{name}`" for name in Event.__struct_fields__)
+    table = "\n".join(["| name | display name | what happened | older names |", "|---|---|---|---|", *rows])
+    return text([EVENTS, table, ENVELOPE, keys])
+
+
+def settings() -> str:
+    rows = [
+        f"| `{name}` | {f'`{default}`' if default else ''} | {cell(meaning)} |"
+        for name, (default, meaning) in VARIABLES.items()
+    ]
+    return text([SETTINGS, "\n".join(["| variable | default | what it is for |", "|---|---|---|", *rows])])
+
+
+def exit_codes() -> str:
+    meanings = {code: f"`{status}`: {CODE_WORDS[status]}" for status, code in EXIT_CODES.items()}
+    meanings[InvalidInput.exit_code] = "What was given cannot be used; nothing was run or changed."
+    meanings[WAITING] = "It has not ended: only somebody else can move it, or `--wait` ran out."
+    rows = [f"| {code} | {meaning} |" for code, meaning in sorted(meanings.items())]
+    return text([CODES, "\n".join(["| code | meaning |", "|---|---|", *rows])])
 
 
 def cli() -> str:

@@ -20,9 +20,32 @@ CAPACITY = "NOETL_CAPACITY"
 LEASE_SECONDS = "NOETL_LEASE_SECONDS"
 MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
 CREDENTIAL = "NOETL_CREDENTIAL_"
+LOG_LEVEL = "NOETL_LOG_LEVEL"
 _CAPACITY = 16
 _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
+VARIABLES: dict[
+    str, tuple[str, str]
+] = {  # environment variable → (default, what it is for); the reference page is made of it
+    HOME: ("./.noetl", "The folder with the store `noetl.db` and what belongs to it. `--store PATH` wins over it."),
+    CAPACITY: (
+        str(_CAPACITY),
+        "How many pieces of work the worker holds at once; parallel loops are as wide by default.",
+    ),
+    LEASE_SECONDS: (
+        str(_LEASE_SECONDS),
+        "How long a worker that says nothing keeps its work before another may take it.",
+    ),
+    MAX_ATTEMPTS: (
+        str(_MAX_ATTEMPTS),
+        "How often a piece of work is handed out before it is given up and its step fails.",
+    ),
+    LOG_LEVEL: ("error", "Which lines the process itself writes to standard error: debug, info, warning or error."),
+    CREDENTIAL + "NAME": (
+        "",
+        "A credential: `auth: pg_main` reads `NOETL_CREDENTIAL_PG_MAIN`, a JSON object, an address or a token.",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ decided here. Tested in tests/tools/test_wiring.py and tests/acceptance/test_run
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.kinds import Kinds
+from noetl.model.errors import InvalidInput
 from noetl.ports import Blobs, Catalog, EventLog, WorkQueue
 from noetl.settings import Settings, credential
 from noetl.tools import kinds
@@ -49,11 +50,28 @@ def kind_problems() -> tuple[str, ...]:
     return kinds().problems
 
 
+def cannot_run(names: Iterable[str]) -> tuple[str, ...]:
+    """Give those tool kinds that no worker of this installation runs."""
+    known = kinds()
+    in_pipeline = ("workbook",)  # run by the pipeline itself, as are the kinds that suspend it
+    return tuple(
+        name
+        for name in names
+        if name not in known or not (name in in_pipeline or known[name].suspends or known.runner(name) is not None)
+    )
+
+
 def open_store(settings: Settings) -> Store:
     """Open the store of the settings; it is made where it is not there."""
     from noetl.stores.sqlite import SqliteStore
 
-    settings.store.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        settings.store.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        place = settings.store.parent
+        raise InvalidInput(
+            f"the folder {place} cannot be made: {error.strerror}. Name another place for the store."
+        ) from None
     return SqliteStore(settings.store)
 
 

@@ -132,6 +132,15 @@ def test_the_store_is_where_it_is_wanted(folder: Folder) -> None:
     assert len(folder.call("runs", "--json", "--store", str(home / "noetl.db")).out.splitlines()) == 1
 
 
+def test_a_store_that_is_no_store(folder: Folder) -> None:
+    (folder.path / "notes.txt").write_text("not a store, and left as it is" * 100)
+    ran = folder.call("run", str(HELLO), "--store", "notes.txt")
+    assert ran.code != 0
+    assert "notes.txt" in ran.err
+    assert "Traceback" not in ran.err
+    assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
+
+
 def test_a_playbook_from_stdin(folder: Folder) -> None:
     ran = noetl("run", "-", "--json", cwd=folder.path, stdin=HELLO.read_bytes())
     assert ran.code == 0
@@ -177,6 +186,15 @@ class TestInvalidInput:
         assert "workload.n" in said
         assert "minimum" in said
 
+    def test_a_playbook_that_requires_a_kind_that_cannot_be_run_here(self, folder: Folder) -> None:
+        workflow = "- step: a\n  tool: { kind: noop }"
+        file = folder.playbook(workflow, executor={"requires": {"tools": ["noop", "sleep", "workbook", "teleport"]}})
+        assert "requires the tool kinds `teleport`" in self.refused(folder, file)
+
+    def test_a_store_that_cannot_be_made(self, folder: Folder) -> None:
+        (folder.path / "file").write_text("no folder")
+        assert "cannot be made" in self.refused(folder, str(HELLO), "--store", "file/noetl.db")
+
     def test_a_wait_that_is_no_number(self, folder: Folder) -> None:
         assert "seconds" in self.refused(folder, str(HELLO), "--wait=soon")
 
@@ -202,6 +220,42 @@ def test_a_loop_over_what_is_no_list(folder: Folder) -> None:
     ran = folder.run(file)
     assert ran.code == 1
     assert "a list is needed" in ran.data["error"]["message"]
+
+
+def test_a_credential_comes_from_the_environment_and_its_absence_is_told(folder: Folder) -> None:
+    file = folder.playbook(
+        """
+        - step: a
+          tool:
+            kind: http
+            url: http://127.0.0.1:1/
+            auth: my-api
+            spec: { policy: { rules: [{ else: { then: { do: fail } } }] } }
+        """
+    )
+    ran = folder.call("run", file)
+    assert ran.code == 1
+    assert "no credential named 'my-api'" in ran.err
+    assert "NOETL_CREDENTIAL_" in ran.err
+    nobody = folder.call("run", file, "--json", NOETL_CREDENTIAL_MY_API="s3cret")
+    assert json.loads(nobody.out)["error"]["kind"] == "connection"
+    assert "s3cret" not in nobody.out + folder.call("events", "last", "--json").out
+
+
+def test_the_keychain_is_seen_by_tasks_and_by_nobody_else(folder: Folder) -> None:
+    file = folder.playbook(
+        """
+        - step: a
+          tool: { kind: python, args: { t: "{{ keychain.api.token }}" }, code: "result = len(t)" }
+        """,
+        keychain=[{"name": "api", "kind": "bearer"}],
+    )
+    ran = folder.call("run", file, "--json", NOETL_CREDENTIAL_API="s3cret-token")
+    assert json.loads(ran.out)["result"] == 12
+    assert "s3cret" not in folder.call("events", "last", "--json").out
+    assert b"s3cret" not in b"".join(
+        path.read_bytes() for path in (folder.path / ".noetl").glob("noetl.db*") if path.is_file()
+    )
 
 
 def test_a_playbook_that_changed_between_runs_runs_as_it_is(folder: Folder) -> None:

@@ -11,6 +11,7 @@ import pytest_asyncio
 from noetl.blobs.database import DatabaseBlobs
 from noetl.blobs.files import FileBlobs
 from noetl.blobs.memory import MemoryBlobs
+from noetl.blobs.shelves import ShelvedBlobs
 from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.ports import Blobs
 from noetl.stores.database import Database
@@ -19,13 +20,16 @@ pytestmark = pytest.mark.asyncio
 REF = "noetl://execution/1/step/a/task/t/run/1/attempt/1"
 
 
-@pytest_asyncio.fixture(params=["memory", "files", "database"])
+@pytest_asyncio.fixture(params=["memory", "files", "database", "shelves"])
 async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Blobs]:
     if request.param == "database":
         database = Database(tmp_path / "noetl.db")
         yield DatabaseBlobs(database)
         await database.close()
     else:
+        if request.param == "shelves":
+            yield ShelvedBlobs({"db": MemoryBlobs(), "file": FileBlobs(tmp_path / "blobs")})
+            return
         yield MemoryBlobs() if request.param == "memory" else FileBlobs(tmp_path / "blobs")
 
 
@@ -60,8 +64,29 @@ async def test_a_blob_put_again_is_replaced(blobs: Blobs) -> None:
 
 
 async def test_what_is_not_there_is_named(blobs: Blobs) -> None:
-    with pytest.raises(InvalidInput, match="noetl://execution/1"):
-        await blobs.get(REF)
+    for ask in (blobs.get, blobs.about):
+        with pytest.raises(InvalidInput, match="noetl://execution/1"):
+            await ask(REF)
+
+
+async def test_what_was_told_of_a_blob_is_kept(blobs: Blobs) -> None:
+    await blobs.put(REF, b"first", {"n": 1})
+    await blobs.put(REF, b"second", {"sha256": "é", "n": None})
+    assert await blobs.about(REF) == {"sha256": "é", "n": None}
+    await blobs.delete([REF])
+    with pytest.raises(InvalidInput):
+        await blobs.about(REF)
+
+
+async def test_each_blob_goes_where_its_meta_says(tmp_path: Path) -> None:
+    db, file = MemoryBlobs(), FileBlobs(tmp_path)
+    shelves = ShelvedBlobs({"db": db, "file": file})
+    await shelves.put(REF, b"here", {"store": "file"})
+    assert await file.get(REF) == await shelves.get(REF) == b"here"
+    with pytest.raises(InvalidInput):
+        await db.get(REF)
+    with pytest.raises(InvalidInput, match="`db`, `file`"):
+        await shelves.put(REF, b"x", {"store": "s3"})
 
 
 async def test_deleting_takes_these_only_and_may_be_repeated(blobs: Blobs) -> None:

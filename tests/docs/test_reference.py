@@ -9,7 +9,9 @@ import pytest
 from noetl.cli.app import COMMANDS
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.rules import RULES
+from noetl.model.events import EVENT_TYPES
 from scripts.docs import FOLDER, NOTE, pages
+from tests.docs.pages import ROOT
 
 PAGES = pages()
 
@@ -43,3 +45,10 @@ def test_everything_is_on_a_page() -> None:
     assert all(f"({rule.code}.md)" in PAGES["diagnostics/README.md"] for rule in RULES)
     assert all(f"\n## {name}\n" in PAGES["language.md"] for name in LEVELS)
     assert all(f"\n## noetl {name}\n" in PAGES["cli.md"] for name in COMMANDS)
+    assert all(f"\n| `{name}` |" in PAGES["events.md"] for name in EVENT_TYPES)
+
+
+def test_every_environment_variable_is_on_the_page_of_settings() -> None:
+    known = set(re.findall(r'"(NOETL_\w+)"', (ROOT / "src/noetl/settings.py").read_text(encoding="utf-8")))
+    assert "NOETL_HOME" in known
+    assert [name for name in sorted(known) if f"`{name}" not in PAGES["settings.md"]] == []

@@ -9,7 +9,20 @@ from typing import Any
 from noetl.engine.decision import needs_signal
 from noetl.testing.scenario import Played
 
-_KNOWN = {"refused", "status", "result", "ctx", "runs", "order", "error", "counts", "steps", "seen", "keys", "compensated"}
+_KNOWN = {
+    "refused",
+    "status",
+    "result",
+    "ctx",
+    "runs",
+    "order",
+    "error",
+    "counts",
+    "steps",
+    "seen",
+    "keys",
+    "compensated",
+}
 
 
 def check(played: Played, expect: Mapping[str, Any]) -> None:

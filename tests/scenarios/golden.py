@@ -12,7 +12,21 @@ from noetl.testing.scenario import EXECUTION, Played
 from noetl.testing.virtual_time import BEGIN
 
 # Who did it, where it goes on, and what the script says anyway.
-_LEFT_OUT = frozenset({"worker", "started_at", "epoch", "pipeline", "playbook", "resume", "number", "child_id", "delay_ms", "payload"})
+_LEFT_OUT = frozenset(
+    {
+        "worker",
+        "started_at",
+        "sees",
+        "epoch",
+        "pipeline",
+        "playbook",
+        "resume",
+        "number",
+        "child_id",
+        "delay_ms",
+        "payload",
+    }
+)
 _TIMES = frozenset({"at", "until", "available_at"})
 _QUIET = frozenset({"playbook.started", "playbook.processed", "task.started"})
 

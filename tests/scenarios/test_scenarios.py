@@ -6,7 +6,7 @@ NOETL_UPDATE_GOLDEN=1 writes the logs anew; read what changed before you commit 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,9 +16,10 @@ import pytest
 from noetl.dsl.validate import validate
 from noetl.engine.evolve import fold
 from noetl.engine.state import checksum
+from noetl.model.events import Event
+from noetl.stores.database import Database
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
-from noetl.stores.database import Database
 from noetl.testing.scenario import EXECUTION, Played, Player, Scenario, read_scenario
 from noetl.testing.virtual_time import run, threads
 from noetl.wiring import language_kinds
@@ -66,7 +67,7 @@ def held(found: Played) -> None:
     assert found.cold is not None
     live = checksum(found.live)
     assert checksum(fold(EXECUTION, found.events)) == live
-    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(found.events), type=list[type(found.events[0])])
+    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(found.events), type=list[Event])
     assert checksum(fold(EXECUTION, stored)) == live
     assert checksum(found.cold) == live
     assert [event.seq for event in found.events] == list(range(1, len(found.events) + 1))

@@ -13,6 +13,7 @@ import typer
 
 from noetl.cli.progress import clock, seconds
 from noetl.cli.store import EXIT_CODES, WAITING, as_json
+from noetl.settings import CREDENTIAL
 
 if TYPE_CHECKING:
     from noetl.engine.explain import Standing
@@ -58,6 +59,8 @@ def say_ending(state: Execution) -> None:
     if state.error is not None and state.outcome != "completed":
         where = f" in step {state.failures[0]['step']}" if state.failures else ""
         typer.echo(f"{state.error.get('kind', 'error')}{where}: {state.error.get('message', '')}", err=True)
+        if state.error.get("code") == "NO_CREDENTIAL":
+            typer.echo(f"A local run takes credentials from the environment: {CREDENTIAL}<NAME>=…", err=True)
         typer.echo(f"`noetl explain {state.execution_id}` tells how it came to that.", err=True)
     if state.compensated is not None:
         typer.echo("compensated" if state.compensated else "not everything could be compensated", err=True)

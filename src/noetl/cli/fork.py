@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, call, driving, existing, history, local_settings
+from noetl.cli.store import AsJson, Id, StorePath, call, driving, existing, history, local_settings, the_id
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -42,12 +42,14 @@ def command(
 
         settings = existing(local_settings(store))
         execution_id = new_execution()
-        with driving(settings, execution_id):
-            async with embedded(settings) as app, app.working(f"local:{execution_id}"):
-                state = await _fork(app, id, execution_id, start, patches(patch or []), playbook)
+        async with embedded(settings) as app:
+            with driving(settings, execution_id):
+                source = await the_id(app.store, id)
+                state = await _fork(app, source, execution_id, start, patches(patch or []), playbook)
                 if not json:
-                    typer.echo(f"execution {execution_id} goes on from {start} of {id}", err=True)
-                return await followed(app, state, 0.0, as_json=json)
+                    typer.echo(f"execution {execution_id} goes on from {start} of {source}", err=True)
+                async with app.working(f"local:{execution_id}"):
+                    return await followed(app, state, 0.0, as_json=json)
 
     raise typer.Exit(call(job))
 

@@ -117,7 +117,23 @@ def checked(content: bytes, name: str, catalog: DiskCatalog, quiet: bool = False
     if warnings and not quiet:
         many = "is a warning" if warnings == 1 else f"are {warnings} warnings"
         typer.echo(f"noetl: there {many} about {name}; `noetl validate {name}` tells more.", err=True)
-    return normalize(document)
+    tree = normalize(document)
+    _offered(tree, name)
+    return tree
+
+
+def _offered(tree: Playbook, name: str) -> None:
+    """Refuse a playbook that requires tool kinds which are not here."""
+    from noetl.wiring import cannot_run
+
+    required = tree.executor.requires.data if tree.executor.requires is not None else {}
+    wanted = required.get("tools") if isinstance(required, dict) else None
+    missing = cannot_run(map(str, wanted)) if isinstance(wanted, list) else ()
+    if missing:
+        said = ", ".join(f"`{kind}`" for kind in missing)
+        raise InvalidPlaybook(
+            f"{name} requires the tool kinds {said} (`executor.requires.tools`), which cannot be run here."
+        )
 
 
 def one_step(tree: Playbook, name: str) -> Playbook:

@@ -70,7 +70,7 @@ class Lines:
         if event.timestamp - told < _LOOP_EVERY_MS:
             return None
         self._loop_told[run.run_id] = event.timestamp
-        return f"… {label(run)}: {counted(run.loop)}{pace(run, event.timestamp)}"
+        return f"… {label(run)}: {counted(run.loop)}{pace(run.loop, event.timestamp - run.scheduled_at)}"
 
     def close(self) -> None:
         pass
@@ -120,13 +120,14 @@ class Picture:
     def _row(self, run: StepRun, now: int) -> Iterator[RenderableType]:
         from rich.progress_bar import ProgressBar
 
-        since = seconds(now - run.scheduled_at)
-        if run.suspended is not None:
-            yield from ("⏸", label(run), waiting(run.suspended.cause, run.suspended.until, run.suspended.signal))
-        elif run.loop is not None:
-            total = None if run.loop.cursor else max(1, run.loop.total)
-            yield from ("▶", label(run), ProgressBar(total, run.loop.ended, width=30))
-            yield f"{counted(run.loop)}{pace(run, now)} · {since}"
+        # Drawn by a thread of its own: what is looked at twice is taken once.
+        since, suspended, loop = seconds(now - run.scheduled_at), run.suspended, run.loop
+        if suspended is not None:
+            yield from ("⏸", label(run), waiting(suspended.cause, suspended.until, suspended.signal))
+        elif loop is not None:
+            total = None if loop.cursor else max(1, loop.total)
+            yield from ("▶", label(run), ProgressBar(total, loop.ended, width=30))
+            yield f"{counted(loop)}{pace(loop, now - run.scheduled_at)} · {since}"
         else:
             yield from ("▶", label(run), since)
 
@@ -235,10 +236,9 @@ def counted(loop: Loop) -> str:
     return many + (f", {loop.failed} failed" if loop.failed else "")
 
 
-def pace(run: StepRun, now: int) -> str:
+def pace(loop: Loop, took: int) -> str:
     """Tell how fast a loop goes and how long it will take."""
-    loop, took = run.loop, now - run.scheduled_at
-    if loop is None or not loop.ended or took < _LOOP_EVERY_MS:
+    if not loop.ended or took < _LOOP_EVERY_MS:
         return ""
     rate = loop.ended * 1000 / took
     left = "" if loop.cursor else f", {seconds((loop.total - loop.ended) * 1000 / rate)} left"

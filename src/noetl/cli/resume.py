@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from noetl.cli.store import AsJson, Id, StorePath, call, existing, local_settings, root_of, state_of
+from noetl.model.errors import InvalidInput
 
 
 def command(
@@ -43,6 +44,10 @@ def command(
         if state.phase == "ended":
             (say_summary if json else say_ending)(state)
             return exit_code(state)
+        if not state.pool.startswith("local:"):
+            raise InvalidInput(
+                f"execution {state.execution_id} is not a local run: the workers of its pool go on with it."
+            )
         return await take_over(settings, state.execution_id, root_of(state), None, patience(wait), as_json=json)
 
     raise typer.Exit(call(job))

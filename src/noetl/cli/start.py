@@ -44,14 +44,15 @@ async def start_and_drive(
     """Start an execution, drive it, and tell how it ended; gives the exit code."""
     execution_id = new_execution()
     pool = f"local:{execution_id}"
-    with driving(settings, execution_id):
-        async with embedded(settings) as app, app.working(pool):
-            await preparing.register(app.store, int(time() * 1000))
-            message = Start(new_id(), prepared.path, prepared.playbook, payload, pool=pool)
-            await app.control.submit(execution_id, message)
-            if not as_json:
-                typer.echo(f"execution {execution_id} in {_shown(settings)}", err=True)
-            return await followed(app, Execution(execution_id), wait_s, as_json=as_json)
+    async with embedded(settings) as app:
+        with driving(settings, execution_id):
+            async with app.working(pool):
+                await preparing.register(app.store, int(time() * 1000))
+                message = Start(new_id(), prepared.path, prepared.playbook, payload, pool=pool)
+                await app.control.submit(execution_id, message)
+                if not as_json:
+                    typer.echo(f"execution {execution_id} in {_shown(settings)}", err=True)
+                return await followed(app, Execution(execution_id), wait_s, as_json=as_json)
 
 
 async def take_over(
@@ -59,8 +60,8 @@ async def take_over(
 ) -> int:
     """Become the driver of an execution that has none, tell it something, and drive it; gives the exit code."""
     pool = f"local:{root}"
-    with driving(settings, root):
-        async with embedded(settings) as app:
+    async with embedded(settings) as app:
+        with driving(settings, root):
             await _take_back(app, root)
             # What was lost is queued as it stands now, and not as it was first handed out, when this is answered.
             await tell(app, root, PatchCtx(new_id(), {}))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 import typer
 
 from noetl.model.errors import Conflict, InvalidInput, NoetlError, UnknownExecution
-from noetl.settings import Settings, settings
+from noetl.settings import LOG_LEVEL, Settings, settings
 
 if TYPE_CHECKING:
     from noetl.engine.plan import Plan
@@ -47,6 +47,13 @@ def local_settings(store: str | None) -> Settings:
 def call(job: Callable[[], Awaitable[T]]) -> T:
     """Run a command's work; a trouble that has a name becomes one line and its exit code."""
     import asyncio
+    import logging
+
+    # Warnings of libraries are not for people who run a playbook: what a task came to is told in its outcome.
+    level = os.environ.get(LOG_LEVEL, "ERROR").upper()
+    logging.basicConfig(
+        format="noetl: %(message)s", level=level if level in logging.getLevelNamesMapping() else "ERROR"
+    )
 
     async def done() -> T:
         return await job()
@@ -129,8 +136,13 @@ def driving(found: Settings, execution_id: str) -> Iterator[None]:
 
     The children of a driver that was killed keep the lock for as long as they live, which is less than the patience here.
     """
-    found.locks.mkdir(parents=True, exist_ok=True)
     path = found.locks / execution_id
+    try:
+        found.locks.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"the folder {found.locks} cannot be made: {error.strerror}. `--store PATH` names another place."
+        ) from None
     until = monotonic() + _PATIENCE_S
     while (file := _locked(path)) is None:
         if monotonic() > until:

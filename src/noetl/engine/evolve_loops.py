@@ -70,8 +70,8 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
     loop, index = run.loop, event.iteration
     if loop is None or index is None:
         return
-    if loop.cursor and index >= len(loop.results):
-        loop.results += [None] * (index + 1 - len(loop.results))
+    if loop.cursor:
+        _row_ended(loop, index, payload.get("key"))
     if event.event_type == "loop.iteration.failed":
         loop.failed += 1
         if len(loop.errors) < _ERRORS_KEPT:
@@ -89,6 +89,18 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
         else:
             _keep(loop, key, index, value)
     _end_of_piece(loop, str(payload.get("chunk")), index, event.timestamp)
+
+
+def _row_ended(loop: Loop, index: int, key: str | None) -> None:
+    """Make room for the result of a cursor's row, and note that it has ended; rows end in any order."""
+    if index >= len(loop.results):
+        loop.results += [None] * (index + 1 - len(loop.results))
+    if key is not None:
+        loop.keys.append(key)
+    loop.beyond.add(index)
+    while loop.through in loop.beyond:
+        loop.beyond.discard(loop.through)
+        loop.through += 1
 
 
 def _keep(loop: Loop, key: str, index: int, value: Any) -> None:

@@ -96,7 +96,13 @@ def _texts(data: Any) -> Iterator[str]:
 
 def for_task(tree: Wanted, label: str) -> Wanted:
     """Give what is read of one task's result: through the step, which shows the last task's keys, or by its label."""
+    tree = merged(tree, below(tree, "data"))
     return merged(tree, below(tree, label), below(tree, "results", label))
+
+
+def for_item(tree: Wanted) -> bool:
+    """Tell whether the results of a loop's items are read: then they are wanted whole, because many are read together."""
+    return bool(below(merged(tree, below(tree, "data")), "results"))
 
 
 def merged(*trees: Wanted) -> Wanted:

@@ -153,6 +153,7 @@ def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> M
         return clash
     payload: dict[str, Any] = {} if chunk is None else {"chunk": chunk}
     payload |= {"writes": plain(ctx_keys(item.writes))} if item.writes else {}
+    payload |= {"key": item.key} if item.key is not None else {}
     if item.status in ("ok", "skipped"):
         payload |= {"result": item.result} if item.result is not None else {}
         d.emit("loop.iteration.done", run.step, payload, run=run, iteration=item.index, status=item.status)

@@ -30,6 +30,9 @@ class EventName(str):
     __slots__ = ("_names",)
 
     def __new__(cls, name: str) -> EventName:
+        known = _EVENT_NAMES.get(name)
+        if known is not None:
+            return known
         made = super().__new__(cls, name)
         kind = EVENT_TYPES.get(name)
         names = frozenset({name, *(kind.older if kind else ())})
@@ -45,6 +48,10 @@ class EventName(str):
         return not self == other
 
     __hash__ = str.__hash__
+
+
+_EVENT_NAMES: dict[str, EventName] = {}
+_EVENT_NAMES |= {name: EventName(name) for name in EVENT_TYPES}
 
 
 class Scope(Mapping[str, Any]):

@@ -52,7 +52,7 @@ def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
         started(d, run, message)
     _records(d, run, message)
     for item in message.items if run.loop is not None else ():
-        if run.loop is not None and item.index >= run.loop.ended:
+        if run.loop is not None and not run.loop.has_ended(item.index):
             error = loops.item_ended(d, run, item, None)
             if error is not None:
                 d.finished.append((work, message.epoch))

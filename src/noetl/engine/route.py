@@ -65,8 +65,12 @@ def end(d: Deciding, run: StepRun, ending: Ending) -> None:
     if ending.writes:
         patch(d, ending.writes, run.run_id)
     name = _event_name(ending)
-    scope = _scope(d, run, step, ending, name, own={run.step: ending.result})
-    writes, skipped, broken = _assigned(d, step, step.sets, scope, ending.status != "ok")
+    writes: dict[str, Any] = {}
+    skipped: list[dict[str, Any]] = []
+    broken: Error | None = None
+    if step.sets:
+        scope = _scope(d, run, step, ending, name, own={run.step: ending.result})
+        writes, skipped, broken = _assigned(d, step, step.sets, scope, ending.status != "ok")
     if broken is not None:
         ending = Ending("error", None, broken)
         name = _event_name(ending)

@@ -78,10 +78,17 @@ class Loop:
     suspended: dict[int, Suspended] = field(default_factory=dict)
     writes: dict[str, dict[int, Any]] = field(default_factory=dict)  # key → index → value, until the loop ends
     errors: list[dict[str, Any]] = field(default_factory=list)  # of the first failed items
+    through: int = 0  # of a cursor: rows below this index have ended, and so have those of `beyond`
+    beyond: set[int] = field(default_factory=set)
+    keys: list[str] = field(default_factory=list)  # of a cursor's rows that have ended
 
     @property
     def total(self) -> int:
-        return len(self.results)
+        return self.ended if self.cursor else len(self.results)
+
+    def has_ended(self, index: int) -> bool:
+        """Tell whether a cursor's row has ended."""
+        return index < self.through or index in self.beyond
 
     @property
     def ended(self) -> int:

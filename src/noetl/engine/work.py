@@ -43,13 +43,17 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         ended = tuple(index for index in range(first, last) if index not in piece.pending)
         part = Chunk(chunk, first, tuple(loop.items[first : last + 1]), loop.total, piece.width, ended)
         resume = piece.resume
+    elif (
+        loop is not None and loop.cursor and loop.results
+    ):  # the next row's index, and the rows that are not to run again
+        resume = {"cursor": len(loop.results), "keys": list(loop.keys)}
     deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
     return WorkItem(
         work_id(state, run, chunk),
         state.execution_id,
         run.run_id,
         run.step,
-        run.number,
+        run.number - run.attempt + 1,  # a compensation that is tried again is the same work, under the same key
         plan.playbook_hash,
         scopes(plan, state, run),
         part,

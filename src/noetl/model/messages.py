@@ -52,6 +52,7 @@ class ItemEnd(msgspec.Struct, frozen=True, omit_defaults=True):
     result: Any = None
     error: Mapping[str, Any] | None = None
     writes: Mapping[str, Any] = {}
+    key: str | None = None  # of a cursor's row
 
 
 class Suspension(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -117,7 +117,10 @@ class LocalControl:
         ask = self._ask(report.worker, want) if want > 0 else None
         try:
             answer = await self.sequencer.submit(execution_id, report, ask)
-            leases = await asyncio.shield(ask.answer) if ask is not None else []
+            if ask is None:
+                leases = []
+            else:  # mostly both were answered at once
+                leases = ask.answer.result() if ask.answer.done() else await asyncio.shield(ask.answer)
         except BaseException:
             self._let_go(ask)
             raise

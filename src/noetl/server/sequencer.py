@@ -27,6 +27,7 @@ from noetl.server.states import States
 
 _log = logging.getLogger(__name__)
 _MOST_IN_BATCH = 512
+_AFTER_TROUBLE_S = 0.5
 _MOST_TRIES = 8  # of a batch that the store could not take
 _MOST_GATHERED = 1_000
 _MOST_HANDED = 1_024  # answers kept for reports that are sent again
@@ -135,13 +136,20 @@ class Sequencer:
             await self.gather()
             while True:
                 if self._inbox.idle() and self._more:
-                    await self.gather()
-                if self._inbox.idle():
+                    await self._gather_more()
+                elif self._inbox.idle():
                     self._wake.clear()
                     await self._wake.wait()
                 await self._turn()
         finally:
             self._stop()
+
+    async def _gather_more(self) -> None:
+        try:
+            await self.gather()
+        except StoreUnavailable as error:
+            _log.warning("messages wait for the store: %s", error)
+            await self._clock.sleep(_AFTER_TROUBLE_S)
 
     def _stop(self) -> None:
         """Tell everybody who waits that no answer will come."""
@@ -264,6 +272,7 @@ class Sequencer:
         entries = [made.entry for made in decided]
         for entry in entries:
             self._states.drop(entry.execution_id)
+        self._more = True  # if it was written after all, the messages it sends are in the store and not here
         if isinstance(error, StoreUnavailable):
             pause = _pause(entries)
             self._inbox.again([entry for entry in entries if self._may_try_again(entry, error)])

@@ -26,7 +26,7 @@ from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Resume, Si
 from noetl.ports import Catalog, EventLog, WorkQueue
 from noetl.server.control import LocalControl
 from noetl.server.states import States
-from noetl.testing.scripted import Nothing, ScriptedTools
+from noetl.testing.scripted import ScriptedTools
 from noetl.testing.virtual_time import VirtualClock
 from noetl.worker.context import Equipment
 from noetl.worker.loop import Worker
@@ -133,7 +133,7 @@ class Player:
         return Start("start", path, content, self._script.get("payload") or {})
 
     def _worker(self) -> Worker:
-        nothing = Nothing()
+        nothing: Any = None  # scripted tools run no child processes and store no large results
         shared = Equipment(
             self.control, self.tools, self._kinds, self._clock, nothing, nothing, lambda: None, defaults=self._defaults
         )

@@ -35,6 +35,9 @@ class Results(Protocol):
     async def load(self, reference: Mapping[str, Any]) -> Any:
         """Give the value of a reference; raises BadReference."""
 
+    async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
+        """Give the value of a child's result, and the reference under which its parent has it, if it may stay away."""
+
     async def seen(self, value: Any, read: Wanted) -> Any:
         """Give a step's result as templates see it, with the stored parts loaded that they read."""
 

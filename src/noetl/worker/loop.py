@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from noetl.dsl.pin import unpinned
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.playbook import Playbook, Step
 from noetl.model.errors import NoetlError
 from noetl.model.messages import Ending
 from noetl.model.outcome import failed
@@ -58,7 +58,7 @@ class Worker:
         self._held: dict[tuple[str, int], _Held] = {}
         self._room = asyncio.Event()
         self._draining = asyncio.Event()
-        self._playbooks: dict[str, Playbook] = {}
+        self._playbooks: dict[str, tuple[Playbook, Mapping[str, Step]]] = {}
 
     @property
     def busy(self) -> int:
@@ -129,8 +129,8 @@ class Worker:
 
     async def _work(self, held: _Held) -> list[Lease]:
         work = held.lease.work
-        playbook = await self._playbook(work.playbook)
-        step = playbook.step(work.step)
+        playbook, steps = await self._playbook(work.playbook)
+        step = steps.get(work.step)
         if step is None:
             raise NoetlError(f"the playbook has no step `{work.step}`")
         return await StepWork(self._shared, playbook, step, held.reporter, self._want).run()
@@ -145,10 +145,11 @@ class Worker:
         details = {"kind": told.kind, "message": told.message, "code": told.code}
         return await held.reporter.end(Ending("error", error=details), {}, self._want())
 
-    async def _playbook(self, content: str) -> Playbook:
+    async def _playbook(self, content: str) -> tuple[Playbook, Mapping[str, Step]]:
         found = self._playbooks.get(content)
         if found is None:
-            found = unpinned(await self._shared.control.playbook(content))
+            playbook = unpinned(await self._shared.control.playbook(content))
+            found = playbook, {step.name: step for step in playbook.workflow}
             while len(self._playbooks) >= _PLAYBOOKS:
                 del self._playbooks[next(iter(self._playbooks))]
             self._playbooks[content] = found

@@ -131,6 +131,14 @@ class StoredResults:
         found = await self.filled(value, read)
         return StoredResult(found, visible(value)) if is_ref(value) else found
 
+    async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
+        """Load the result of a child, and give the reference under which its parent has it, if it may stay away."""
+        found = await self.filled(value, True)
+        if not is_ref(value) or beside(value) or not _can_leave(found, read):
+            return found, None
+        extracted = {**(value.get("extracted") or {}), **(pick(found, read) if read else {})}
+        return found, {**value, "extracted": extracted}
+
     async def _parts(self, value: Any, read: Wanted) -> Any:
         if isinstance(value, Mapping):
             inner = merged(read, read.get("data", {})) if isinstance(read, Mapping) and "data" not in value else read

@@ -11,14 +11,13 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import Any, Final
 
 import msgspec
 
 from noetl.dsl.playbook import Loop, Playbook, Step
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
-from noetl.engine.extract import Wanted, for_task, server_reads, wanted
+from noetl.engine.extract import Wanted, for_item, for_task, server_reads, wanted
 from noetl.engine.pipeline import Pipeline, restore, start
 from noetl.engine.plan import plan
 from noetl.engine.render import RenderError
@@ -27,10 +26,11 @@ from noetl.engine.writes import ctx_keys, put
 from noetl.model.errors import BadReference
 from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
-from noetl.model.refs import holds_ref, is_ref
+from noetl.model.refs import holds_ref
 from noetl.model.work import Chunk, Lease
 from noetl.worker.context import Equipment, Log, TaskContext
 from noetl.worker.cursor import Item, as_error, claim_task, fresh_rows, patiently, rows_of
+from noetl.worker.keychain import resolved
 from noetl.worker.reporter import Reporter
 
 _BREATH_S: Final = 0.005  # items that never wait let others run after this long
@@ -53,21 +53,29 @@ class StepWork:
         self._info = info_for(playbook, step, self._work, shared.kinds, shared.defaults)
         self._scopes = Scopes.of(self._work.scopes)
         self._durable = self._info.settings.get("durability") == "task"
-        self._breath = perf_counter()
+        self._breath = asyncio.get_running_loop().time()
         self._total: int | None = None
 
     async def run(self) -> list[Lease]:
         """Do the work and report it; gives the new work that came with the answer."""
         try:
+            await self._see_keychain()
             await self._see_results()
+            if self._work.chunk is not None:
+                return await self._run_items(self._work.chunk)
+            if self._step.loop is not None and self._step.loop.cursor is not None:
+                return await self._run_cursor(self._step.loop)
+            return await self._run_whole()
         except BadReference as error:
             told = failed("reference", str(error)).error
             return await self._reporter.end(Ending("error", error=msgspec.to_builtins(told)), {}, self._want())
-        if self._work.chunk is not None:
-            return await self._run_items(self._work.chunk)
-        if self._step.loop is not None and self._step.loop.cursor is not None:
-            return await self._run_cursor(self._step.loop)
-        return await self._run_whole()
+
+    async def _see_keychain(self) -> None:
+        """Resolve what this work's templates read of the keychain."""
+        if self._playbook.keychain:
+            reads = plan(self._playbook, self._work.playbook).reads(self._step)
+            found = await resolved(self._playbook.keychain, reads, self._shared.credentials)
+            self._scopes = replace(self._scopes, keychain=found)
 
     async def _see_results(self) -> None:
         """Load what this work's templates read of stored results."""
@@ -105,7 +113,8 @@ class StepWork:
 
     async def _run_cursor(self, loop: Loop) -> list[Lease]:
         """Claim rows and run them until there are none; what ended is recorded before the next claim."""
-        index, seen = int((self._work.resume or {}).get("cursor", 0)), set[str]()
+        resume = self._work.resume or {}
+        index, seen = int(resume.get("cursor", 0)), set[str](resume.get("keys", ()))
         width = self._info.settings.get("max_in_flight", 16) if self._is_parallel else 1
         while True:
             rows = rows_of(await patiently(lambda: self._claim(loop), self._shared.clock))
@@ -152,9 +161,9 @@ class StepWork:
         for index, item, key in todo:
             if not await self._item(index, item, key):
                 return False
-            if perf_counter() - self._breath > _BREATH_S:
+            if asyncio.get_running_loop().time() - self._breath > _BREATH_S:
                 await asyncio.sleep(0)
-                self._breath = perf_counter()
+                self._breath = asyncio.get_running_loop().time()
         return True
 
     async def _item(self, index: int, item: Any, key: str | None) -> bool:
@@ -171,7 +180,7 @@ class StepWork:
         if isinstance(ended, Suspend):
             await self._reporter.suspend(_suspension(ended, pipeline, index))
             return self._is_parallel
-        self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes))
+        self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes, key))
         if not self._is_parallel:
             self._see(ended.writes)
         return ended.status != "error" or self._is_best_effort
@@ -255,9 +264,10 @@ class StepWork:
     async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
         """Go on after a wait; a child's result that was stored stays so."""
         result, now = woke.get("result"), self._shared.clock.now()
-        if not is_ref(result) or self._shared.results is None:
+        if not holds_ref(result) or self._shared.results is None:
             return pipeline.wake(woke, now)
-        return pipeline.wake({**woke, "result": await self._load(result)}, now, result)
+        value, stored = await self._shared.results.adopt(result, self._server_reads(pipeline.task.label))
+        return pipeline.wake({**woke, "result": value}, now, stored)
 
     async def _attempt(self, task: RunTask, index: int | None) -> tuple[Outcome, Mapping[str, Any] | None]:
         shared = self._shared
@@ -299,8 +309,9 @@ class StepWork:
         return outcome, stored
 
     def _server_reads(self, label: str) -> Wanted:
-        """Give what the server's templates read of a task's result; the items of a loop it reads by reference."""
-        return False if self._step.loop is not None else for_task(server_reads(self._playbook, self._step.name), label)
+        """Give what the server's templates read of a task's result."""
+        read = server_reads(self._playbook, self._step.name)
+        return for_task(read, label) if self._step.loop is None else for_item(read)
 
 
 def _failed(outcome: Outcome) -> Finished:

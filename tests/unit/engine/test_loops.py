@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from noetl.engine.loops import MOST_ITEMS
-from noetl.model.messages import Ending, ItemEnd, LeaseLost, Pause, Report, Resume
+from noetl.engine.state import dump
+from noetl.model.messages import ItemEnd, LeaseLost, Pause, Report, Resume
 from noetl.model.outcome import failed
-from noetl.testing.play import Said, Script, play
+from noetl.testing.play import Hold, Said, Script, play
 from tests.unit.engine.given import Given, book, given
 
 BROKEN = failed("timeout", "no answer")
@@ -253,15 +254,14 @@ def test_a_pause_issues_nothing_and_a_resume_goes_on() -> None:
     assert len(scene.decision.work) == 1
 
 
-def test_a_cursor_loop_takes_items_as_they_come() -> None:
-    text = book("""
-- step: s
-  loop: {cursor: {kind: postgres, claim: "select 1", key: id}, iterator: row}
-  tool: {kind: noop}
-""")
-    scene = given(text)
-    assert scene.decision.work[0].chunk is None
-    scene.when(Report("1", "s#1", 1, "w", items=(ItemEnd(0, "ok", "a"), ItemEnd(1, "ok", "b"))))
-    scene.when(Report("2", "s#1", 1, "w", ending=Ending("ok")))
-    assert scene.state.ended["s"].result["results"] == ["a", "b"]
-    assert scene.state.status == "completed"
+def test_a_loop_in_the_state_is_bounded_by_its_width_and_a_few_bytes_per_item() -> None:
+    count = 3_000
+    script = Script(
+        looped(f'"{{{{ range({count}) }}}}"', "{mode: parallel, max_in_flight: 4}"),
+        {"s": lambda work, index: Hold() if index == count - 1 else Said(took_ms=1)},
+    ).run()
+    loop = script.state.runs["s#1"].loop
+    assert loop is not None
+    assert (loop.ended, len(loop.pieces)) == (count - 1, 1)
+    assert not loop.writes
+    assert len(dump(script.state)) < 5 * count

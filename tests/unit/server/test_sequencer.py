@@ -14,7 +14,7 @@ from noetl.engine.evolve import fold
 from noetl.engine.state import checksum
 from noetl.model.errors import Foreign, InvalidInput, InvalidPayload, StoreUnavailable, UnknownExecution
 from noetl.model.events import Event
-from noetl.model.messages import Cancel, Pause, Signal, Start
+from noetl.model.messages import Cancel, Pause, Report, Signal, Start, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt
 from noetl.server.control import LocalControl, Store
@@ -391,3 +391,28 @@ async def test_a_store_that_cannot_be_read_for_a_while_loses_no_message(tmp_path
         assert (await ended(control, store, execution_id))["status"] == "cancelled"
     assert store.failures == 0
     await store.close()
+
+
+async def test_what_a_commit_of_unknown_outcome_sends_is_not_forgotten() -> None:
+    class Torn(MemoryStore):
+        torn = 0
+
+        async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+            receipt = await super().commit(commits, claims)
+            if not self.torn and any(commit.inbox for commit in commits):
+                self.torn += 1
+                raise StoreUnavailable("the connection broke before the answer came")
+            return receipt
+
+    store = Torn()
+    await register(store, chain(1), "tests/child")
+    calls = HEAD + "\nworkflow:\n  - {step: call, tool: {kind: playbook, path: tests/child}}\n"
+    async with LocalControl(store, RealClock(), look_s=60.0, lease_s=0.3) as control:
+        execution_id = await begin(control, await register(store, calls, "tests/parent"))
+        leases = await control.claim("w", ("",), 1, 1.0)
+        pause = Suspension("playbook", {}, child={"path": "tests/child", "payload": {}})
+        lease = leases[0]
+        await control.report(execution_id, Report("r", lease.work.run_id, lease.epoch, "w", suspension=pause))
+        started = await control.claim("w", ("",), 1, 5.0)
+    assert store.torn == 1
+    assert [lease.work.step for lease in started] == ["s0"]

@@ -22,6 +22,7 @@ from noetl.tools import kinds
 from noetl.worker.children import ChildPool
 from noetl.worker.context import Equipment
 from noetl.worker.loop import Worker
+from noetl.worker.results import StoredResults
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test, path: tests/test}\n"
 
@@ -96,7 +97,9 @@ async def system(workers: int = 1, lease_s: float = 30.0) -> AsyncIterator[Syste
     store, clock, children = MemoryStore(), RealClock(), ChildPool()
     try:
         async with LocalControl(store, clock, lease_s=lease_s) as control:
-            shared = Equipment(control, kinds(), kinds(), clock, children, MemoryBlobs(), lambda: None)
+            blobs = MemoryBlobs()
+            results = StoredResults(blobs, clock)
+            shared = Equipment(control, kinds(), kinds(), clock, children, blobs, lambda: None, results=results)
             made = System(store, control, children, shared)
             for number in range(workers):
                 made.worker(f"w{number + 1}")

@@ -1,0 +1,155 @@
+"""The faults: stores that fail, wires that lose, repeat and delay, workers that die at their worst moments."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from noetl.model.errors import StoreUnavailable
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage, Report
+from noetl.model.outcome import Outcome, failed, ok
+from noetl.model.work import Lease
+from noetl.ports import Claim, Commit, Receipt, Runner, ToolContext
+from noetl.stores.memory import MemoryStore, Tables
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+FAULTS = (
+    "dies_before_tool",
+    "dies_after_tool",
+    "report_lost",
+    "answer_lost",
+    "report_repeated",
+    "report_delayed",
+    "cut_off",
+    "commit_fails",
+    "commit_unknown",
+    "clock_jumps",
+    "server_restarts",
+)
+
+
+@dataclass
+class Weather:
+    """Which faults there are in a run, how often, and how many there were."""
+
+    chance: Random
+    rates: Mapping[str, float]
+    seen: Counter[str] = field(default_factory=Counter)
+    calm: bool = False
+
+    @classmethod
+    def of(cls, chance: Random) -> Weather:
+        """Choose some of the faults, each with its own rate."""
+        chosen = [fault for fault in FAULTS if chance.random() < 0.4]
+        return cls(chance, {fault: chance.choice([0.03, 0.1, 0.25]) for fault in chosen})
+
+    def strikes(self, fault: str) -> bool:
+        """Tell whether a fault happens now."""
+        rate = self.rates.get(fault, 0.0)
+        if self.calm or not rate or self.chance.random() >= rate:
+            return False
+        self.seen[fault] += 1
+        return True
+
+
+class FailingStore(MemoryStore):
+    """A store whose commits fail now and then, before or after they were written."""
+
+    def __init__(self, tables: Tables, weather: Weather) -> None:
+        super().__init__(tables)
+        self._weather = weather
+
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        if self._weather.strikes("commit_fails"):
+            raise StoreUnavailable("the disk is full")
+        receipt = await super().commit(commits, claims)
+        if self._weather.strikes("commit_unknown"):
+            raise StoreUnavailable("the connection broke before the answer came")
+        return receipt
+
+
+class Wire:
+    """What lies between a worker and the control plane."""
+
+    def __init__(self, world: World, worker: str) -> None:
+        self._world = world
+        self._worker = worker
+        self._weather = world.weather
+        self._cut_until = 0.0
+
+    def _check(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._cut_until and self._weather.strikes("cut_off"):
+            self._cut_until = now + self._weather.chance.uniform(1.0, 8.0)
+        if now < self._cut_until:
+            raise OSError("the network is gone")
+
+    async def submit(self, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
+        return await self._world.control.submit(execution_id, message)
+
+    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]:
+        self._check()
+        await self._latency()
+        return await self._world.call(self._world.control.claim(worker, pools, most, wait_s))
+
+    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+        self._check()
+        if self._weather.strikes("report_lost"):
+            raise OSError("the report was lost")
+        if self._weather.strikes("report_delayed"):
+            await asyncio.sleep(self._weather.chance.uniform(0.1, 6.0))
+        await self._latency()
+        if self._weather.strikes("report_repeated"):
+            self._world.later(self._weather.chance.uniform(0.0, 5.0), execution_id, report)
+        leases = await self._world.call(self._world.control.report(execution_id, report, want))
+        if self._weather.strikes("answer_lost"):
+            raise OSError("the answer was lost")
+        return leases
+
+    async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
+        self._check()
+        return await self._world.call(self._world.control.heartbeat(worker, held))
+
+    async def playbook(self, playbook: str) -> bytes:
+        return await self._world.call(self._world.control.playbook(playbook))
+
+    def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]:
+        return self._world.control.follow(execution_id, after)
+
+    async def _latency(self) -> None:
+        await asyncio.sleep(self._weather.chance.uniform(0.0, 0.02))
+
+
+class DeadlyTools:
+    """Tools that take their time, fail now and then, and whose worker may die before or after they acted."""
+
+    def __init__(self, world: World, worker: str) -> None:
+        self._world = world
+        self._worker = worker
+
+    def runner(self, kind: str) -> Runner | None:
+        return self._run
+
+    async def _run(self, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
+        world = self._world
+        await self._may_die("dies_before_tool")
+        # What a tool does depends on its work alone, so that a second delivery does the same.
+        own = Random(f"{world.seed}:{context.idempotency_key.partition(':')[2]}:{context.attempt}")
+        await asyncio.sleep(own.choice([0.0, 0.01, 0.1, 0.5, 2.0, 5.0]))
+        world.effects[context.idempotency_key, context.attempt] += 1
+        await self._may_die("dies_after_tool")
+        if own.random() < world.failing:
+            return failed("server_error", "it broke", retryable=own.random() < 0.7)
+        return ok({"n": own.randint(0, 9)})
+
+    async def _may_die(self, fault: str) -> None:
+        if self._world.weather.strikes(fault):
+            self._world.kill(self._worker)
+            await asyncio.Event().wait()

@@ -1,0 +1,100 @@
+"""What must hold of every log, whatever happened while it was written."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+
+from noetl.engine.decision import needs_signal
+from noetl.engine.evolve import fold
+from noetl.engine.state import Execution, checksum
+from noetl.model.events import Event
+from noetl.stores.memory import Tables
+
+ENDS = ("step.done", "step.failed", "step.skipped")
+
+
+def check_all(execution_id: str, events: list[Event], tables: Tables, live: Execution | None = None) -> None:
+    """Hold a log to every invariant."""
+    state = fold(execution_id, events)
+    assert [event.seq for event in events] == list(range(1, len(events) + 1)), "the log has gaps"
+    assert len({event.event_id for event in events}) == len(events), "an event was written twice"
+    if live is not None:
+        assert checksum(state) == checksum(live), "replay is not live"
+    tokens_accounted_for(events, state)
+    runs_end_once(events, state)
+    items_conserved(events)
+    ended_means_quiescent(execution_id, state, tables)
+
+
+def tokens_accounted_for(events: list[Event], state: Execution) -> None:
+    """Every token that was created was taken by one run, absorbed once, or is still there."""
+    gone: Counter[str] = Counter()
+    created = [event.entity_id for event in events if event.event_type == "token.created"]
+    for event in events:
+        if event.event_type == "step.scheduled":
+            gone.update(event.payload.get("tokens", ()))
+        elif event.event_type == "token.absorbed":
+            gone[event.entity_id] += 1
+    assert len(created) == len(set(created)), "a token was created twice"
+    assert all(count == 1 for count in gone.values()), f"tokens were taken twice: {gone}"
+    assert set(created) == gone.keys() | state.tokens.keys(), "a token was lost"
+    assert not gone.keys() & state.tokens.keys(), "a token is both taken and there"
+
+
+def runs_end_once(events: list[Event], state: Execution) -> None:
+    """Every step-run ends once, or is in flight."""
+    scheduled = {str(event.step_run_id) for event in events if event.event_type == "step.scheduled"}
+    ends = Counter(str(event.step_run_id) for event in events if event.event_type in ENDS)
+    assert all(count == 1 for count in ends.values()), f"runs ended twice: {ends}"
+    assert ends.keys() <= scheduled, "a run ended that was never scheduled"
+    in_flight = {run.run_id for run in state.runs.values() if run.phase != "routing"}
+    assert scheduled == ends.keys() | in_flight, "a run was lost"
+    routed = Counter(str(event.step_run_id) for event in events if event.event_type == "next.evaluated")
+    assert all(count == 1 for count in routed.values()), "a router spoke twice"
+
+
+def items_conserved(events: list[Event]) -> None:
+    """Every item of a loop that is done ended once; of a loop that failed, at most once."""
+    items: dict[str, Counter[int]] = defaultdict(Counter)
+    totals = {str(event.step_run_id): event.payload["total"] for event in events if event.event_type == "loop.started"}
+    for event in events:
+        if event.event_type in ("loop.iteration.done", "loop.iteration.failed"):
+            items[str(event.step_run_id)][int(event.iteration or 0)] += 1
+    for run, found in items.items():
+        assert all(count == 1 for count in found.values()), f"items of {run} ended twice: {found}"
+    for event in events:
+        if event.event_type == "loop.done":
+            run = str(event.step_run_id)
+            assert set(items[run]) == set(range(totals[run])), f"items of {run} were lost"
+            stats = event.payload["stats"]
+            assert stats["total"] == stats["succeeded"] + stats["failed"] + stats["skipped"] == totals[run]
+
+
+def ended_means_quiescent(execution_id: str, state: Execution, tables: Tables) -> None:
+    """An execution has ended exactly when nothing is left of it; where something is left, somebody must move it."""
+    left = [row for row in tables.queue.values() if row.execution_id == execution_id]
+    timers = [key for key in tables.timers if key[0] == execution_id]
+    quiescent = not state.tokens and not state.runs
+    if state.phase == "ended":
+        assert quiescent, f"it ended with {list(state.tokens)} and {list(state.runs)}"
+        assert not left, "work is left of an execution that has ended"
+        assert not timers, "timers are left of an execution that has ended"
+        assert not state.children, "children are left of an execution that has ended"
+        return
+    assert not quiescent, "nothing is left of an execution that has not ended"
+    stalled = not state.runs and bool(state.tokens)
+    assert (state.status == "waiting") == (stalled and not state.paused)
+    assert needs_signal(state), f"it rests though something could move it: {state.status}"
+    assert not left, "work is queued of an execution that rests"
+
+
+def effects_happened(logs: Mapping[str, list[Event]], effects: Counter[tuple[str, int]], *, calm: bool) -> None:
+    """What the log says was done was done; where nothing went wrong, it was done once."""
+    known = {key for key, _ in effects}
+    for events in logs.values():
+        waited = {event.step_run_id for event in events if event.event_type == "step.suspended"}  # no tool did that
+        done = [event for event in events if event.event_type == "task.done" and event.step_run_id not in waited]
+        assert {str(event.task_run_id) for event in done} <= known, "a task is done that never ran"
+    if calm:
+        assert all(count == 1 for count in effects.values()), f"work was done twice without a reason: {effects}"

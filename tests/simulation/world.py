@@ -1,0 +1,214 @@
+"""The whole system of one seed in pretended time: a server on a store, workers, an outside world, and faults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from contextlib import suppress
+from random import Random
+from typing import Any, TypeVar
+
+from noetl.dsl.pin import pinned
+from noetl.engine.decision import needs_signal
+from noetl.engine.evolve import fold
+from noetl.engine.state import Execution
+from noetl.model.errors import NoetlError
+from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Report, Resume, Signal, Start
+from noetl.server.control import LocalControl
+from noetl.stores.memory import MemoryStore, Tables
+from noetl.testing.scenario import read_playbook
+from noetl.testing.virtual_time import VirtualClock
+from noetl.wiring import language_kinds
+from noetl.worker.context import Equipment
+from noetl.worker.loop import Worker
+from tests.simulation.books import child_playbook, random_playbook
+from tests.simulation.faults import DeadlyTools, FailingStore, Weather, Wire
+
+Result = TypeVar("Result")
+EXECUTION = "900000000000000001"
+_STORM_S = 40.0  # faults happen until then; after that everything must come to rest
+_REST_S = 400.0
+_LEASE_S = 3.0
+
+
+class World:
+    """One seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.chance = Random(seed)
+        self.text = random_playbook(self.chance)
+        self.weather = Weather.of(self.chance)
+        self.failing = self.chance.choice([0.0, 0.05, 0.3])
+        self.effects: Counter[tuple[str, int]] = Counter()  # idempotency key, attempt
+        self.tables = Tables()
+        self.clock = VirtualClock()
+        self._max_attempts = self.chance.choice([3, 50])
+        self._down = asyncio.Event()  # set while there is no server
+        self._workers: dict[str, asyncio.Task[None]] = {}
+        self._born = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.control = self._server()
+
+    def _server(self) -> LocalControl:
+        return LocalControl(
+            FailingStore(self.tables, self.weather),
+            self.clock,
+            defaults={"pool_capacity": 4},
+            lease_s=_LEASE_S,
+            max_attempts=self._max_attempts,
+            look_s=5.0,
+            snapshot_every=self.chance.choice([5, 50, 500]),
+        )
+
+    # What the parts ask of the world
+
+    async def call(self, asked: Coroutine[Any, Any, Result]) -> Result:
+        """Ask the server that is there now; when it goes down, so does the call."""
+        if self._down.is_set():
+            asked.close()
+            raise OSError("there is no server")
+        calling = asyncio.ensure_future(asked)
+        down = asyncio.ensure_future(self._down.wait())
+        try:
+            await asyncio.wait({calling, down}, return_when=asyncio.FIRST_COMPLETED)
+            if calling.done():
+                return calling.result()
+            raise OSError("the server went away")
+        finally:
+            down.cancel()
+            calling.cancel()
+
+    def later(self, seconds: float, execution_id: str, report: Report) -> None:
+        """Deliver a copy of a report some time later."""
+
+        async def deliver() -> None:
+            await asyncio.sleep(seconds)
+            with suppress(NoetlError, OSError):  # nobody waits for a copy
+                await self.call(self.control.report(execution_id, report))
+
+        self._spawn(deliver())
+
+    def kill(self, worker: str) -> None:
+        """End a worker at once, as by `kill -9`; another one comes after a while."""
+        task = self._workers.pop(worker, None)
+        if task is not None:
+            task.cancel()
+            self._spawn(self._replace())
+
+    async def _replace(self) -> None:
+        await asyncio.sleep(self.chance.uniform(0.0, 2.0))
+        self._hire()
+
+    def _hire(self) -> None:
+        self._born += 1
+        name = f"w{self._born}"
+        nothing: Any = None  # these tools run no child processes and store no large results
+        shared = Equipment(
+            Wire(self, name),
+            DeadlyTools(self, name),
+            language_kinds(),
+            self.clock,
+            nothing,
+            nothing,
+            lambda: None,
+            defaults={"pool_capacity": 4},
+        )
+        worker = Worker(name, shared, capacity=self.chance.randint(1, 4), heartbeat_s=1.0)
+        self._workers[name] = asyncio.create_task(worker.run(), name=name)
+
+    def _spawn(self, made: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(made)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # One run
+
+    async def live(self) -> Execution:
+        """Play the seed until it has ended or only somebody outside can move it; give the live state."""
+        start = await self._registered()
+        await self.control.__aenter__()
+        for _ in range(self.chance.randint(1, 5)):
+            self._hire()
+        try:
+            await self._insist(start)
+            self._spawn(self._outside())
+            self._spawn(self._misfortunes())
+            await self._rest()
+            return await self.control.sequencer.state(EXECUTION)
+        finally:
+            for task in [*self._workers.values(), *self._tasks]:
+                task.cancel()
+            await asyncio.gather(*self._workers.values(), *self._tasks, return_exceptions=True)
+            await self.control.__aexit__(None, None, None)
+
+    async def _registered(self) -> Start:
+        store = MemoryStore(self.tables)
+        content = ""
+        for text in (child_playbook(), self.text):
+            playbook = read_playbook(text)
+            canonical, content = pinned(playbook)
+            await store.register(playbook.path, text.encode(), canonical, content, self.clock.now())
+        return Start("start", "simulation/parent", content)
+
+    async def _insist(self, message: AnyMessage) -> None:
+        """Say something to the execution until it is heard, as a person would."""
+        while True:
+            try:
+                await self.call(self.control.submit(EXECUTION, message))
+                return
+            except (NoetlError, OSError):
+                await asyncio.sleep(0.5)
+
+    async def _outside(self) -> None:
+        chance = self.chance
+        for number in range(chance.randint(0, 4)):
+            await asyncio.sleep(chance.uniform(0.0, 10.0))
+            name = f"said-{number}"
+            draw = chance.random()
+            if draw < 0.5:
+                await self._insist(Signal(name, "go", number))
+            elif draw < 0.8:
+                await self._insist(PatchCtx(name, {"open": True}))
+            elif draw < 0.9:
+                await self._insist(Pause(name))
+                await asyncio.sleep(chance.uniform(0.0, 5.0))
+                await self._insist(Resume(f"{name}-resume"))
+            elif draw < 0.94:
+                await self._insist(Cancel(name, "enough"))
+
+    async def _misfortunes(self) -> None:
+        """Let the clock jump and the server restart, until the storm is over."""
+        begun = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() - begun < _STORM_S:
+            await asyncio.sleep(self.chance.uniform(0.2, 2.0))
+            if self.weather.strikes("clock_jumps"):
+                self.clock.jump(self.chance.choice([-4_000, -500, 1_000, 10_000, 60_000]))
+            if self.weather.strikes("server_restarts"):
+                await self._restart()
+        self.weather.calm = True
+
+    async def _restart(self) -> None:
+        """Drop everything that the server has in memory, and start another on the same store."""
+        self._down.set()
+        await self.control.__aexit__(None, None, None)
+        await asyncio.sleep(self.chance.uniform(0.0, 3.0))
+        self.control = self._server()
+        await self.control.__aenter__()
+        self._down.clear()
+
+    async def _rest(self) -> None:
+        begun = asyncio.get_running_loop().time()
+        store = MemoryStore(self.tables)
+        while True:
+            await asyncio.sleep(2.0)
+            state = fold(EXECUTION, await store.read(EXECUTION))
+            passed = asyncio.get_running_loop().time() - begun
+            if state.phase == "ended" and not self.tables.messages and not self._down.is_set():
+                return
+            if self.weather.calm and needs_signal(state) and not self._down.is_set():
+                await asyncio.sleep(3.0)
+                return
+            if passed > _REST_S:
+                raise AssertionError(f"it neither ends nor waits: {state.status}, runs {list(state.runs)}")

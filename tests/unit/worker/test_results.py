@@ -1,0 +1,261 @@
+"""Large results, for real: put away, referred to, read by later steps and by the server, and never wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from noetl.blobs.memory import MemoryBlobs
+from noetl.engine.actions import RunTask
+from noetl.model.errors import StoreUnavailable
+from noetl.model.outcome import failed, ok
+from noetl.worker.results import StoredResults
+from tests.unit.worker.system import RealClock, System, system
+
+pytestmark = pytest.mark.asyncio
+ROWS = "[{'id': i, 'text': 'x' * 90} for i in range(1000)]"
+MAKE = f"""
+- step: make
+  tool: {{kind: python, code: "result = {{'total': 1000, 'rows': {ROWS}}}"}}
+"""
+WHERE = {"execution_id": "7", "step": "s", "number": 1, "index": None}
+LARGE = {"n": 7, "rows": ["x" * 100] * 1000}
+
+
+def task(**spec: Any) -> RunTask:
+    return RunTask("t", "noop", {}, {}, {}, 1, "7:s:t", spec=spec)
+
+
+def results() -> StoredResults:
+    return StoredResults(MemoryBlobs(), RealClock())
+
+
+# In an execution
+
+
+async def result(made: System, workflow: str) -> Any:
+    row = await made.run(workflow)
+    assert row["status"] == "completed", row
+    return row["result"]
+
+
+async def test_a_later_step_reads_a_part_and_the_whole() -> None:
+    read = """
+    next: [read]
+- step: read
+  tool:
+    kind: python
+    input: {row: "{{ make.rows[3] }}", count: "{{ make.rows | length }}", ref: "{{ make._ref }}", all: "{{ make }}"}
+    code: "result = {'row': row['id'], 'count': count, 'ref': ref, 'keys': sorted(all)}"
+"""
+    async with system() as made:
+        found = await result(made, MAKE + read.replace("    next", "  next", 1))
+        assert found["row"] == 3
+        assert found["count"] == 1000
+        assert found["keys"] == ["rows", "total"]
+        assert found["ref"] == "noetl://execution/1001/step/make/task/make_task/run/1/attempt/1"
+
+
+async def test_the_log_holds_the_reference_and_not_the_rows() -> None:
+    async with system() as made:
+        execution = await made.start(MAKE)
+        await made.ended(execution)
+        (done,) = await made.events(execution, "step.done")
+        ref = done.payload["result"]
+        assert ref["kind"] == "result_ref"
+        assert {"ref", "store", "scope", "expires_at", "meta", "extracted", "preview"} < set(ref)
+        assert len(ref["preview"]) == 1024
+        (stored,) = await made.events(execution, "result.stored")
+        assert stored.payload["meta"] == ref["meta"]
+        assert stored.payload["ref"] == ref["ref"]
+
+
+async def test_the_server_decides_by_what_lies_beside() -> None:
+    arcs = """
+  set: {ctx.total: "{{ outcome.result.total }}"}
+  next:
+    spec: {mode: exclusive}
+    arcs:
+      - {step: wrong, when: "{{ make.rows[0].id != 0 or output.data.total != 1000 }}"}
+      - {step: right, args: {second: "{{ make.data.rows[1].id }}"}}
+- step: wrong
+  tool: {kind: noop}
+- step: right
+  tool: {kind: noop, result: {second: "{{ args.second }}", total: "{{ ctx.total }}"}}
+"""
+    async with system() as made:
+        assert await result(made, MAKE + arcs) == {"second": 1, "total": 1000}
+
+
+async def test_a_list_that_the_server_loops_over_stays_inline() -> None:
+    loop = """
+  next: [each]
+- step: each
+  loop: {in: "{{ make.rows }}", iterator: row, spec: {mode: parallel}}
+  tool: {kind: noop, result: "{{ iter.row.id }}"}
+"""
+    async with system() as made:
+        assert (await result(made, MAKE + loop))["results"] == list(range(1000))
+
+
+async def test_tasks_and_labels_of_a_pipeline() -> None:
+    workflow = f"""
+- step: make
+  tool:
+    - first: {{kind: python, code: "result = {{'rows': {ROWS}}}"}}
+    - second: {{kind: python, input: {{n: "{{{{ _prev.rows | length }}}}"}}, code: "result = {{'n': n, 'more': ['y' * 90] * 1000}}"}}
+  next:
+    spec: {{mode: exclusive}}
+    arcs: [{{step: read, when: "{{{{ make.n == 1000 and make.first.rows[2].id == 2 }}}}"}}]
+- step: read
+  tool:
+    kind: noop
+    result:
+      n: "{{{{ make.n }}}}"
+      more: "{{{{ make.more | length }}}}"
+      id: "{{{{ make.first.rows[5].id }}}}"
+      same: "{{{{ make.results.first.rows[6].id }}}}"
+"""
+    async with system() as made:
+        assert await result(made, workflow) == {"n": 1000, "more": 1000, "id": 5, "same": 6}
+
+
+async def test_items_of_a_loop_are_put_away_one_by_one() -> None:
+    workflow = """
+- step: each
+  loop: {in: [1, 2, 3], iterator: n}
+  tool: {kind: python, input: {n: "{{ iter.n }}"}, code: "result = {'n': n, 'rows': ['x' * 100] * 1000 * (n % 2)}"}
+  next: [read]
+- step: read
+  tool: {kind: noop, result: {sizes: "{{ each.results | map(attribute='rows') | map('length') | list }}", of: "{{ each.stats.total }}"}}
+"""
+    async with system() as made:
+        assert await result(made, workflow) == {"sizes": [1000, 0, 1000], "of": 3}
+
+
+async def test_items_that_the_server_reads_stay_inline() -> None:
+    workflow = """
+- step: each
+  loop: {in: [1, 2], iterator: n}
+  tool: {kind: python, input: {n: "{{ iter.n }}"}, code: "result = {'n': n, 'text': 'x' * 100000}"}
+  set: {ctx.numbers: "{{ outcome.results | map(attribute='n') | list }}"}
+  next: [read]
+- step: read
+  tool: {kind: noop, result: "{{ ctx.numbers }}"}
+"""
+    async with system() as made:
+        assert await result(made, workflow) == [1, 2]
+
+
+async def test_a_child_hands_its_large_result_to_its_parent() -> None:
+    async with system() as made:
+        await made.ended(await made.start(MAKE, path="tests/child"))
+        parent = """
+        - step: call
+          tool: {kind: playbook, path: tests/child}
+          next: [{step: read, when: "{{ call.total == 1000 }}"}]
+        - step: read
+          tool: {kind: noop, result: "{{ call.rows[4].id }}"}
+        """
+        execution = await made.start(parent, path="tests/parent")
+        assert (await made.ended(execution))["result"] == 4
+        assert (await made.events(execution, "step.done"))[0].payload["result"]["kind"] == "result_ref"
+
+
+async def test_a_damaged_result_fails_the_step_that_reads_it() -> None:
+    read = """
+  next: [wait]
+- step: wait
+  tool: {kind: wait, signal: go}
+  next: [read]
+- step: read
+  tool: {kind: noop, result: "{{ make.rows[0] }}"}
+"""
+    from noetl.model.messages import Signal
+
+    async with system() as made:
+        execution = await made.start(MAKE + read)
+        stored = await made.until(execution, "result.stored")
+        await made.until(execution, "step.suspended")
+        await made.shared.blobs.put(stored.payload["ref"], b'{"rows": ["wrong"]}', {})
+        await made.tell(execution, Signal("signal", "go"))
+        row = await made.ended(execution)
+        assert row["status"] == "failed"
+        assert row["error"]["kind"] == "reference"
+        assert "damaged" in row["error"]["message"]
+
+
+# On their own
+
+
+async def test_small_results_travel_as_they_are() -> None:
+    small: list[Any] = [{"n": 1}, "x" * 60_000, None, 7, []]
+    for value in small:
+        outcome, ref = await results().keep(task(), ok(value), WHERE)
+        assert (outcome.result, ref) == (value, None)
+
+
+@pytest.mark.parametrize("kind", ["inline", {"kind": "inline"}])
+async def test_whoever_wants_it_inline_gets_it_inline(kind: Any) -> None:
+    assert (await results().keep(task(result={"store": kind}), ok(LARGE), WHERE))[1] is None
+
+
+async def test_controls_of_a_task() -> None:
+    made = results()
+    select = [{"path": "$.n", "as": "number"}, {"path": "$.rows[0]", "as": "first"}]
+    store = {"kind": "db", "scope": "workflow", "ttl": "2d", "compression": "gzip"}
+    spec = {"inline_max_bytes": 10, "preview_max_bytes": 5, "select": select, "store": store}
+    before = RealClock().now()
+    outcome, ref = await made.keep(task(result=spec), ok({"n": 7, "rows": ["é" * 20]}), WHERE)
+    assert ref is not None
+    assert outcome.result == {"n": 7, "rows": ["é" * 20]}
+    assert ref["extracted"] == {"number": 7, "first": "é" * 20}
+    assert (ref["preview"], ref["store"], ref["scope"]) == ('{"n":', "db", "workflow")
+    assert ref["meta"]["compression"] == "gzip"
+    assert 0 <= ref["expires_at"] - before - 2 * 86_400_000 < 60_000
+    assert await made.load(ref) == outcome.result
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "words"),
+    [
+        ({"limits": {"max_result_bytes": 1000}}, "schema", "max_result_bytes"),
+        ({"result": {"select": [{"path": "$.[", "as": "x"}]}}, "schema", "JSON path"),
+        ({"result": {"select": [{"path": "$.n"}]}}, "schema", "`as`"),
+        ({"result": {"store": {"compression": "lz4"}}}, "schema", "lz4"),
+        ({"result": {"store": {"ttl": "soon"}}}, "schema", "ttl"),
+    ],
+)
+async def test_what_cannot_be_kept_is_an_error_of_the_task(spec: dict[str, Any], kind: str, words: str) -> None:
+    outcome, ref = await results().keep(task(**spec), ok(LARGE), WHERE)
+    assert ref is None
+    assert outcome.error is not None
+    assert outcome.error.kind == kind
+    assert words in outcome.error.message
+
+
+async def test_what_is_not_plain_data_is_refused() -> None:
+    outcome, _ = await results().keep(task(), ok({"f": object()}), WHERE)
+    assert outcome.error is not None
+    assert outcome.error.kind == "schema"
+
+
+async def test_an_error_keeps_its_body() -> None:
+    outcome = failed("server_error", "no", result=LARGE)
+    assert await results().keep(task(), outcome, WHERE) == (outcome, None)
+
+
+class FullBlobs(MemoryBlobs):
+    """A store without room."""
+
+    async def put(self, ref: str, data: bytes, meta: Any) -> None:
+        raise StoreUnavailable("no space left on device")
+
+
+async def test_a_full_store_is_an_error_that_says_so() -> None:
+    outcome, ref = await StoredResults(FullBlobs(), RealClock()).keep(task(), ok(LARGE), WHERE)
+    assert ref is None
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("reference", True, True)
+    assert "no space" in outcome.error.message
