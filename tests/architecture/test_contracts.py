@@ -45,6 +45,9 @@ def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     files |= {"tools/contract": "", "tools/fields": "import noetl.tools.contract", "dsl/parse": "", "expr/budget": ""}
     files |= dict.fromkeys(("tools/http", "tools/shell"), "import noetl.tools.contract, noetl.tools.fields")
     files |= {"tools/tables": "import noetl.tools.fields", "tools/duckdb": "import noetl.tools.tables"}
+    files |= {"tools/connections": "", "tools/rows": "import noetl.tools.connections, noetl.tools.tables"}
+    files |= dict.fromkeys(("tools/transfer", "tools/postgres"), "import noetl.tools.rows, noetl.tools.connections")
+    files |= dict.fromkeys(("blobs/database", "blobs/files", "blobs/memory"), "")
     for name, text in {**files, **extra}.items():
         path = folder / "noetl" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,10 +133,13 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
     known = packages_distributions()
     # lsprotocol's types come with pygls, at the version that pygls works with; the pool comes with psycopg.
     editors = declared("lsp") | {"lsprotocol"}
+    postgres = declared("postgres") | {"psycopg-pool"}
     extras = {
         "noetl.lsp": editors,
         "noetl.cli.lsp": editors,
-        "noetl.tools.postgres": declared("postgres") | {"psycopg-pool"},
+        "noetl.tools.postgres": postgres,
+        "noetl.tools.connections": postgres | declared("duckdb"),
+        "noetl.tools.rows": postgres | declared("duckdb"),
         "noetl.tools.duckdb": declared("duckdb"),
     }
     for module in modules():

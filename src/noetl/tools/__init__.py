@@ -1,7 +1,6 @@
 """Tool kinds, one module each: what a task of that kind takes, gives and looks like, and how it is run.
 
-Kinds that wait without a worker (`sleep`, `wait`, `playbook`) and calls (`workbook`) are run by the pipeline. Packages add
-kinds through entry points. Tested in tests/tools/test_registry.py.
+`sleep`, `wait`, `playbook` and `workbook` are run by the pipeline. Packages add kinds through entry points.
 """
 
 from __future__ import annotations
