@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Show what NoETL does today, in its own commands: check playbooks, report a broken one, draw, explain.
+# Show what NoETL does today, in its own commands: check playbooks, report a broken one, draw, explain, run, look.
 # Every command is printed before it runs. Ends by itself, with a code other than 0 if a command did not do what it should.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,8 +35,27 @@ run 0 noetl graph examples/hello.yaml
 say "5. Anything can be asked for: a tool kind, a diagnostic, a field:"
 run 0 noetl explain noop
 
+# The executions of the demo live in a folder of their own, which goes away with it.
+NOETL_HOME=$(mktemp -d)
+export NOETL_HOME
+trap 'rm -rf "$NOETL_HOME"' EXIT
+
+say "6. Now run it. Progress goes to standard error, the result to standard output:"
+run 0 noetl run examples/hello.yaml --set who="there"
+
+say "7. An execution is a log of events. How did it go, and what was recorded?"
+run 0 noetl status last
+run 0 noetl events last
+
+say "8. Every decision is on record with the values it read:"
+run 0 noetl explain last
+
+say "9. A parallel sweep with retries on a simulated backend:"
+run 0 noetl run examples/quantum_sweep.yaml --set points=8
+
 say "Where to look next"
 cat <<'TEXT'
+  docs/tutorials/first-run.md         run, look, answer, fork, in ten minutes
   docs/tutorials/first-playbook.md    write one yourself, in ten minutes
   docs/how-to/editor-setup.md         the same checks while you type
   examples/                           playbooks to copy from
