@@ -238,21 +238,25 @@ class Sequencer:
             new = (item for made in decided for item in made.commit.work)
             self._inbox.left_over({item.pool for item in new if item.available_at <= now and item.work_id not in taken})
 
+    def _tell(self, execution_id: str, changed: bool, ended: bool, times: Sequence[int]) -> None:
+        if changed:
+            for tell in self.on_events:
+                tell(execution_id, ended)
+        if times:
+            for told in self.on_time:
+                told(min(times))
+
     async def _settle(self, made: Decided, verdict: Committed) -> None:
         entry, commit = made.entry, made.commit
         execution_id = commit.execution_id
         if verdict.status == "applied":
             for other, message in commit.inbox:
                 self._inbox.own(other, message)
-            if commit.events:
-                for tell in self.on_events:
-                    tell(execution_id, "ended_at" in commit.projection)
             times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
-            if times:
-                for told in self.on_time:
-                    told(min(times))
-        else:
+            self._tell(execution_id, bool(commit.events), "ended_at" in commit.projection, times)
+        else:  # an earlier commit of unknown outcome had applied it, and nobody was told of what it changed
             self._states.drop(execution_id)
+            self._tell(execution_id, True, True, [self._clock.now()])
         self._inbox.sent.discard(entry.message.message_id)
         if entry.answer is not None and not entry.answer.done():
             state = await self._states.get(execution_id)

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -230,20 +231,23 @@ async def test_a_message_that_cannot_be_written_hurts_nobody_else(store: Store, 
 class Flaky(SqliteStore):
     """Fails now and then, before or after the commit: the caller cannot know which."""
 
-    count = 0
+    def __init__(self, path: Path, seed: int) -> None:
+        super().__init__(path)
+        self._chance = Random(seed)
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        Flaky.count += 1
-        if Flaky.count % 5 == 1:
+        luck = self._chance.random()
+        if luck < 0.12:
             raise StoreUnavailable("the disk is away")
         receipt = await super().commit(commits, claims)
-        if Flaky.count % 5 == 3:
+        if luck > 0.88:
             raise StoreUnavailable("the disk went away")
         return receipt
 
 
-async def test_after_errors_of_unknown_outcome_every_message_is_applied_once(tmp_path: Path) -> None:
-    store = Flaky(tmp_path / "noetl.db")
+@pytest.mark.parametrize("seed", range(3))
+async def test_after_errors_of_unknown_outcome_every_message_is_applied_once(tmp_path: Path, seed: int) -> None:
+    store = Flaky(tmp_path / "noetl.db", seed)
     async with LocalControl(store, RealClock(), lease_s=0.3) as control:
         execution_id = await begin(control, await register(store, WAITING))
         sent = [Signal(f"m{number}", f"n{number}") for number in range(40)]
