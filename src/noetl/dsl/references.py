@@ -49,10 +49,6 @@ class Reference:
         key = self.read.path[1] if len(self.read.path) > 1 else None
         return key if isinstance(key, str) else None
 
-    @property
-    def is_only(self) -> Meaning | None:
-        return self.means[0] if len(self.means) == 1 else None
-
 
 def references(sites: Iterable[Site], names: Names) -> tuple[Reference, ...]:
     """Give every read of every template with what its name stands for."""

@@ -186,8 +186,12 @@ def _routed(event: Event) -> Choice:
 
 
 def _arc(arc: Mapping[str, Any]) -> str:
-    said = f"→ {arc['step']}: " + (f"{arc['when']} " if "when" in arc else "no condition ")
-    said += "holds" if arc.get("matched") else "does not hold"
+    matched = bool(arc.get("matched"))
+    if "when" in arc:
+        why = f"{arc['when']} {'holds' if matched else 'does not hold'}"
+    else:
+        why = "without a condition, so on success" if matched else "without a condition, so not on failure"
+    said = f"→ {arc['step']}: {why}"
     if arc.get("by"):
         said = f"→ {arc['step']}: by `{arc['by']}`"
     seen = values(arc.get("read"))

@@ -119,7 +119,7 @@ def test_choices_tell_arcs_and_gates_with_the_values_read() -> None:
     made = choices(script.events)
     assert [one.step for one in made] == ["a", "c", "c"]
     assert made[0].decided == "after step.done: c"
-    assert made[0].because == ("→ b: {{ a.n > 5 }} does not hold (a.n = 3)", "→ c: no condition holds")
+    assert made[0].because == ("→ b: {{ a.n > 5 }} does not hold (a.n = 3)", "→ c: without a condition, so on success")
     assert made[1].decided == "the gate says no"
     assert made[2].decided == "the gate lets in"
     assert "rule 1 matches" in made[2].because[0]

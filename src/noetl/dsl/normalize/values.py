@@ -83,10 +83,6 @@ def first(node: MapNode, *names: str) -> Node | None:
     return None
 
 
-def is_null(node: Node | None) -> bool:
-    return node is None or (isinstance(node, Scalar) and node.value is None)
-
-
 def _set_entries(node: Node | None, envelope: bool) -> Iterable[Assign]:
     if not isinstance(node, MapNode):
         return
