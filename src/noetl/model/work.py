@@ -42,6 +42,7 @@ class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int = 0
     available_at: int = 0  # milliseconds since the epoch
     deadline: int | None = None
+    requires: tuple[str, ...] = ()  # tags that a worker must have to be handed this
 
 
 class Lease(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,0 +1,124 @@
+"""What a worker works with: the control plane, tools, child processes and large results.
+
+Every port has one conformance suite that all of its adapters pass (tests/conformance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage, Report
+from noetl.model.outcome import Outcome
+from noetl.model.work import Lease
+
+
+class Blobs(Protocol):
+    """Large results by reference."""
+
+    async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None: ...
+
+    async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes: ...
+
+    async def about(self, ref: str) -> Mapping[str, Any]:
+        """Give what was put with a blob as its `meta`."""
+
+    async def delete(self, refs: Sequence[str]) -> None: ...
+
+
+class ControlPlane(Protocol):
+    """What a worker and the command line ask of the server, in process or over HTTP."""
+
+    async def submit(self, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
+        """Decide a message; the answer comes after it is durable."""
+
+    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]: ...
+
+    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+        """Apply a report and receive up to `want` pieces of new work in the same commit."""
+
+    async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
+        """Keep leases alive; gives the work ids that must stop: lost or cancelled."""
+
+    async def playbook(self, playbook: str) -> bytes:
+        """Give a canonical tree by its content hash."""
+
+    def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]: ...
+
+
+class Job(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Python code to run in a child process, as data."""
+
+    code: str
+    name: str = "task"  # what tracebacks call it
+    variables: Mapping[str, Any] = {}  # the names that the code sees
+    input: Mapping[str, Any] = {}  # what `main(...)` is called with
+    libs: tuple[tuple[str, str, str], ...] = ()  # (name in the code, module, name in the module or "")
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a process ended: its exit code, or minus the signal's number."""
+
+    returncode: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    cut: bool = False  # it wrote more than is kept
+
+
+class Children(Protocol):
+    """Child processes: they end with the task, with its time-out and with the worker."""
+
+    async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
+        """Run code in a warm child that serves no other execution; every line that it prints is logged."""
+
+    async def command(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
+    ) -> Ended:
+        """Run a program in a process group of its own; `env` lies over the worker's. Raises OSError if it cannot start."""
+
+
+class ToolContext(Protocol):
+    """What a tool may touch while it runs one attempt of a task. A cancelled tool must really end its work."""
+
+    execution_id: str
+    step: str
+    task: str
+    attempt: int
+    idempotency_key: str
+    deadline: int | None  # when the attempt is ended from outside
+    input: Mapping[str, Any]  # `args`, the step's and the task's `input`, overlaid
+    own: Mapping[str, Any]  # the task's own `input`
+    auth: Any  # the task's `auth`, rendered: a name, or a map
+    spec: Mapping[str, Any]  # settings by layering
+    names: Mapping[str, Any]  # everything in scope but secrets, where code may ask for it
+    folder: str  # where relative paths of the playbook start
+    children: Children
+    blobs: Blobs
+
+    @property
+    def http(self) -> Any:
+        """The one pooled httpx.AsyncClient of the worker."""
+
+    def now(self) -> int: ...
+
+    def log(self, text: str, level: str = "info") -> None:
+        """Add a line to the task's log."""
+
+    async def credential(self, name: str) -> Mapping[str, Any]:
+        """Resolve a stored credential. Raises KeyError where there is none of that name."""
+
+    async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
+        """Give what the worker's tasks share under a key, such as a pool; opened on first use, closed with the worker."""
+
+
+Runner = Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]]
+
+
+class Tools(Protocol):
+    """The tool kinds that can be run."""
+
+    def runner(self, kind: str) -> Runner | None:
+        """Give what runs rendered fields of a kind; None where no such kind is run by workers."""
