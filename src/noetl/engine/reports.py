@@ -75,9 +75,10 @@ def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
 
 def _ending(given: messages.Ending, writes: Mapping[str, Any]) -> Ending:
     if given.status == "ok":
-        return Ending("ok", given.result, writes=writes)
+        return Ending("ok", given.result, writes=writes, scratch=given.scratch)
     kind = "cancelled" if given.status == "cancelled" else "unknown"
-    return Ending("error", given.result, given.error or failure(kind, "the worker gave no reason"), writes)
+    error = given.error or failure(kind, "the worker gave no reason")
+    return Ending("error", given.result, error, writes, scratch=given.scratch)
 
 
 def _records(d: Deciding, run: StepRun, message: Report) -> None:

@@ -14,7 +14,7 @@ from noetl.dsl.playbook import Arc, Assign, Step
 from noetl.engine.decision import Deciding
 from noetl.engine.names import EventName, Scope, envelope, render, test
 from noetl.engine.state import StepRun
-from noetl.engine.writes import ctx_keys, plain
+from noetl.engine.writes import ctx_keys, plain, put
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.refs import visible
 
@@ -32,6 +32,7 @@ class Ending:
     writes: Mapping[str, Any] = field(default_factory=dict)
     is_loop: bool = False
     inline: bool = True  # False: the result is in the state already and is not written again
+    scratch: Mapping[str, Any] = field(default_factory=dict)  # `step`
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ class Choice:
 
 def failure(kind: str, message: str, code: str = "", **details: Any) -> dict[str, Any]:
     """Make an error that the control plane itself found."""
-    made: dict[str, Any] = {"kind": kind, "message": message, "retryable": False}
+    made: dict[str, Any] = {"kind": kind, "message": message, "retryable": kind == "timeout"}
     return made | ({"code": code} if code else {}) | ({"details": details} if details else {})
 
 
@@ -70,9 +71,14 @@ def end(d: Deciding, run: StepRun, ending: Ending) -> None:
     broken: Error | None = None
     if step.sets:
         scope = _scope(d, run, step, ending, name, own={run.step: ending.result})
-        writes, skipped, broken = _assigned(d, step, step.sets, scope, ending.status != "ok")
+        values, skipped, broken = _assigned(d, step, step.sets, scope, ending.status != "ok")
+        writes = values["ctx"]
+        scratch = dict(ending.scratch)
+        for key, value in values["step"].items():
+            put(scratch, key, value)
+        ending.scratch = scratch
     if broken is not None:
-        ending = Ending("error", None, broken)
+        ending = Ending("error", None, broken, scratch=ending.scratch)
         name = _event_name(ending)
     _emit_end(d, run, step, ending)
     if writes or skipped:
@@ -102,13 +108,14 @@ def _scope(
 ) -> Scope:
     seen = envelope(status or ending.status, ending.result, ending.error)
     event = {"name": EventName(name), "step": run.step, "run_id": run.run_id, "payload": _payload(ending)}
-    scope = Scope(d.state, run.args, own, outcome=seen, output=seen, event=event)
+    fixed = {"outcome": seen, "output": seen, "event": event, "step": ending.scratch}
+    scope = Scope(d.state, run.args, own, **fixed)
     if step.input:
         try:
             given = render({key: value.data for key, value in step.input.items()}, scope, d.calls)
         except TemplateError:
             given = {}
-        scope = Scope(d.state, run.args, own, outcome=seen, output=seen, event=event, input={**run.args, **given})
+        scope = Scope(d.state, run.args, own, **fixed, input={**run.args, **given})
     return scope
 
 
@@ -133,13 +140,13 @@ def _emit_end(d: Deciding, run: StepRun, step: Step, ending: Ending) -> None:
 
 def _assigned(
     d: Deciding, step: Step, assigns: Iterable[Assign], scope: Scope, failed: bool
-) -> tuple[dict[str, Any], list[dict[str, Any]], Error | None]:
-    """Evaluate a `set`; after a failure, what cannot be read is skipped."""
-    writes: dict[str, Any] = {}
+) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]], Error | None]:
+    """Evaluate a `set`, by what it writes to (`ctx`, `step`); after a failure, what cannot be read is skipped."""
+    values: dict[str, dict[str, Any]] = {"ctx": {}, "step": {}}
     skipped: list[dict[str, Any]] = []
     for assign in assigns:
-        if assign.scope != "ctx":
-            continue
+        if assign.scope == "iter":
+            continue  # no iteration is left that could read it
         try:
             value = render(assign.value.data, scope, d.calls)
             missing = first_undefined(value)
@@ -148,11 +155,15 @@ def _assigned(
         except TemplateError as error:
             if not failed:
                 message = f"`set: {assign.target}` of step `{step.name}` cannot be evaluated: {error.message}"
-                return {}, [], failure("template", message + (f"; {error.fix}" if error.fix else ""))
+                return (
+                    {"ctx": {}, "step": {}},
+                    [],
+                    failure("template", message + (f"; {error.fix}" if error.fix else "")),
+                )
             skipped.append({"key": assign.target, "reason": error.message})
             continue
-        writes[assign.key] = plain(value)
-    return writes, skipped, None
+        values[assign.scope][assign.key] = plain(value)
+    return values, skipped, None
 
 
 def route(d: Deciding, run: StepRun, step: Step, ending: Ending, name: str) -> None:
@@ -250,10 +261,10 @@ def _bind(d: Deciding, step: Step, choice: Choice, scope: Scope, failed: bool) -
                 args[key] = plain(given)
             else:
                 unbound.append(key)  # it stays undefined in the next step, which may have a default for it
-        writes, skipped, broken = _assigned(d, step, arc.sets, scope, failed)
+        values, skipped, broken = _assigned(d, step, arc.sets, scope, failed)
         if broken is not None:
             return [], broken
-        bound.append((args, writes, unbound, skipped))
+        bound.append((args, values["ctx"], unbound, skipped))
     return bound, None
 
 

@@ -56,7 +56,7 @@ def woken(suspended: Suspend, began: int, at: int) -> Outcome | None:
         return ok({"started_at": _iso(began), "woke_at": _iso(at)})
     what = f"the signal `{suspended.signal}`" if suspended.cause == "wait" else "the child playbook"
     seconds = (suspended.until - began) / 1000
-    return failed("timeout", f"{what} did not come within {seconds:g} s", code="WAIT_TIMEOUT")
+    return failed("timeout", f"{what} did not come within {seconds:g} s", code="WAIT_TIMEOUT", retryable=True)
 
 
 def answered(suspended: Suspend, woke: Mapping[str, Any]) -> Outcome | None:

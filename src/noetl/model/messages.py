@@ -72,6 +72,7 @@ class Ending(msgspec.Struct, frozen=True, omit_defaults=True):
     status: str  # ok, error, cancelled
     result: Any = None
     error: Mapping[str, Any] | None = None
+    scratch: Mapping[str, Any] = {}  # `step`, for the step's own `set` and arcs
 
 
 class Report(Message, frozen=True):

@@ -100,7 +100,8 @@ class StepWork:
         if isinstance(ended, Suspend):
             return await self._reporter.suspend(_suspension(ended, pipeline), self._want())
         status = "error" if ended.status == "error" else "ok"
-        return await self._reporter.end(Ending(status, ended.result, ended.error), ended.writes, self._want())
+        ending = Ending(status, ended.result, ended.error, ended.scratch)
+        return await self._reporter.end(ending, ended.writes, self._want())
 
     # Items of a loop
 
@@ -200,7 +201,7 @@ class StepWork:
         except TimeoutError:
             self._reporter.add(pipeline.records())
             message = f"item {index} took longer than its time-out of {limit or 0:g} s and was ended"
-            return _failed(failed("timeout", message))
+            return _failed(failed("timeout", message, retryable=True))
 
     def _see(self, writes: Mapping[str, Any]) -> None:
         """Let the next item of a sequential loop see what this one wrote; what is reduced is seen when the loop ends."""
