@@ -18,6 +18,7 @@ from noetl.engine.writes import merge, put
 from noetl.expr import Result
 from noetl.model.outcome import TaskError
 
+_SECRET: Final = "`{target}`: a secret of a credential must not be written to the state; name the credential with `auth` where it is used"
 _READ_ONLY: Final = "a workbook task must not write `{target}`: set it where the task is called"
 
 
@@ -169,6 +170,10 @@ class Frame:
             "job": scopes.job or {"uuid": self.info.execution_id},
         }
 
+    def holds_secret(self, value: Any) -> bool:
+        """Tell whether a resolved secret is in a value."""
+        return self.info.is_secret is not None and self.info.is_secret(value)
+
     def write(self, sets: tuple[Assign, ...], renderer: Renderer) -> TaskError | None:
         """Apply writes together: every value is computed from what was there before."""
         try:
@@ -176,6 +181,8 @@ class Frame:
         except RenderError as error:
             return TaskError("template", str(error))
         for assign, value in values:
+            if assign.scope not in ("step", "iter") and self.holds_secret(value):
+                return TaskError("template", _SECRET.format(target=assign.target))
             if assign.scope == "step":
                 put(self.memory.step, assign.key, value)
             elif self.info.caller:

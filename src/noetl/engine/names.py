@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+from noetl.dsl.secret_names import is_secret_name
 from noetl.engine.plan import template
 from noetl.engine.state import Execution
 from noetl.engine.writes import plain
@@ -151,7 +152,7 @@ def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) 
         holds = compiled.test(scope, functions=calls) if compiled.kind == "text" else bool(value)
     except TemplateError as error:
         return Verdict(False, error=error.message)
-    return Verdict(holds, {path: _shown(found) for path, found in read.items()})
+    return Verdict(holds, {path: _shown(found, path) for path, found in read.items()})
 
 
 def render(data: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> Any:
@@ -176,10 +177,12 @@ def number(value: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) ->
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: Any, path: str) -> Any:
     if isinstance(value, Undefined):
         return "(undefined)"
     value = plain(value)
+    if isinstance(value, str) and value and is_secret_name(path):
+        return "(secret)"
     if isinstance(value, str) and len(value) > _SHOWN_BYTES:
         return value[:_SHOWN_BYTES] + "…"
     if isinstance(value, list | dict) and len(repr(value)) > _SHOWN_BYTES:

@@ -171,6 +171,8 @@ class Pipeline(Frame):
             if task.kind == "playbook" and any(reads_secret(value.data) for value in self.given()):
                 raise RenderError("input", "a secret of `keychain` must not be given to a child", "let it use `auth`")
             waiting = wait_for(task.kind, fields, whole, timeout, at)
+            if task.kind == "playbook" and self.holds_secret(whole):
+                raise RenderError("input", "a secret of a credential must not be given to a child", "let it use `auth`")
             if isinstance(waiting, Suspend):
                 self.memory.phase, self.memory.waiting = "waiting", waiting
                 return woken(waiting, at, at) or waiting

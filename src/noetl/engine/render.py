@@ -14,6 +14,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from noetl.dsl.kinds import Kind
 from noetl.dsl.playbook import Assign, Value
+from noetl.dsl.secret_names import is_secret_name
 from noetl.dsl.types import Field, LevelOf, ListOf, MapOf, OneOf, Text, Type
 from noetl.engine.plan import template
 from noetl.engine.writes import plain
@@ -203,10 +204,14 @@ def _templates(data: Any) -> Iterator[Template]:
             yield from _templates(item)
 
 
-def shown(value: Any) -> Any:
-    """Give a value that was read as a record may hold it: plain and small."""
+def shown(value: Any, path: str = "") -> Any:
+    """Give a value that was read at a path as a record may hold it: plain and small, and no secret."""
     if isinstance(value, Undefined):
         return "(undefined)"
+    if path == "keychain" or path.startswith(("keychain.", "keychain[")):
+        return "(secret)"
+    if isinstance(value, str) and value and is_secret_name(path):
+        return "(secret)"
     found = plain(value) if not isinstance(value, list | dict) or len(value) <= _SHOWN else value
     if isinstance(found, str) and len(found) > _SHOWN:
         return found[:_SHOWN] + "…"

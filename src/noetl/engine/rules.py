@@ -101,8 +101,7 @@ def _holds(when: Value | None, renderer: Renderer, read: dict[str, Any], where: 
     try:
         calls = renderer.functions(where)
         value, seen = compiled.evaluate_traced(renderer.names, functions=calls)
-        secret = {path for path in seen if path == "keychain" or path.startswith(("keychain.", "keychain["))}
-        read.update({path: "(secret)" if path in secret else shown(found) for path, found in seen.items()})
+        read.update({path: shown(found, path) for path, found in seen.items()})
         return (bool(value) if compiled.kind == "expression" else compiled.test(renderer.names, functions=calls)), None
     except TemplateError as error:
         return False, error.message

@@ -6,7 +6,7 @@ Tested in tests/unit/engine/test_pipeline.py and test_pipeline_names.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,6 +75,7 @@ class RunInfo:
     input: Mapping[str, Value] = field(default_factory=dict)  # the step's own
     caller: str = ""  # inside a workbook task: the key of the call
     place: str = ""  # inside a workbook task: the labels of the calls, with slashes
+    is_secret: Callable[[Any], bool] | None = None  # tells whether a resolved secret is in a value
 
     def key(self, label: str, visit: int = 1, sink: str | None = None) -> str:
         """Give the idempotency key of a task."""

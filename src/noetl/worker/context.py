@@ -15,6 +15,7 @@ from noetl.engine.extract import Wanted
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, Clock, ControlPlane, Tools
+from noetl.worker.redact import Secrets
 from noetl.worker.shared import Shared
 
 MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
@@ -29,7 +30,8 @@ class Results(Protocol):
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
         """Put a large result away; gives the outcome, and the reference where there is one.
 
-        `where`: execution_id, step, number, index, delivery; `wanted`, called, gives what the server reads of it.
+        `where`: execution_id, step, number, index, delivery; `wanted`, called, gives what the server reads of it;
+        `secrets` masks what is put away.
         """
 
     async def load(self, reference: Mapping[str, Any]) -> Any:
@@ -62,13 +64,21 @@ class Equipment:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     folder: str = "."
     shared: Shared = field(default_factory=Shared)
+    secrets: Secrets = field(default_factory=Secrets)
+
+    async def credential(self, name: str) -> Mapping[str, Any]:
+        """Resolve a credential; what it holds is masked from now on. Raises KeyError."""
+        found = await self.credentials(name)
+        self.secrets.learn(name, found)
+        return found
 
 
 class Log:
     """The lines of one attempt, given out as records."""
 
-    def __init__(self, clock: Clock, task: RunTask, index: int | None) -> None:
+    def __init__(self, clock: Clock, task: RunTask, index: int | None, secrets: Secrets | None = None) -> None:
         self._clock = clock
+        self._secrets = secrets or Secrets()
         self._task = task
         self._index = index
         self._lines: list[list[Any]] = []
@@ -80,6 +90,7 @@ class Log:
         if self._count > MOST_LINES:
             self._dropped += 1
             return
+        text = self._secrets.text(text)
         cut = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
         self._lines.append([self._clock.now(), level, cut])
 
@@ -110,6 +121,8 @@ class TaskContext:
         self.input = task.input
         self.own = task.own
         self.auth = task.auth
+        if isinstance(task.auth, Mapping):
+            shared.secrets.learn(f"{task.label}.auth", task.auth)
         self.spec = task.spec
         self.names = task.context
         self.folder = shared.folder
@@ -129,7 +142,7 @@ class TaskContext:
         self._log.add(text, level)
 
     async def credential(self, name: str) -> Mapping[str, Any]:
-        return await self._shared.credentials(name)
+        return await self._shared.credential(name)
 
     async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
         return await self._shared.shared.get(key, open)

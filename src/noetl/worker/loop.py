@@ -108,7 +108,7 @@ class Worker:
         for (work_id, _), older in self._held.items():
             if work_id == key[0] and older.task is not None:
                 older.task.cancel()  # its lease ran out, and the work came back to the same worker
-        reporter = Reporter(lease, self._shared.control, self.name, self._shared.clock)
+        reporter = Reporter(lease, self._shared.control, self.name, self._shared.clock, self._shared.secrets)
         held = self._held[key] = _Held(lease, reporter)
         held.task = asyncio.create_task(self._serve(key, held), name=f"work {key[0]}")
 

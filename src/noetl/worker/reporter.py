@@ -1,4 +1,4 @@
-"""Gathers what happens on one lease and sends it in order: progress now and then, the end once.
+"""Gathers what happens on one lease and sends it in order, without secrets: progress now and then, the end once.
 
 A report that could not be delivered is sent again under the same id, which the control plane knows. Tested in
 tests/unit/worker/test_run_step.py.
@@ -15,6 +15,7 @@ from noetl.model.errors import Conflict, StoreUnavailable
 from noetl.model.messages import Ending, ItemEnd, Record, Report, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Clock, ControlPlane
+from noetl.worker.redact import Secrets
 
 FLUSH_MS: Final = 200  # how long something may stay unreported
 _AGAIN_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -25,7 +26,9 @@ _log = logging.getLogger(__name__)
 class Reporter:
     """The reports of one lease."""
 
-    def __init__(self, lease: Lease, control: ControlPlane, worker: str, clock: Clock) -> None:
+    def __init__(
+        self, lease: Lease, control: ControlPlane, worker: str, clock: Clock, secrets: Secrets | None = None
+    ) -> None:
         self.lease = lease
         self.sources: dict[object, Callable[[], Iterable[Record]]] = {}  # logs of what runs now
         self.snapshot: Callable[[], Mapping[str, Any]] | None = None
@@ -33,6 +36,7 @@ class Reporter:
         self._control = control
         self._worker = worker
         self._clock = clock
+        self._secrets = secrets or Secrets()
         self._records: list[Record] = []
         self._items: list[ItemEnd] = []
         self._since: int | None = None
@@ -103,6 +107,7 @@ class Reporter:
             chunk=work.chunk.chunk_id if work.chunk is not None else None,
             **more,
         )
+        report = self._secrets.message(report)
         tries = 0
         while True:
             try:

@@ -21,6 +21,7 @@ from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import address, beside, is_ref, visible
 from noetl.ports import Blobs, Clock
+from noetl.worker.redact import Secrets
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 PREVIEW_MAX_BYTES: Final = 1024
@@ -70,17 +71,19 @@ class StoredResults:
         most = MAX_RESULT_BYTES if most is None else int(most)
         if len(data) > most:
             return _too_large(task, len(data), most), None
+        secrets: Secrets | None = where.get("secrets")
+        masked = secrets.value(outcome.result) if secrets is not None and secrets.may_be_in(data) else outcome.result
+        if masked is not outcome.result:
+            data = msgspec.json.encode(masked)
         try:
-            return await self._put(task, outcome, data, where)
+            return outcome, await self._put(task, masked, data, where)
         except InvalidInput as error:
             return failed("schema", f"`spec.result` of `{task.label}`: {error}"), None
         except (NoetlError, OSError) as error:
             message = f"the result of `{task.label}` ({len(data):,} bytes) could not be stored: {error}"
             return failed("reference", message, code="NOT_STORED", retryable=True, sent=True), None
 
-    async def _put(
-        self, task: RunTask, outcome: Outcome, data: bytes, where: Mapping[str, Any]
-    ) -> tuple[Outcome, Mapping[str, Any] | None]:
+    async def _put(self, task: RunTask, result: Any, data: bytes, where: Mapping[str, Any]) -> Mapping[str, Any] | None:
         controls = task.spec.get("result")
         controls = controls if isinstance(controls, Mapping) else {}
         place = controls.get("store")
@@ -89,12 +92,12 @@ class StoredResults:
             len(data) <= int(_given(controls.get("inline_max_bytes"), INLINE_MAX_BYTES))
             or place.get("kind") == "inline"
         ):
-            return outcome, None
+            return None
         read: Wanted = where["wanted"]() if "wanted" in where else False
-        if not _can_leave(outcome.result, read):
-            return outcome, None
-        extracted = dict(pick(outcome.result, read)) if read else {}
-        extracted |= selected(outcome.result, controls.get("select") or ())
+        if not _can_leave(result, read):
+            return None
+        extracted = dict(pick(result, read)) if read else {}
+        extracted |= selected(result, controls.get("select") or ())
         ref = _address(task, where)
         store = str(place.get("kind") or "auto")
         if store == "auto":
@@ -107,7 +110,7 @@ class StoredResults:
         made = stored.reference(ref, store, meta, str(place.get("scope") or "execution"), expires)
         preview = int(_given(controls.get("preview_max_bytes"), PREVIEW_MAX_BYTES))
         made |= {"extracted": extracted, "preview": data[:preview].decode(errors="ignore")}
-        return outcome, made
+        return made
 
     async def load(self, reference: Mapping[str, Any]) -> Any:
         """Give the value of a reference; raises BadReference."""

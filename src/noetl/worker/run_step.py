@@ -50,7 +50,8 @@ class StepWork:
         self._reporter = reporter
         self._want = want
         self._work = reporter.lease.work
-        self._info = info_for(playbook, step, self._work, shared.kinds, shared.defaults)
+        info = info_for(playbook, step, self._work, shared.kinds, shared.defaults)
+        self._info = replace(info, is_secret=shared.secrets.holds)
         self._scopes = Scopes.of(self._work.scopes)
         self._durable = self._info.settings.get("durability") == "task"
         self._breath = asyncio.get_running_loop().time()
@@ -74,7 +75,7 @@ class StepWork:
         """Resolve what this work's templates read of the keychain."""
         if self._playbook.keychain:
             reads = plan(self._playbook, self._work.playbook).reads(self._step)
-            found = await resolved(self._playbook.keychain, reads, self._shared.credentials)
+            found = await resolved(self._playbook.keychain, reads, self._shared.credential)
             self._scopes = replace(self._scopes, keychain=found)
 
     async def _see_results(self) -> None:
@@ -278,7 +279,7 @@ class StepWork:
         seconds = None if task.timeout_ms is None else task.timeout_ms / 1000
         limits = [] if seconds is None else [shared.clock.now() + round(seconds * 1000)]
         limits += [] if self._work.deadline is None else [self._work.deadline]
-        log = Log(shared.clock, task, index)
+        log = Log(shared.clock, task, index, shared.secrets)
         context = TaskContext(shared, task, log, self._work.execution_id, self._step.name, min(limits, default=None))
         self._reporter.sources[log] = log.records
         limit = asyncio.timeout(seconds)
@@ -292,6 +293,7 @@ class StepWork:
         finally:
             self._reporter.add(log.records())
             del self._reporter.sources[log]
+        outcome = shared.secrets.outcome(outcome)
         if shared.results is None:
             return outcome, None
         where = {
@@ -301,6 +303,7 @@ class StepWork:
             "index": index,
             "delivery": self._reporter.lease.attempt,
             "wanted": partial(self._server_reads, task.label),
+            "secrets": shared.secrets,
         }
         outcome, stored = await shared.results.keep(task, outcome, where)
         if stored is not None:

@@ -7,8 +7,9 @@ import ast
 import pytest
 
 from noetl.dsl.diagnostic import Diagnostic
-from noetl.dsl.rules.tools.secret_words import is_placeholder, is_secret_name, known_secrets
+from noetl.dsl.rules.tools.secret_words import is_placeholder, known_secrets
 from noetl.dsl.rules.tools.snippets import Refusal, place, read
+from noetl.dsl.secret_names import is_secret_name
 from noetl.dsl.validate import validate
 from tests.unit.dsl.rules.checked import HEAD, KINDS
 from tests.unit.dsl.rules.told import diagnostics, message, told

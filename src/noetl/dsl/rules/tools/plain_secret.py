@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.tools.secret_words import is_placeholder, is_secret_name, known_secrets
+from noetl.dsl.rules.tools.secret_words import is_placeholder, known_secrets
 from noetl.dsl.rules.tools.unread import is_unread
+from noetl.dsl.secret_names import is_secret_name
 from noetl.dsl.subject import Subject
 
 GOOD = """\

@@ -1,4 +1,4 @@
-"""Knows what secrets look like: the names of keys that hold them, values that stand for none, and well-known tokens.
+"""Knows what secrets look like: values that stand for none, and well-known tokens.
 
 Tested in tests/unit/dsl/rules/test_tools.py.
 """
@@ -7,31 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
-_ENDINGS = (
-    "password", "passwd", "_pwd", "passphrase", "api_key", "apikey", "secret_key", "secret_access_key", "private_key",
-    "client_secret", "access_token", "auth_token", "bearer_token", "refresh_token", "authorization",
-)  # fmt: skip
-_EXACT = frozenset({"token", "pwd"})
-_OTHER_TOKENS = frozenset(
-    {
-        "next",
-        "page",
-        "next_page",
-        "continuation",
-        "cursor",
-        "sync",
-        "delta",
-        "max",
-        "start",
-        "end",
-        "resume",
-        "csrf",
-        "pagination",
-    }
-)
 _PLACEHOLDER = re.compile(
     r"""
     \W* | [*x.•-]+ | <.*> | \[.*\] | \$\{?\w+\}? | %\w+%
@@ -83,15 +60,6 @@ def known_secrets(text: str) -> Iterator[tuple[str, int, int]]:
             for match in shape.finditer(text):
                 if not is_placeholder(match[1]):
                     yield name, match.start(1), match.end(1)
-
-
-@lru_cache(maxsize=4096)
-def is_secret_name(key: str) -> bool:
-    """Tell whether a key of that name holds a secret itself, not a name or a place of one."""
-    name = key.rsplit(".", 1)[-1].lower().replace("-", "_")
-    if name in _EXACT or name.endswith(_ENDINGS):
-        return True
-    return name.endswith("_token") and name.removesuffix("_token") not in _OTHER_TOKENS
 
 
 def is_placeholder(value: str) -> bool:

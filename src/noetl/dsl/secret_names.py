@@ -1,0 +1,40 @@
+"""Knows which names stand for a secret: those of keys, parameters and fields that hold one themselves.
+
+A token of a page or a cursor is no secret. Tested in tests/unit/dsl/rules/test_tools.py.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+_ENDINGS = (
+    "password", "passwd", "_pwd", "passphrase", "api_key", "apikey", "secret_key", "secret_access_key", "private_key",
+    "client_secret", "access_token", "auth_token", "bearer_token", "refresh_token", "authorization",
+)  # fmt: skip
+_EXACT = frozenset({"token", "pwd"})
+_OTHER_TOKENS = frozenset(
+    {
+        "next",
+        "page",
+        "next_page",
+        "continuation",
+        "cursor",
+        "sync",
+        "delta",
+        "max",
+        "start",
+        "end",
+        "resume",
+        "csrf",
+        "pagination",
+    }
+)
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(key: str) -> bool:
+    """Tell whether a key of that name holds a secret itself, not a name or a place of one."""
+    name = key.rsplit(".", 1)[-1].lower().replace("-", "_")
+    if name in _EXACT or name.endswith(_ENDINGS):
+        return True
+    return name.endswith("_token") and name.removesuffix("_token") not in _OTHER_TOKENS
