@@ -131,13 +131,14 @@ def distribution(module: str, known: Mapping[str, list[str]]) -> str | None:
 
 def test_every_library_that_the_package_imports_is_declared() -> None:
     known = packages_distributions()
-    # lsprotocol's types come with pygls, at the version that pygls works with; the pool comes with psycopg.
+    # lsprotocol's types come with pygls, at the version that pygls works with.
     editors = declared("lsp") | {"lsprotocol"}
-    postgres = declared("postgres") | {"psycopg-pool"}
+    postgres = declared("postgres")
     extras = {
         "noetl.lsp": editors,
         "noetl.cli.lsp": editors,
         "noetl.tools.postgres": postgres,
+        "noetl.tools.pg_pool": postgres,
         "noetl.tools.connections": postgres | declared("duckdb"),
         "noetl.tools.rows": postgres | declared("duckdb"),
         "noetl.tools.duckdb": declared("duckdb"),

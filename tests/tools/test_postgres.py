@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
 from typing import Any, LiteralString, cast
 
 import psycopg
@@ -191,3 +193,90 @@ async def test_without_a_connection_the_outcome_says_so(database: Database, auth
     outcome = await database.run(auth=auth, query="SELECT 1")
     assert outcome.error is not None
     assert (outcome.error.kind, outcome.error.retryable) == ("auth", False)
+
+
+@pytest.fixture(scope="module")
+def guarded(address: str) -> str:
+    """The address of a role that has a password, on a server that asks for it."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE ROLE reader LOGIN PASSWORD 'right one'")
+        row = connection.execute("SHOW hba_file").fetchone()
+        assert row is not None
+        rules = Path(row[0])
+        rules.write_text("host all reader 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
+        connection.execute("SELECT pg_reload_conf()")
+    return address.replace("noetl@", "reader:{}@")
+
+
+async def test_a_wrong_password_is_told_at_once(database: Database, guarded: str) -> None:
+    right = await database.run(auth={"dsn": guarded.format("right%20one")}, query="SELECT 1 AS n")
+    assert right.status == "ok"
+    for auth in ({"dsn": guarded.format("wrong")}, {"dsn": guarded.replace(":{}", "")}):
+        outcome = await database.run(auth=auth, query="SELECT 1")
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("auth", False, False)
+        assert "no connection to the database" in outcome.error.message
+        assert "password" in outcome.error.message
+
+
+async def test_a_refused_connection_is_told_at_once_and_nothing_was_sent(database: Database) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]  # bound and not listening: refused
+        async with asyncio.timeout(5):
+            outcome = await database.run(auth={"host": "127.0.0.1", "port": port, "dbname": "x"}, query="SELECT 1")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("db_connection", True, False)
+    assert "Connection refused" in outcome.error.message
+
+
+async def test_a_database_that_is_not_there(database: Database, address: str) -> None:
+    outcome = await database.run(auth={"dsn": address.replace("/postgres", "/nowhere")}, query="SELECT 1")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == ("not_found", False)
+
+
+async def test_every_task_has_a_fresh_session_on_the_same_connection(database: Database) -> None:
+    first = await database.result(query="SELECT pg_backend_pid() AS pid")
+    await database.result(
+        command="SET search_path = pg_catalog; CREATE TEMP TABLE mine (a int); SET standard_conforming_strings = off"
+    )
+    asked = "SELECT pg_backend_pid() AS pid, current_setting('search_path') AS path, to_regclass('mine') AS mine, 'a\\b' AS text"
+    row = (await database.result(query=asked))["rows"][0]
+    assert row == {**first["rows"][0], "path": '"$user", public', "mine": None, "text": "a\\b"}
+
+
+async def test_strings_mean_what_the_standard_says_whatever_the_role_is_set_to(
+    database: Database, address: str
+) -> None:
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE ROLE odd LOGIN SUPERUSER; ALTER ROLE odd SET standard_conforming_strings = off")
+    auth = {"dsn": address.replace("noetl@", "odd@")}
+    for _ in range(2):  # new, and used again
+        outcome = await database.run(auth=auth, query="SELECT 'a\\' AS text")
+        assert outcome.result["rows"] == [{"text": "a\\"}]
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP ROLE odd")
+
+
+async def test_a_connection_that_the_server_ended_is_replaced(database: Database, address: str) -> None:
+    pid = (await database.result(query="SELECT pg_backend_pid() AS pid"))["rows"][0]["pid"]
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        await connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    assert (await database.result(command="CREATE TABLE t (a int)"))["status"] == "CREATE TABLE"
+
+
+async def test_connections_end_with_the_worker(database: Database, address: str) -> None:
+    pid = (await database.result(query="SELECT pg_backend_pid() AS pid"))["rows"][0]["pid"]
+    await database.shared.shared.close()
+    asking = cast(LiteralString, f"SELECT count(*) FROM pg_stat_activity WHERE pid = {int(pid)}")
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        while await _count(connection, asking):
+            await asyncio.sleep(0.02)
+
+
+async def test_more_tasks_than_connections_wait_their_turn(database: Database) -> None:
+    found = await asyncio.gather(
+        *(database.result(query="SELECT pg_sleep(0.02), pg_backend_pid() AS pid") for _ in range(25))
+    )
+    assert len({one["rows"][0]["pid"] for one in found}) <= 10

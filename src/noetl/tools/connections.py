@@ -8,8 +8,8 @@ from typing import Any
 
 from noetl.model.outcome import ErrorKind, Outcome, failed
 from noetl.ports import ToolContext
+from noetl.tools.pg_pool import NoConnectionError, PgPool
 
-_MOST_CONNECTIONS = 10
 _BY_CODE: dict[str, ErrorKind] = {"40001": "db_deadlock", "40P01": "db_deadlock", "57014": "db_timeout"}
 _BY_CLASS: dict[str, ErrorKind] = {
     "08": "db_connection",
@@ -27,6 +27,7 @@ _PARTS = {
     "database": "dbname", "db_host": "host", "db_port": "port", "db_user": "user", "db_password": "password",
     "db_name": "dbname", "sslmode": "sslmode",
 }  # fmt: skip
+_REFUSED = ("authentication failed", "no password supplied", "no pg_hba.conf entry", 'role "', "permission denied")
 _DUCKDB: dict[str, ErrorKind] = {
     "ConstraintException": "db_constraint",
     "ParserException": "parse",
@@ -50,13 +51,7 @@ async def pg_pool(auth: Any, context: ToolContext) -> Any:
     address = _address(given)
 
     async def open_pool() -> Any:
-        import psycopg_pool
-
-        pool = psycopg_pool.AsyncConnectionPool(
-            address, min_size=0, max_size=_MOST_CONNECTIONS, open=False, timeout=30, kwargs={"autocommit": True}
-        )
-        await pool.open()
-        return pool
+        return PgPool(address)
 
     return await context.shared(f"postgres:{address}", open_pool)
 
@@ -76,8 +71,20 @@ def _address(given: Mapping[str, Any]) -> str:
     return make_conninfo(**found)
 
 
+def _not_connected(message: str) -> Outcome:
+    """No connection stood, so nothing was sent. The driver gives only a text, which the server writes."""
+    told = f"no connection to the database: {message}"
+    if any(words in message for words in _REFUSED):
+        return failed("auth", told, code="PG_28000")
+    if 'database "' in message and "does not exist" in message:
+        return failed("not_found", told, code="PG_3D000")
+    return failed("db_connection", told, code="PG_08001", retryable=True)
+
+
 def pg_failed(error: Any) -> Outcome:
     """An error of the server by its code; one without a code is a lost connection, which may have come too late."""
+    if isinstance(error, NoConnectionError):
+        return _not_connected(str(error))
     code = error.sqlstate or ""
     message = str(error).strip() or type(error).__name__
     if not code:

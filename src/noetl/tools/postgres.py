@@ -1,6 +1,5 @@
 """The kind `postgres`: SQL, or rows for a table, on a PostgreSQL server."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
-from noetl.tools.connections import pg_failed, pg_pool
+from noetl.tools.connections import NoConnectionError, pg_failed, pg_pool
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput, UnreadableError
 from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
@@ -95,7 +94,6 @@ KIND = describe(
 async def run(input: Input, context: ToolContext) -> Outcome:
     try:
         import psycopg
-        import psycopg_pool
     except ModuleNotFoundError:
         return failed("unknown", "psycopg is not installed here: pip install 'noetl[postgres]'", code="MISSING_EXTRA")
     try:
@@ -110,24 +108,18 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     try:
         async with pool.connection() as connection:
             return await _perform(connection, input, sent, context)
-    except psycopg_pool.PoolTimeout:
-        return failed("db_connection", "no connection to the database within the time-out", retryable=True)
-    except psycopg.Error as error:
+    except (psycopg.Error, NoConnectionError) as error:
         return pg_failed(error)
 
 
 async def _perform(connection: Any, input: Input, sent: list[str], context: ToolContext) -> Outcome:
-    try:
-        if input.table is not None:
-            async with connection.transaction():
-                return ok(result_of([await _write(connection, input, context)]))
-        if input.transactional:
-            async with connection.transaction():
-                return ok(await _all(connection, input, sent))
-        return ok(await _all(connection, input, sent))
-    except asyncio.CancelledError:
-        await connection.cancel_safe(timeout=5)  # the server stops working on it too
-        raise
+    if input.table is not None:
+        async with connection.transaction():
+            return ok(result_of([await _write(connection, input, context)]))
+    if input.transactional:
+        async with connection.transaction():
+            return ok(await _all(connection, input, sent))
+    return ok(await _all(connection, input, sent))
 
 
 async def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]:

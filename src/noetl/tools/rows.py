@@ -133,7 +133,7 @@ async def _to_postgres(target: Place, how: SqlInput, context: ToolContext) -> As
 
 async def _pool(place: Place, context: ToolContext) -> Any:
     try:
-        import psycopg_pool  # noqa: F401 - only to tell at once that it is missing
+        import psycopg  # noqa: F401 - only to tell at once that it is missing
     except ModuleNotFoundError:
         raise _missing("postgres", "psycopg") from None
     try:

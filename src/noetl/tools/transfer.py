@@ -9,7 +9,7 @@ import msgspec
 from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
-from noetl.tools.connections import duckdb_failed, pg_failed
+from noetl.tools.connections import NoConnectionError, duckdb_failed, pg_failed
 from noetl.tools.contract import Sql, ToolInput, about, describe
 from noetl.tools.fields import SqlInput, WriteMode
 from noetl.tools.rows import Place, RowsError, read_rows, write_rows
@@ -156,8 +156,6 @@ def _mapped(row: dict[str, Any], columns: dict[str, str] | list[str] | None) -> 
 def _told(error: Exception) -> Outcome | None:
     """Give the outcome of a driver's error; None where it is none of theirs."""
     home = type(error).__module__.partition(".")[0]
-    if home == "psycopg_pool":
-        return failed("db_connection", "no connection to the database within the time-out", retryable=True)
-    if home == "psycopg":
+    if home == "psycopg" or isinstance(error, NoConnectionError):
         return pg_failed(error)
     return duckdb_failed(error) if home in ("duckdb", "_duckdb") else None
