@@ -40,12 +40,13 @@ PACKAGES = (
 
 def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     """A package with every layer of the real one and nothing in it, then the given files."""
-    files = dict.fromkeys(("__init__", "__main__", "wiring", "settings", "ports"), "")
+    files = dict.fromkeys(("__init__", "__main__", "wiring", "settings", "ports", "errors"), "")
     files |= {f"{package}/__init__": "" for package in PACKAGES}
     files |= {"tools/contract": "", "tools/fields": "import noetl.tools.contract", "dsl/parse": "", "expr/budget": ""}
     files |= dict.fromkeys(("tools/http", "tools/shell"), "import noetl.tools.contract, noetl.tools.fields")
     files |= {"tools/tables": "import noetl.tools.fields", "tools/duckdb": "import noetl.tools.tables"}
-    files |= {"tools/connections": "", "tools/rows": "import noetl.tools.connections, noetl.tools.tables"}
+    files |= {"tools/pg_pool": "", "tools/connections": "import noetl.tools.pg_pool"}
+    files |= {"tools/rows": "import noetl.tools.connections, noetl.tools.tables"}
     files |= dict.fromkeys(("tools/transfer", "tools/postgres"), "import noetl.tools.rows, noetl.tools.connections")
     files |= dict.fromkeys(("blobs/database", "blobs/files", "blobs/memory"), "")
     for name, text in {**files, **extra}.items():

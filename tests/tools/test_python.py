@@ -167,6 +167,13 @@ async def test_a_result_that_is_not_json(attempts: Attempts, code: str, place: s
         ("x = 1\nint('no')", "ValueError", False, "(line 2 of the code)"),
         ("raise RetryableError('later')", "RetryableError", True, "RetryableError: later"),
         ("raise FatalError('never')", "FatalError", False, "FatalError: never"),
+        ("raise SinkError('full')", "SinkError", False, "SinkError: full"),
+        (
+            "from noetl.errors import RetryableError as R\nraise R('later')",
+            "RetryableError",
+            True,
+            "RetryableError: later",
+        ),
         ("class Busy(RetryableError): pass\nraise Busy('b')", "Busy", True, "Busy: b"),
         ("class RetryableError(Exception): pass\nraise RetryableError('own')", "RetryableError", True, "own"),
         ("import sys\nsys.exit('enough')", "SystemExit", False, "enough"),
@@ -187,6 +194,29 @@ async def test_what_code_raises(attempts: Attempts, code: str, name: str, retrya
     assert tried.outcome.helpers["py"]["exception_type"] == name
     assert name in tried.outcome.helpers["py"]["traceback"]
     assert "child_code" not in tried.outcome.helpers["py"]["traceback"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "retryable"),
+    [
+        ("raise CancelError('no longer wanted')", "cancelled", False),
+        ("raise TimeoutError('too slow')", "timeout", True),
+        ("from noetl.errors import TimeoutError\nraise TimeoutError('too slow')", "timeout", True),
+        ("class Never(TimeoutError, FatalError): pass\nraise Never()", "timeout", False),
+    ],
+)
+async def test_what_an_error_means_is_told_by_its_name(
+    attempts: Attempts, code: str, kind: str, retryable: bool
+) -> None:
+    error = (await attempts.python(code)).error
+    assert (error.kind, error.retryable) == (kind, retryable)
+
+
+async def test_an_error_may_say_when_to_try_again_and_why(attempts: Attempts) -> None:
+    error = (await attempts.python("raise RetryableError('busy', retry_after=2, details={'queue': 7})")).error
+    assert (error.retry_after, error.details) == (2.0, {"queue": 7})
+    odd = (await attempts.python("raise RetryableError('busy', retry_after='soon', details={1: object()})")).error
+    assert (odd.retry_after, odd.details, odd.retryable) == (None, None, True)
 
 
 async def test_a_traceback_shows_the_authors_lines(attempts: Attempts) -> None:

@@ -33,9 +33,19 @@ async def test_a_program_with_arguments_is_read_by_no_shell(attempts: Attempts) 
     assert tried.result["stdout"] == "$HOME; rm -rf x *\n"
 
 
-async def test_commands_run_in_order_in_one_empty_folder(attempts: Attempts) -> None:
-    tried = await attempts.run("shell", {"cmds": ["ls -A", "mkdir out", "cd out", "echo hi > a", "cat a"]})
+async def test_commands_run_in_order_in_one_shell(attempts: Attempts) -> None:
+    tried = await attempts.run("shell", {"cmds": ["mkdir out", "cd out", "echo hi > a", "cat a"]})
     assert tried.result["stdout"] == "hi\n"
+
+
+@pytest.mark.parametrize("kind", ["shell", "script"])
+async def test_relative_paths_start_where_those_of_the_playbook_do(
+    attempts: Attempts, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "orders.csv").write_text("id\n7\n")
+    (tmp_path / "read.sh").write_text("cat orders.csv")
+    tried = await attempts.run(kind, {"command": "cat orders.csv"} if kind == "shell" else {"uri": "read.sh"})
+    assert tried.result["stdout"] == "id\n7\n"
 
 
 async def test_commands_stop_at_the_first_that_fails(attempts: Attempts) -> None:

@@ -5,7 +5,6 @@ Kinds stay independent of each other and take what they have in common from here
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 from noetl.dsl.kinds import Need
@@ -144,15 +143,14 @@ async def run_process(
     context: ToolContext,
     stdin: bytes = b"",
 ) -> Outcome:
-    """Run a program and make its end an outcome; without a folder it gets an empty one of its own."""
-    with TemporaryDirectory(prefix="noetl-", ignore_cleanup_errors=True) as empty:
-        folder = str(Path(context.folder, cwd)) if cwd else empty
-        try:
-            ended = await context.children.command(argv, env=_words(env), cwd=folder, stdin=stdin)
-        except OSError as error:
-            if not Path(folder).is_dir():
-                return failed("not_found", f"the folder {folder} cannot be entered: {error.strerror}", code="CWD")
-            return failed("not_found", f"`{argv[0]}` cannot be started: {error.strerror}", code="COMMAND")
+    """Run a program and make its end an outcome; it runs where relative paths of the playbook start."""
+    folder = str(Path(context.folder, cwd or ""))
+    try:
+        ended = await context.children.command(argv, env=_words(env), cwd=folder, stdin=stdin)
+    except OSError as error:
+        if not Path(folder).is_dir():
+            return failed("not_found", f"the folder {folder} cannot be entered: {error.strerror}", code="CWD")
+        return failed("not_found", f"`{argv[0]}` cannot be started: {error.strerror}", code="COMMAND")
     stdout, stderr = ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
     for line in stderr.splitlines():
         context.log(line, "warning")

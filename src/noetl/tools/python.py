@@ -48,7 +48,9 @@ KIND = describe(
     Each key of `input` is a variable of the code; `input_data` and `args` hold all of them, `context` holds what templates
     see. The result is what the code assigns to `result`, or returns at the top level, or what its `main(...)` returns (it may
     be async); without any of these it is null, and one that is not JSON is an error of kind `schema`. Raise `RetryableError`
-    or `FatalError` to say whether another attempt makes sense. What the code prints becomes log lines.
+    (with `retry_after=SECONDS` if you like) or `FatalError` to say whether another attempt makes sense, `SinkError`,
+    `CancelError` or `TimeoutError` to say what went wrong; modules of your own import them from `noetl.errors`. What the code
+    prints becomes log lines.
     """,
     one_of=(("code", "code_b64", "script"),),
     result=None,

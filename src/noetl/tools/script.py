@@ -41,7 +41,9 @@ class Input(ToolInput, frozen=True, kw_only=True):
     ] = None
     arguments: Annotated[list[str | int | float] | None, about("Arguments of the script.", ["--fast"])] = None
     env: Environment = None
-    cwd: Annotated[str | None, about("The folder to run in; by default an empty one of its own.", "/srv/data")] = None
+    cwd: Annotated[
+        str | None, about("The folder to run in; by default the one where relative paths start.", "/srv/data")
+    ] = None
 
 
 KIND = describe(

@@ -21,7 +21,9 @@ class Input(ToolInput, frozen=True, kw_only=True):
         about("Command lines, run in order until one fails.", ["mkdir -p out", "date > out/stamp"]),
     ] = None
     env: Environment = None
-    cwd: Annotated[str | None, about("The folder to run in; by default an empty one of its own.", "/srv/data")] = None
+    cwd: Annotated[
+        str | None, about("The folder to run in; by default the one where relative paths start.", "/srv/data")
+    ] = None
 
 
 KIND = describe(
@@ -29,7 +31,8 @@ KIND = describe(
     name="shell",
     summary="Runs commands in a child process.",
     description="""
-    An exit code other than 0 is an error outcome, with the output kept in the result. A value from outside belongs in `env` or
+    Commands run in the folder where relative paths of the playbook start: with `noetl run`, the current one. An exit code other
+    than 0 is an error outcome, with the output kept in the result. A value from outside belongs in `env` or
     in a list of arguments, not in the text of a command: there the shell would read it as code.
     """,
     one_of=(("command", "cmds"),),

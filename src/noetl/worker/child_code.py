@@ -21,22 +21,14 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
 
+from noetl.errors import PREDEFINED
+
 MODULE: Final = "noetl_task"
 _BODY: Final = "__noetl_body__"
 _MOST_DEPTH: Final = 200
+_PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
+_KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-
-
-class RetryableError(Exception):
-    """Raise it to say that another attempt makes sense."""
-
-
-class FatalError(Exception):
-    """Raise it to say that another attempt makes no sense."""
-
-
-for _predefined in (RetryableError, FatalError):
-    _predefined.__module__ = "builtins"  # tracebacks then call them by the name that the code uses
 
 
 class _NotJsonError(Exception):
@@ -70,7 +62,7 @@ def _value(job: Mapping[str, Any]) -> Any:
     module = types.ModuleType(MODULE)
     names = module.__dict__
     names |= job.get("variables", {})
-    names |= {"RetryableError": RetryableError, "FatalError": FatalError}
+    names |= _PREDEFINED
     sys.modules[MODULE] = module
     _import(job.get("libs", ()), names)
     try:
@@ -210,14 +202,34 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
         message = message.strip() or "no message"
     if isinstance(error, ModuleNotFoundError):
         message += "; install it where the worker runs"
+    kind = next((_KINDS[name] for name in names if name in _KINDS), "python")
+    again = ("RetryableError" in names or kind == "timeout") and "FatalError" not in names
     return {
-        "kind": "python",
+        "kind": kind,
         "code": f"PY_{names[0]}",
         "message": f"{names[0]}: {message}",
-        "retryable": "RetryableError" in names and "FatalError" not in names,
+        "retryable": again,
+        "retry_after": _seconds(getattr(error, "retry_after", None)),
+        "details": _plain_map(getattr(error, "details", None)),
+        "sent": kind == "timeout",  # nobody knows how far the code came
         "exception_type": names[0],
         "traceback": "".join(lines) + text,
     }
+
+
+def _seconds(given: Any) -> float | None:
+    usable = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < float("inf")
+    return float(given) if usable else None
+
+
+def _plain_map(given: Any) -> Any:
+    """Give the details of an error where they are a map that JSON can hold."""
+    if not isinstance(given, Mapping):
+        return None
+    try:
+        return json.loads(json.dumps(dict(given), allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _json(value: Any) -> bytes:

@@ -76,9 +76,8 @@ def _outcome(answer: Mapping[str, Any]) -> Outcome:
     error = answer.get("error")
     if error is None:
         return ok(answer["result"])
-    outcome = failed(
-        error["kind"], error["message"], code=error.get("code", ""), retryable=error.get("retryable", False)
-    )
+    more = {name: error[name] for name in ("code", "retryable", "retry_after", "details", "sent") if name in error}
+    outcome = failed(error["kind"], error["message"], **more)
     if "traceback" not in error:
         return outcome
     py = {name: error[name] for name in ("exception_type", "traceback")}
