@@ -1,7 +1,9 @@
-"""One SQLite connection in a thread of its own: opens it, brings its tables up to date, runs what is asked in order.
+"""One SQLite connection: opens it, brings its tables up to date, runs what is asked in order.
 
-Knows nothing of events or work. A crash of the process loses nothing that was answered: the log is written ahead and
-flushed with every commit. Tested in tests/conformance and tests/unit/stores/test_database.py.
+It has a thread of its own, so nobody waits for the disk. Brief writes are done by whoever asks, while the disk is quick:
+handing over to a thread and back takes longer than they do. Knows nothing of events or work. A crash of the process loses
+nothing that was answered: the log is written ahead and flushed with every commit. Tested in tests/conformance and
+tests/unit/stores/test_database.py.
 """
 
 from __future__ import annotations
@@ -20,12 +22,17 @@ from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.stores.queries import migrations, schema
 
 Result = TypeVar("Result")
-Task = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
-_BUSY_S = 30.0  # how long another process may hold the file before we give up
+Task = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any] | None"]
+_BUSY_MS = 30_000  # how long another process may hold the file before we give up
+_LONG_S = 0.001  # a brief write that took longer held up the event loop
+_MOST_LONG = 4  # of them in a row: the disk is slow, and not only this machine busy
+_RESPITE = 200  # for so many times as long, the thread writes
+_MOST_PAGES = 4_000  # of the write-ahead log, before they are moved into the file; the commit that does it takes long
+_MOST_BRIEF = 256  # brief writes before the thread moves the pages, so that none of them has to
 
 
 class Database:
-    """A connection that one thread owns."""
+    """A connection that one event loop and one thread take turns with."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = str(path)
@@ -33,6 +40,11 @@ class Database:
         self._opened: SimpleQueue[BaseException | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="noetl-sqlite", daemon=True)
         self._closed = False
+        self._connection: sqlite3.Connection
+        self._handed = 0  # to the thread, and not answered
+        self._brief = 0  # writes since the pages were moved
+        self._long = 0  # ones in a row
+        self._slow_until = 0.0
         self._thread.start()
         failure = self._opened.get()
         if failure is not None:
@@ -43,26 +55,50 @@ class Database:
         """Run a job in the thread and give its result."""
         if self._closed:
             raise StoreUnavailable(f"the store {self.path} is closed")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = loop.create_future()
-        self._tasks.put((job, loop, future))
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._hand_over(job, future)
         return await future
 
-    async def write(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
+    async def write(self, job: Callable[[sqlite3.Connection], Result], brief: bool = False) -> Result:
         """Run a job in a transaction that holds the file's write lock from its start."""
+        if brief and not self._handed and not self._closed and self._begun():
+            return self._write_here(job)
 
         def transaction(connection: sqlite3.Connection) -> Result:
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                result = job(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            return result
+            return _finish(connection, job)
 
         return await self.run(transaction)
+
+    def _begun(self) -> bool:
+        """Begin a transaction here and now; not while the disk is slow or another process writes."""
+        if time.perf_counter() < self._slow_until:
+            return False
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False  # the thread waits for the other process, or finds out what is wrong
+        return True
+
+    def _write_here(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
+        start = time.perf_counter()
+        try:
+            result = _finish(self._connection, job)
+        except sqlite3.OperationalError as error:
+            raise _unavailable(self.path, error) from error
+        took = time.perf_counter() - start
+        self._long = self._long + 1 if took > _LONG_S else 0
+        if self._long >= _MOST_LONG:
+            self._slow_until, self._long = start + _RESPITE * took, 0
+        self._brief += 1
+        if self._brief >= _MOST_BRIEF:
+            self._brief = 0
+            self._hand_over(_move_pages, None)
+        return result
+
+    def _hand_over(self, job: Callable[[sqlite3.Connection], Any], future: asyncio.Future[Any] | None) -> None:
+        self._handed += 1
+        self._tasks.put((job, asyncio.get_running_loop(), future))
 
     async def close(self) -> None:
         """Finish what was asked, and close the file."""
@@ -77,32 +113,53 @@ class Database:
         except (sqlite3.Error, InvalidInput, OSError) as error:
             self._opened.put(error if isinstance(error, InvalidInput) else _unavailable(self.path, error))
             return
+        self._connection = connection
         self._opened.put(None)
         while (task := self._tasks.get()) is not None:
             job, loop, future = task
             answer, failure = self._try(connection, job)
             with suppress(RuntimeError):  # the loop of the asker may have ended
-                loop.call_soon_threadsafe(_answer, future, answer, failure)
+                loop.call_soon_threadsafe(self._answer, future, answer, failure)
         connection.close()
 
     def _try(
         self, connection: sqlite3.Connection, job: Callable[[sqlite3.Connection], Any]
     ) -> tuple[Any, BaseException | None]:
         try:
+            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")  # only the thread waits for other processes
             return job(connection), None
         except sqlite3.OperationalError as error:
             return None, _unavailable(self.path, error)
         except BaseException as error:  # noqa: BLE001  whoever asked gets it; the thread goes on
             return None, error
+        finally:
+            connection.execute("PRAGMA busy_timeout = 0")
+
+    def _answer(self, future: asyncio.Future[Any] | None, answer: Any, failure: BaseException | None) -> None:
+        self._handed -= 1
+        if future is None or future.done():
+            return
+        if failure is not None:
+            future.set_exception(failure)
+        else:
+            future.set_result(answer)
 
 
-def _answer(future: asyncio.Future[Any], answer: Any, failure: BaseException | None) -> None:
-    if future.done():
-        return
-    if failure is not None:
-        future.set_exception(failure)
-    else:
-        future.set_result(answer)
+def _finish(connection: sqlite3.Connection, job: Callable[[sqlite3.Connection], Result]) -> Result:
+    """Run a job in the transaction that has begun, and commit it."""
+    try:
+        result = job(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+def _move_pages(connection: sqlite3.Connection) -> None:
+    """Move what was written ahead into the file, as far as nobody reads it there."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def _unavailable(path: str, error: BaseException) -> StoreUnavailable:
@@ -110,13 +167,15 @@ def _unavailable(path: str, error: BaseException) -> StoreUnavailable:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open a file for one thread, with its tables up to date."""
-    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, cached_statements=256)
+    """Open a file, with its tables up to date; whoever uses the connection sees to it that nobody else does."""
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
     try:
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA wal_autocheckpoint = 4000")  # pages; a commit that moves them waits for the disk
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_MOST_PAGES}")
         _bring_up_to_date(connection, path)
     except BaseException:
         connection.close()
@@ -126,7 +185,7 @@ def connect(path: str) -> sqlite3.Connection:
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
     """Switch to a write-ahead log; two processes that do so at once do not wait for each other by themselves."""
-    until = time.monotonic() + _BUSY_S
+    until = time.monotonic() + _BUSY_MS / 1000
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

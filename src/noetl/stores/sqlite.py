@@ -29,6 +29,7 @@ _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 _ALL = -1  # LIMIT without a limit
+_BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
 
 
 class SqliteStore:
@@ -43,7 +44,8 @@ class SqliteStore:
             _apply(connection, changes)
             return Receipt(verdicts, tuple(tuple(_claim(connection, claim)) for claim in claims))
 
-        return await self.database.write(job)
+        brief = sum(len(commit.events) for commit in commits) <= _BRIEF
+        return await self.database.write(job, brief)
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         given = (execution_id, after, _ALL if limit is None else limit)

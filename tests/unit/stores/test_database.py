@@ -96,3 +96,72 @@ async def test_whoever_gives_up_waiting_disturbs_nobody(tmp_path: Path) -> None:
     await asyncio.gather(writing, return_exceptions=True)
     assert len(await store.read("1")) == 1  # it was under way, and went through
     await store.close()
+
+
+def _put(connection: sqlite3.Connection) -> int:
+    return connection.execute("UPDATE counter SET value = value + 1 RETURNING value").fetchone()[0]  # type: ignore[no-any-return]
+
+
+def _at_once(database: Database) -> bool:
+    """Tell whether a brief write is done without waiting."""
+    writing = database.write(_put, brief=True)
+    try:
+        writing.send(None)
+    except StopIteration:
+        return True
+    finally:
+        writing.close()
+    return False
+
+
+async def test_a_brief_write_is_done_here_and_now(tmp_path: Path) -> None:
+    database = Database(tmp_path / "noetl.db")
+    assert _at_once(database)
+    assert await database.write(_put) == 2
+    await database.close()
+
+
+async def test_a_brief_write_waits_for_what_was_asked_before(tmp_path: Path) -> None:
+    database, order = Database(tmp_path / "noetl.db"), []
+    asked = [
+        asyncio.create_task(database.write(lambda _, name=name: order.append(name), brief=name > 0))  # type: ignore[misc]
+        for name in range(3)
+    ]
+    await asyncio.gather(*asked)
+    assert order == [0, 1, 2]
+    assert _at_once(database)
+    await database.close()
+
+
+async def test_a_brief_write_waits_for_another_process_in_the_thread(tmp_path: Path) -> None:
+    database, other = Database(tmp_path / "noetl.db"), connect(str(tmp_path / "noetl.db"))
+    other.execute("BEGIN IMMEDIATE")
+    writing = asyncio.create_task(database.write(_put, brief=True))
+    await asyncio.sleep(0)
+    assert not writing.done()  # and this loop goes on
+    other.execute("COMMIT")
+    assert await writing == 1
+    other.close()
+    await database.close()
+
+
+async def test_a_slow_disk_is_left_to_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Database(tmp_path / "noetl.db")
+    monkeypatch.setattr("noetl.stores.database._LONG_S", 0.0)
+    monkeypatch.setattr("noetl.stores.database._RESPITE", 1e9)
+    assert [_at_once(database) for _ in range(5)] == [True, True, True, True, False]
+    await database.close()
+
+
+async def test_pages_are_moved_by_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "noetl.db"
+    database = Database(path)
+    monkeypatch.setattr("noetl.stores.database._MOST_BRIEF", 2)
+    before = path.read_bytes()
+    assert _at_once(database)
+    assert path.read_bytes() == before
+    assert _at_once(database)
+    assert not _at_once(database)  # the thread has the connection
+    await database.run(lambda _: None)
+    assert path.read_bytes() != before
+    await database.close()
