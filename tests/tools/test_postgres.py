@@ -269,7 +269,7 @@ async def test_a_connection_that_the_server_ended_is_replaced(database: Database
 async def test_connections_end_with_the_worker(database: Database, address: str) -> None:
     pid = (await database.result(query="SELECT pg_backend_pid() AS pid"))["rows"][0]["pid"]
     await database.shared.shared.close()
-    asking = cast(LiteralString, f"SELECT count(*) FROM pg_stat_activity WHERE pid = {int(pid)}")
+    asking = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {int(pid)}"
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
         while await _count(connection, asking):
             await asyncio.sleep(0.02)

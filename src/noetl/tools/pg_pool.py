@@ -68,7 +68,9 @@ class PgPool:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
-        more = {} if "connect_timeout" in conninfo_to_dict(self._address) else {"connect_timeout": _CONNECT_S}
+        more: dict[str, Any] = (
+            {} if "connect_timeout" in conninfo_to_dict(self._address) else {"connect_timeout": _CONNECT_S}
+        )
         try:
             made = await psycopg.AsyncConnection.connect(self._address, autocommit=True, prepare_threshold=None, **more)
         except psycopg.OperationalError as error:
