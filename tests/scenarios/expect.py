@@ -22,6 +22,7 @@ _KNOWN = {
     "seen",
     "keys",
     "compensated",
+    "stopped",
 }
 
 
@@ -46,6 +47,7 @@ def check(played: Played, expect: Mapping[str, Any]) -> None:
         "order": " ".join(_ends(played)),
         "compensated": state.compensated,
         "keys": [key.partition(":")[2] for key, _, _ in played.tools.calls],
+        "stopped": played.stopped,
         "seen": [[name, dict(fields)] for name, fields in played.tools.seen],
     }
     for key, value in expect.items():

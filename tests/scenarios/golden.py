@@ -29,6 +29,7 @@ _LEFT_OUT = frozenset(
 )
 _TIMES = frozenset({"at", "until", "available_at"})
 _QUIET = frozenset({"playbook.started", "playbook.processed", "task.started"})
+_MOST = 400  # events that are written out; of a longer log, the beginning and the end
 
 
 def golden(played: Played) -> str:
@@ -51,7 +52,10 @@ def _status(events: list[Event]) -> str:
 
 def _lines(events: list[Event]) -> list[str]:
     told = [event for event in events if event.event_type not in _QUIET]
-    return [f"- {_flow({event.event_type: _told(event)})}" for event in told]
+    lines = [f"- {_flow({event.event_type: _told(event)})}" for event in told]
+    if len(lines) <= _MOST:
+        return lines
+    return [*lines[:40], f"- {_flow({'more': len(lines) - 80})}", *lines[-40:]]
 
 
 def _told(event: Event) -> dict[str, Any]:

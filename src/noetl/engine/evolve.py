@@ -257,6 +257,8 @@ def _routed(state: Execution, event: Event, payload: Payload) -> None:
     if payload.get("broken") and run.step in state.ended:  # the router itself failed: the step counts as failed
         ended = state.ended[run.step]
         state.ended[run.step] = Ended(ended.run_id, "error", ended.result, error, ended.seq)
+        state.counts[run.step]["done"] -= 1
+        state.counts[run.step]["failed"] += 1
     run.sends = len(payload.get("taken", ()))
     fork = payload.get("fork")
     if fork is not None:

@@ -190,7 +190,19 @@ def complete(d: Deciding, run: StepRun) -> None:
     loop = run.loop
     if loop is None:
         return
+    writes, misfit = _written(loop)
+    if misfit is not None:
+        fail(d, run, failure("schema", misfit))
+        return
+    result = {"results": loop.results, "stats": loop.stats()}
+    inline = len(loop.results) <= INLINE_RESULTS
+    end(d, run, Ending("ok", result, writes=writes, is_loop=True, inline=inline))
+
+
+def _written(loop: Loop) -> tuple[dict[str, Any], str | None]:
+    """Give what the items that have ended wrote, reduced; and what is wrong with what does not fit its reducer."""
     writes: dict[str, Any] = {}
+    misfit = None
     for key, how in loop.reduce.items():
         try:
             if loop.writes.get(key):
@@ -198,18 +210,17 @@ def complete(d: Deciding, run: StepRun) -> None:
             elif how in EMPTY:
                 writes[key] = EMPTY[how]
         except TypeError as error:
-            message = f"`loop.spec.reduce` cannot make one value of `ctx.{key}` by `{how}`: {error}"
-            fail(d, run, failure("schema", message))
-            return
+            misfit = f"`loop.spec.reduce` cannot make one value of `ctx.{key}` by `{how}`: {error}"
     for key, values in loop.writes.items():
         if key not in loop.reduce:
             writes[key] = next(iter(values.values()))
-    result = {"results": loop.results, "stats": loop.stats()}
-    inline = len(loop.results) <= INLINE_RESULTS
-    end(d, run, Ending("ok", result, writes=writes, is_loop=True, inline=inline))
+    return writes, misfit
 
 
 def fail(d: Deciding, run: StepRun, error: Mapping[str, Any]) -> None:
-    """End a loop early: nothing more is issued, and what runs is taken back."""
+    """End a loop early: nothing more is issued, what runs is taken back, and what was written stays written."""
     d.drop_work(run)
-    end(d, run, Ending("error", None, error, is_loop=True))
+    writes = _written(run.loop)[0] if run.loop is not None else {}
+    if error.get("code") == "CTX_CONFLICT":
+        writes.pop(error["details"]["key"], None)
+    end(d, run, Ending("error", None, error, writes, is_loop=True))

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-STATE_VERSION = 2  # of the fold: a snapshot of another version is ignored
+STATE_VERSION = 3  # of the fold: a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 
 

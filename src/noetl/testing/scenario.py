@@ -61,6 +61,7 @@ class Played:
     cold: Execution | None = None  # from the store: the last snapshot and what came after it
     children: list[tuple[str, list[Event]]] = field(default_factory=list)
     tools: ScriptedTools = field(default_factory=lambda: ScriptedTools({}))
+    stopped: list[str] = field(default_factory=list)  # tools that were ended before the play was over
 
 
 def read_scenario(folder: Path) -> Scenario:
@@ -113,6 +114,7 @@ class Player:
             except NoetlError as problem:
                 played.refused = str(problem)
             finally:
+                played.stopped = list(self.tools.stopped)
                 worker.cancel()
                 await asyncio.wait([worker])
         played.events = await self._store.read(EXECUTION)

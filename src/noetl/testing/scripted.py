@@ -31,6 +31,7 @@ class ScriptedTools:
         self.kinds: set[str] = set()
         self.calls: list[tuple[str, str, int]] = []  # idempotency key, `step.task`, attempt
         self.seen: list[tuple[str, Mapping[str, Any]]] = []  # `step.task` and its rendered fields
+        self.stopped: list[str] = []  # `step.task` of calls that were ended from outside
 
     def runner(self, kind: str) -> Runner | None:
         """Give what plays the script's part."""
@@ -43,9 +44,13 @@ class ScriptedTools:
         self.seen.append((name, fields))
         given = self._given(name, context)
         takes = float(given.get("takes", DEFAULT_MS)) + len(self.calls) * _TIE_MS
-        if given.get("hang"):
-            await asyncio.Event().wait()
-        await asyncio.sleep(takes / 1000)
+        try:
+            if given.get("hang"):
+                await asyncio.Event().wait()
+            await asyncio.sleep(takes / 1000)
+        except asyncio.CancelledError:
+            self.stopped.append(name)
+            raise
         return self._outcome(given, fields)
 
     def _given(self, name: str, context: ToolContext) -> Mapping[str, Any]:
