@@ -9,13 +9,19 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
-from noetl.ports import Catalog, EventLog, WorkQueue
+from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Runtime, Tokens, WorkQueue
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
+from noetl.stores.team_memory import MemoryTeam
+from noetl.stores.team_sqlite import SqliteTeam
 
 
 class Store(EventLog, WorkQueue, Catalog, Protocol):
     """All that a store is."""
+
+
+class Team(Runtime, Tokens, Credentials, AuditTrail, Protocol):
+    """All that is kept for a team."""
 
 
 class Place:
@@ -37,6 +43,13 @@ class Place:
         self._opened.append(store)
         return store
 
+    def team(self, store: Store) -> Team:
+        """Give what is kept for a team beside a store."""
+        if isinstance(store, MemoryStore):
+            return MemoryTeam(store.tables)
+        assert isinstance(store, SqliteStore)
+        return SqliteTeam(store.database)
+
     async def close(self) -> None:
         for store in self._opened:
             await store.close()
@@ -52,3 +65,8 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 @pytest.fixture
 def store(place: Place) -> Store:
     return place.open()
+
+
+@pytest.fixture
+def team(place: Place, store: Store) -> Team:
+    return place.team(store)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.model.work import Lease
-from noetl.ports import Claim, Commit
+from noetl.ports import Claim, Commit, Selection
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
 from tests.conformance.commits import commit, signal, work
@@ -22,11 +22,12 @@ POOLS = st.sampled_from(["", "p"])
 TIMES = st.integers(0, 6)
 
 pieces = st.builds(
-    lambda name, pool, priority, at: (name, pool, priority, at),
+    lambda name, pool, priority, at, requires: (name, pool, priority, at, requires),
     NAMES,
     POOLS,
     st.integers(0, 1),
     st.sampled_from([0, 0, 4]),
+    st.sampled_from([(), (), ("x",), ("y", "x")]),
 )
 commits = st.fixed_dictionaries(
     {
@@ -44,7 +45,7 @@ commits = st.fixed_dictionaries(
         "consumed": st.lists(NAMES, max_size=1),
     }
 )
-claims = st.tuples(st.lists(POOLS, max_size=2), st.integers(0, 2))
+claims = st.tuples(st.lists(POOLS, max_size=2), st.integers(0, 2), st.sampled_from([(), ("x",), ("x", "y")]))
 actions = st.one_of(
     st.tuples(st.just("commit"), st.lists(commits, min_size=1, max_size=3), st.lists(claims, max_size=2)),
     st.tuples(st.just("claim"), claims),
@@ -52,7 +53,13 @@ actions = st.one_of(
     st.tuples(st.just("release"), st.integers(0, 5)),
     st.tuples(st.just("expired"), st.integers(1, 3)),
     st.tuples(st.just("expire"), EXECUTIONS),
+    st.tuples(st.just("remove"), EXECUTIONS),
 )
+
+
+def _row(number: int) -> dict[str, Any]:
+    """Make a projection; one in four has ended."""
+    return {"status": f"after {number}", **({"ended_at": number} if number % 4 == 0 else {})}
 
 
 class Player:
@@ -75,8 +82,8 @@ class Player:
     def _commit(self, given: dict[str, Any], seq: int) -> Commit:
         execution = given["execution"]
         made = [
-            work(name, execution=execution, pool=pool, priority=priority, available_at=at)
-            for name, pool, priority, at in given["work"]
+            work(name, execution=execution, pool=pool, priority=priority, available_at=at, requires=requires)
+            for name, pool, priority, at, requires in given["work"]
         ]
         return commit(
             execution,
@@ -91,10 +98,10 @@ class Player:
             cleared=tuple(given["cleared"]),
             inbox=tuple((to, signal(name)) for to, name in given["inbox"]),
             consumed=tuple(f"message-{name}" for name in given["consumed"]),
-            projection={"status": f"after {given['message']}"} if given["count"] else {},
+            projection=_row(given["message"]) if given["count"] else {},
         )
 
-    async def commit(self, batch: list[dict[str, Any]], asked: list[tuple[list[str], int]]) -> Any:
+    async def commit(self, batch: list[dict[str, Any]], asked: list[tuple[list[str], int, tuple[str, ...]]]) -> Any:
         seqs, made = dict(self.seqs), []
         for given_commit in batch:
             one = self._commit(given_commit, seqs[given_commit["execution"]])
@@ -106,11 +113,11 @@ class Player:
         self.leases += [lease for leases in receipt.leases for lease in leases]
         return receipt
 
-    def _claim(self, pools: list[str], most: int) -> Claim:
-        return Claim("w", tuple(pools), most, self.now, self.now + 3)
+    def _claim(self, pools: list[str], most: int, tags: tuple[str, ...]) -> Claim:
+        return Claim("w", tuple(pools), most, self.now, self.now + 3, tags)
 
-    async def claim(self, asked: tuple[list[str], int]) -> Any:
-        found = await self.store.claim("w", asked[0], asked[1], self.now, self.now + 3)
+    async def claim(self, asked: tuple[list[str], int, tuple[str, ...]]) -> Any:
+        found = await self.store.claim("w", asked[0], asked[1], self.now, self.now + 3, asked[2])
         self.leases += found
         return found
 
@@ -126,10 +133,18 @@ class Player:
     async def expire(self, execution: str) -> Any:
         return await self.store.expire(execution, self.now)
 
+    async def remove(self, execution: str) -> Any:
+        removed = await self.store.remove(execution)
+        if removed:
+            self.seqs[execution] = 0
+        return removed
+
     async def everything(self) -> Any:
         return [
+            [(place.writer_seq, place.event) for place in await self.store.feed({}, 100)],
+            list((await self.store.writers()).values()),
             [await self.store.read(name) for name in "12"],
-            await self.store.executions(),
+            await self.store.executions(Selection()),
             sorted(await self.store.due(10**6, 100)),
             await self.store.inbox(100),
             await self.store.next_time(self.now),

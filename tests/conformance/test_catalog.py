@@ -43,3 +43,54 @@ async def test_a_tree_is_found_by_its_hash_for_ever(store: Store) -> None:
     assert await store.canonical("h1") == b"tree 1"
     assert await store.canonical("h2") == b"tree 2"
     assert await store.canonical("h3") is None
+
+
+async def test_entries_are_the_latest_of_every_path_in_order(store: Store) -> None:
+    await store.register("b/two", b"one", b"tree 1", "h1", 5)
+    await store.register("a", b"one", b"tree 1", "h1", 5)
+    await store.register("b/two", b"two", b"tree 2", "h2", 6)
+    await store.register("B/one", b"one", b"tree 1", "h1", 7)
+    two = {"path": "b/two", "version": 2, "playbook": "h2", "registered_at": 6, "versions": 2}
+    assert [row["path"] for row in await store.entries(None, None, 10)] == ["B/one", "a", "b/two"]
+    assert await store.entries(None, "a", 10) == [two]
+    assert [row["path"] for row in await store.entries(None, "", 1)] == ["B/one"]
+    assert [row["path"] for row in await store.entries("b/", None, 10)] == ["B/one", "b/two"]
+    assert await store.entries("B/T", None, 10) == [two]
+    assert await store.entries("%", None, 10) == []
+
+
+async def test_versions_are_listed_newest_first(store: Store) -> None:
+    await store.register("a", b"one", b"tree 1", "h1", 5)
+    await store.register("a", b"two", b"tree 2", "h2", 6)
+    assert await store.versions("a") == [
+        {"path": "a", "version": 2, "playbook": "h2", "registered_at": 6},
+        {"path": "a", "version": 1, "playbook": "h1", "registered_at": 5},
+    ]
+    assert await store.versions("b") == []
+
+
+async def test_a_version_that_is_taken_out_is_not_found_and_its_number_is_not_given_again(store: Store) -> None:
+    for number in (1, 2, 3):
+        await store.register("a", f"{number}".encode(), b"tree", f"h{number}", number)
+    assert await store.unregister("a", 3) == 1
+    assert await store.unregister("a", 3) == 0
+    assert await store.unregister("a", 9) == 0
+    latest = await store.find("a")
+    assert latest is not None
+    assert latest["version"] == 2
+    assert await store.find("a", 3) is None
+    assert [row["version"] for row in await store.versions("a")] == [2, 1]
+    assert [(row["version"], row["versions"]) for row in await store.entries(None, None, 5)] == [(2, 2)]
+    assert await store.register("a", b"3", b"tree", "h3", 9) == 4
+    assert await store.canonical("h3") == b"tree"
+
+
+async def test_a_path_is_taken_out_whole(store: Store) -> None:
+    await store.register("a", b"one", b"tree 1", "h1", 5)
+    await store.register("a", b"two", b"tree 2", "h2", 6)
+    await store.register("b", b"one", b"tree 1", "h1", 7)
+    assert await store.unregister("a") == 2
+    assert await store.find("a") is None
+    assert [row["path"] for row in await store.entries(None, None, 5)] == ["b"]
+    assert await store.canonical("h1") == b"tree 1"
+    assert await store.register("a", b"two", b"tree 2", "h2", 8) == 3

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.model.events import Event
-from noetl.ports import Commit
+from noetl.ports import Commit, Selection
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
 from tests.conformance.commits import commit, event, put, signal, work
@@ -121,12 +121,12 @@ async def test_executions_are_listed_newest_first(store: Store) -> None:
         await store.commit([commit(str(number), projection={"status": state})])
 
     async def ids(**given: Any) -> list[str]:
-        return [row["execution_id"] for row in await store.executions(**given)]
+        return [row["execution_id"] for row in await store.executions(Selection(**given))]
 
     assert await ids() == ["4", "3", "2", "1", "0"]
     assert await ids(limit=2) == ["4", "3"]
     assert await ids(before="3", limit=2) == ["2", "1"]
-    assert await ids(status="failed") == ["3", "1"]
+    assert await ids(status=("failed",)) == ["3", "1"]
     assert await ids(before="unknown") == []
 
 

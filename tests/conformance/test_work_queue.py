@@ -52,6 +52,37 @@ async def test_work_waits_for_its_time(store: Store) -> None:
     assert names(await store.claim("w", [""], 5, 50, 60)) == ["later"]
 
 
+async def test_work_that_came_of_age_stands_by_its_priority_and_age(store: Store) -> None:
+    items = [work("a", available_at=50), work("b"), work("c", available_at=60, priority=1), work("d", available_at=70)]
+    await store.commit([put(*items)])
+    assert names(await store.claim("w", [""], 5, 65, 99)) == ["c", "a", "b"]
+    assert await store.next_time(65) == 70
+
+
+async def test_work_that_is_put_off_again_waits_again(store: Store) -> None:
+    await store.commit([put(work("a", available_at=50), work("b"))])
+    assert names(await store.claim("w", [""], 1, 55, 99)) == ["a"]
+    await store.commit([put(work("b", available_at=80), at=1)])
+    assert await store.claim("w", [""], 1, 60, 99) == []
+    assert names(await store.claim("w", [""], 1, 80, 99)) == ["b"]
+
+
+async def test_work_goes_to_those_who_have_its_tags(store: Store) -> None:
+    items = [work("a", requires=("gpu",)), work("b"), work("c", requires=("gpu", "eu"), priority=1)]
+    await store.commit([put(*items, work("d", requires=("us",), priority=2), work("e", pool="x", requires=("eu",)))])
+    assert names(await store.claim("w", [""], 9, 10, 20, ["eu"])) == ["b"]
+    assert names(await store.claim("w", ["", "x"], 9, 10, 20, ["eu", "gpu", "more"])) == ["c", "a", "e"]
+    assert await store.claim("w", [""], 9, 10, 20) == []
+    receipt = await store.commit([], [Claim("w", ("",), 1, 10, 20), Claim("v", ("",), 1, 10, 20, ("us",))])
+    assert [names(leases) for leases in receipt.leases] == [[], ["d"]]
+
+
+async def test_what_work_requires_may_change(store: Store) -> None:
+    await store.commit([put(work("a", requires=("gpu",)))])
+    await store.commit([put(work("a"), at=1)])
+    assert names(await store.claim("w", [""], 9, 10, 20)) == ["a"]
+
+
 async def test_a_lease_says_who_holds_what_until_when(store: Store) -> None:
     item = work("a", chunk="0", resume={"at": 3}, role="final", deadline=99)
     await store.commit([put(item)])

@@ -15,7 +15,8 @@ from noetl.model.messages import AnyMessage, Report
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt, Runner, ToolContext
-from noetl.stores.memory import MemoryStore, Tables
+from noetl.stores.memory import MemoryStore
+from noetl.stores.tables import Tables
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

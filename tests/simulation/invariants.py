@@ -9,7 +9,7 @@ from noetl.engine.decision import needs_signal
 from noetl.engine.evolve import fold
 from noetl.engine.state import Execution, checksum
 from noetl.model.events import Event
-from noetl.stores.memory import Tables
+from noetl.stores.tables import Tables
 
 ENDS = ("step.done", "step.failed", "step.skipped")
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from noetl.model.events import Event
-from noetl.stores.memory import Tables
+from noetl.stores.tables import Tables
 from noetl.testing.play import play
 from noetl.testing.virtual_time import BEGIN
 from tests.simulation.invariants import check_all

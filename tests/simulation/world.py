@@ -16,7 +16,8 @@ from noetl.engine.state import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Report, Resume, Signal, Start
 from noetl.server.control import LocalControl
-from noetl.stores.memory import MemoryStore, Tables
+from noetl.stores.memory import MemoryStore
+from noetl.stores.tables import Tables
 from noetl.testing.scenario import read_playbook
 from noetl.testing.virtual_time import VirtualClock
 from noetl.wiring import language_kinds

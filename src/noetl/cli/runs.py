@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from noetl.cli.store import AsJson, StorePath, as_json, reading
+from noetl.ports import Selection
 
 if TYPE_CHECKING:
     from noetl.wiring import Store
@@ -46,9 +47,9 @@ def command(
 
 async def listed(store: Store, status: str | None, limit: int) -> list[Mapping[str, Any]]:
     """Give the newest executions; one that only a signal can move counts as waiting, though a run of it is under way."""
-    found = await store.executions(status=status, limit=limit)
+    found = await store.executions(Selection((status,) if status else (), limit=limit))
     if status == "waiting":
-        found += await store.executions(status="running", limit=limit)
+        found += await store.executions(Selection(("running",), limit=limit))
         found.sort(key=lambda row: int(row["execution_id"]), reverse=True)
     shown: list[Mapping[str, Any]] = [{**row, "status": _status(row)} for row in found]
     return [row for row in shown if status is None or row["status"] == status][:limit]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 import typer
 
 from noetl.model.errors import Conflict, InvalidInput, NoetlError, UnknownExecution
+from noetl.ports import Selection
 from noetl.settings import LOG_LEVEL, Settings, settings
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def existing(found: Settings) -> Settings:
 async def the_id(store: Store, given: str) -> str:
     """Give the id of an execution that the store knows."""
     if given == "last":
-        rows = await store.executions(limit=1)
+        rows = await store.executions(Selection(limit=1))
         if not rows:
             raise UnknownExecution("this store holds no execution yet.")
         return str(rows[0]["execution_id"])

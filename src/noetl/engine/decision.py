@@ -144,6 +144,8 @@ def projection(state: Execution) -> dict[str, Any]:
     }
     if state.parent is not None:
         row["parent"] = state.parent.get("execution_id")
+    if state.tags:
+        row["tags"] = list(state.tags)
     if state.phase == "ended":
         row |= {
             "ended_at": state.ended_at,

@@ -52,6 +52,7 @@ def _requested(state: Execution, event: Event, payload: Payload) -> None:
     state.parent = payload.get("parent")
     state.iter = payload.get("iter")
     state.pool = payload.get("pool", "")
+    state.tags = tuple(payload.get("tags", ()))
     state.started_at = event.timestamp
 
 

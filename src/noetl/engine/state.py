@@ -199,6 +199,7 @@ class Execution:
     iter: Mapping[str, Any] | None = None  # the enclosing iteration of a child
     parent: Mapping[str, Any] | None = None
     pool: str = ""  # of all its work, where the start named one
+    tags: tuple[str, ...] = ()
     tokens: dict[str, Token] = field(default_factory=dict)
     runs: dict[str, StepRun] = field(default_factory=dict)
     ended: dict[str, Ended] = field(default_factory=dict)

@@ -10,7 +10,9 @@ from noetl.ports.log import Clock as Clock
 from noetl.ports.log import Commit as Commit
 from noetl.ports.log import Committed as Committed
 from noetl.ports.log import EventLog as EventLog
+from noetl.ports.log import Position as Position
 from noetl.ports.log import Receipt as Receipt
+from noetl.ports.log import Selection as Selection
 from noetl.ports.log import WorkQueue as WorkQueue
 from noetl.ports.team import AuditEntry as AuditEntry
 from noetl.ports.team import AuditTrail as AuditTrail

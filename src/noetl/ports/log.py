@@ -37,7 +37,8 @@ class Commit(msgspec.Struct, frozen=True):
     cleared: tuple[str, ...] = ()  # timers to remove
     inbox: tuple[tuple[str, AnyMessage], ...] = ()  # (execution_id, message) that the system sends itself
     consumed: tuple[str, ...] = ()  # message ids of the inbox that this commit applies
-    projection: Mapping[str, Any] = {}  # the row of `execution`: status, path, result, times, counts
+    projection: Mapping[str, Any] = {}  # the row of `execution`: status, result, times, counts; path, parent, tags and
+    # started_at do not change after the first one
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -69,8 +70,37 @@ class Receipt(msgspec.Struct, frozen=True):
     leases: tuple[tuple[Lease, ...], ...] = ()
 
 
+class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which executions to list; what is left out does not narrow."""
+
+    status: tuple[str, ...] = ()  # one of these
+    path: str | None = None
+    text: str | None = (
+        None  # somewhere in its id, path, tags or the message of its error; in either case of ASCII letters
+    )
+    tag: str | None = None
+    parent: str | None = None  # children of this execution
+    since: int | None = None  # started at this time or later
+    until: int | None = None  # started before this time
+    before: str | None = None  # older than this execution: where the last page ended
+    limit: int = 50
+
+
+class Position(msgspec.Struct, frozen=True):
+    """An event, and where it stands in the stream of whoever wrote it."""
+
+    writer_id: str
+    writer_seq: int
+    event: Event
+
+
 class EventLog(Protocol):
-    """The append-only log with everything that is committed beside it."""
+    """The append-only log with everything that is committed beside it.
+
+    Every event also has a place in the stream of its writer: `writer_seq` counts up in the order of the commits, and an
+    event is never seen before all that come ahead of it in its stream. Whoever commits serially is a writer: one server,
+    or a file whose lock only one process holds.
+    """
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         """Apply a batch in one transaction, then serve the claims in it, so that new work is handed out with its birth.
@@ -86,9 +116,24 @@ class EventLog(Protocol):
 
     async def execution(self, execution_id: str) -> Mapping[str, Any] | None: ...
 
-    async def executions(
-        self, *, status: str | None = None, before: str | None = None, limit: int = 50
-    ) -> list[Mapping[str, Any]]: ...
+    async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
+        """List executions, newest first."""
+
+    async def remove(self, execution_id: str) -> bool:
+        """Remove an ended execution: its log, and everything that is kept beside it but for results by reference.
+
+        False where it has not ended, or is not there. Its events leave the feed; no `writer_seq` is given twice.
+        """
+
+    async def writers(self) -> Mapping[str, int]:
+        """Give the `writer_seq` of the last event of every writer: the position of whoever has seen everything."""
+
+    async def feed(self, after: Mapping[str, int], most: int) -> list[Position]:
+        """Give events of all executions after a position, {writer_id: writer_seq}, each stream in its order.
+
+        A writer that the position does not name is read from its start. Whoever goes on from the last `writer_seq` that
+        he was given of each writer misses nothing, sees nothing twice and waits for nobody.
+        """
 
     async def version(self) -> int:
         """Give a number that changes when somebody else has committed to the same store."""
@@ -102,7 +147,9 @@ class WorkQueue(Protocol):
     Every lease has an epoch that no other lease of the store ever had, so a report on a lost lease cannot pass for another.
     """
 
-    async def claim(self, worker: str, pools: Sequence[str], most: int, now: int, until: int) -> list[Lease]: ...
+    async def claim(
+        self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
+    ) -> list[Lease]: ...
 
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
         """Keep leases alive; gives the work ids that are no longer held."""
@@ -137,3 +184,18 @@ class Catalog(Protocol):
     async def canonical(self, playbook: str) -> bytes | None: ...
 
     async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None: ...
+
+    async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
+        """List paths in order: path, the latest version, playbook, registered_at, and how many versions there are.
+
+        `text` is somewhere in the path, in either case of ASCII letters; `after` is the path where the last page ended.
+        """
+
+    async def versions(self, path: str) -> list[Mapping[str, Any]]:
+        """List the versions of a path, newest first: path, version, playbook, registered_at."""
+
+    async def unregister(self, path: str, version: int | None = None) -> int:
+        """Take a version out of the catalog, or all of a path; gives how many. No number is given again.
+
+        Canonical trees stay: executions are pinned to them.
+        """

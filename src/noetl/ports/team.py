@@ -35,14 +35,20 @@ class Runtime(Protocol):
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
         """Note a sign of life; gives the worker's status, None where it is not known."""
 
-    async def set_status(self, worker_id: str, status: str) -> bool: ...
+    async def set_status(self, worker_id: str, status: str) -> bool:
+        """Say what a worker is to be; False where it is not known."""
 
-    async def discharge(self, worker_id: str) -> None: ...
+    async def discharge(self, worker_id: str) -> None:
+        """Strike a worker off; nothing where it is not known."""
 
-    async def workers(self) -> list[WorkerInfo]: ...
+    async def workers(self) -> list[WorkerInfo]:
+        """Give all workers, by id."""
 
     async def depths(self) -> list[Mapping[str, Any]]:
-        """Give the queue by pool: pool, requires, queued, leased, dead, oldest."""
+        """Give the queue by pool and required tags: pool, requires, queued, leased, dead, oldest.
+
+        `oldest` is when the queued work that waits longest was scheduled; None where none is queued.
+        """
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -63,13 +69,20 @@ class Token(msgspec.Struct, frozen=True):
 class Tokens(Protocol):
     """API tokens, looked up by the digest of their secret."""
 
-    async def add_token(self, token: Token) -> None: ...
+    async def add_token(self, token: Token) -> None:
+        """Keep a token. Raises Conflict where its id or its digest is there already."""
 
-    async def token(self, digest: str) -> Token | None: ...
+    async def token(self, digest: str) -> Token | None:
+        """Find a token, also one that was revoked or has expired: whoever asks decides what that means."""
 
-    async def tokens(self) -> list[Token]: ...
+    async def tokens(self) -> list[Token]:
+        """Give all tokens, oldest first."""
 
-    async def revoke(self, token_id: str, now: int) -> bool: ...
+    async def revoke(self, token_id: str, now: int) -> bool:
+        """Revoke a token; False where it is not known or was revoked before."""
+
+    async def used(self, token_id: str, now: int) -> None:
+        """Note a use. Whoever asks need not do so at every request."""
 
 
 class Credentials(Protocol):
@@ -82,7 +95,7 @@ class Credentials(Protocol):
         """Give name, kind, sealed, about, version, created_at, updated_at."""
 
     async def credentials(self) -> list[Mapping[str, Any]]:
-        """List credentials without what they hold."""
+        """List credentials by name, without what they hold."""
 
     async def delete_credential(self, name: str) -> bool: ...
 
@@ -106,4 +119,4 @@ class AuditTrail(Protocol):
     async def audited(
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
     ) -> list[AuditEntry]:
-        """Give entries, newest first."""
+        """Give entries, newest first; `before` is the number where the last page ended."""

@@ -38,6 +38,7 @@ class Changes:
     projections: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     removed: dict[str, None] = field(default_factory=dict)
     work: dict[str, WorkItem] = field(default_factory=dict)
+    born: dict[str, int] = field(default_factory=dict)  # when work came: the time of the events that it came with
     timers: dict[tuple[str, str], int | None] = field(default_factory=dict)  # None: cleared
     consumed: dict[str, None] = field(default_factory=dict)
     messages: dict[str, tuple[str, AnyMessage]] = field(default_factory=dict)
@@ -86,8 +87,10 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
     for work_id in (*(work_id for work_id, _ in commit.finished), *commit.dropped):
         changes.removed[work_id] = None
         changes.work.pop(work_id, None)
+    born = commit.events[-1].timestamp if commit.work and commit.events else 0
     for item in commit.work:
         changes.work[item.work_id] = item
+        changes.born[item.work_id] = born
     for timer_id in commit.cleared:
         changes.timers[commit.execution_id, timer_id] = None
     for timer_id, at in commit.timers:
@@ -95,6 +98,16 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
     changes.consumed.update(dict.fromkeys(commit.consumed))
     for execution_id, message in commit.inbox:
         changes.messages[message.message_id] = (execution_id, message)
+
+
+def about(projection: Mapping[str, Any]) -> tuple[str, str | None, list[str], int]:
+    """Give what executions are chosen by, of a row: path, parent, tags, started_at."""
+    return (
+        str(projection.get("path", "")),
+        projection.get("parent"),
+        list(projection.get("tags", ())),
+        int(projection.get("started_at", 0)),
+    )
 
 
 def lost(lease: Lease, exhausted: bool) -> LeaseLost:

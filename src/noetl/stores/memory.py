@@ -7,7 +7,7 @@ stores may share their tables, as several processes share a file. Tested in test
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -15,82 +15,24 @@ import msgspec
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Claim, Commit, Receipt
-from noetl.stores.batch import Changes, judge, lost
+from noetl.ports import Claim, Commit, Position, Receipt, Selection
+from noetl.stores.batch import Changes, about, judge, lost
+from noetl.stores.catalog_memory import MemoryCatalog
+from noetl.stores.tables import Row, Tables
 
 _encode = msgspec.json.encode
 _event = msgspec.json.Decoder(Event)
 _message = msgspec.json.Decoder(AnyMessage)
-_work = msgspec.json.Decoder(WorkItem)
 
 
-@dataclass(slots=True)
-class Row:
-    """A piece of work in the queue."""
-
-    number: int
-    execution_id: str
-    work: bytes
-    pool: str
-    priority: int
-    available_at: int
-    state: str = "queued"
-    epoch: int = 0
-    attempt: int = 0
-    worker: str = ""
-    until: int = 0
-
-    def lease(self) -> Lease:
-        return Lease(_work.decode(self.work), self.epoch, self.attempt, self.until, self.worker)
-
-
-@dataclass(slots=True)
-class Tables:
-    """What a store holds."""
-
-    logs: dict[str, list[bytes]] = field(default_factory=dict)
-    event_ids: set[tuple[str, str]] = field(default_factory=set)
-    executions: dict[str, bytes] = field(default_factory=dict)
-    queue: dict[str, Row] = field(default_factory=dict)
-    timers: dict[tuple[str, str], int] = field(default_factory=dict)
-    messages: dict[str, tuple[str, bytes]] = field(default_factory=dict)
-    snapshots: dict[str, tuple[int, int, bytes]] = field(default_factory=dict)
-    canonical: dict[str, bytes] = field(default_factory=dict)
-    catalog: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    number: int = 0  # of rows of the queue
-    epoch: int = 0
-    commits: int = 0
-
-    def last_seq(self, execution_id: str) -> int:
-        return len(self.logs.get(execution_id, ()))
-
-    def has_event(self, execution_id: str, event_id: str) -> bool:
-        return (execution_id, event_id) in self.event_ids
-
-    def has_message(self, message_id: str) -> bool:
-        return message_id in self.messages
-
-    def lease(self, work_id: str) -> int | None:
-        row = self.queue.get(work_id)
-        return row.epoch if row is not None and row.state == "leased" else None
-
-
-class MemoryStore:
+class MemoryStore(MemoryCatalog):
     """An event log, a work queue and a catalog in memory."""
-
-    def __init__(self, tables: Tables | None = None) -> None:
-        self.tables = tables or Tables()
-        self._own = 0
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         verdicts, changes = judge(commits, self.tables)
         _apply(self.tables, changes)
         self._count()
         return Receipt(verdicts, tuple(tuple(_claim(self.tables, claim)) for claim in claims))
-
-    def _count(self) -> None:
-        self.tables.commits += 1
-        self._own += 1
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         log = self.tables.logs.get(execution_id, [])
@@ -115,14 +57,38 @@ class MemoryStore:
             "last_seq": self.tables.last_seq(execution_id),
         }
 
-    async def executions(
-        self, *, status: str | None = None, before: str | None = None, limit: int = 50
-    ) -> list[Mapping[str, Any]]:
+    async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
         ids = list(self.tables.executions)
-        if before is not None:
-            ids = ids[: ids.index(before)] if before in self.tables.executions else []
-        rows = [row for row in [await self.execution(found) for found in reversed(ids)] if row is not None]
-        return [row for row in rows if status is None or row.get("status", "pending") == status][:limit]
+        if selection.before is not None:
+            ids = ids[: ids.index(selection.before)] if selection.before in self.tables.executions else []
+        rows = (row for row in [await self.execution(found) for found in reversed(ids)] if row is not None)
+        return list(islice((row for row in rows if _chosen(row, selection)), selection.limit))
+
+    async def remove(self, execution_id: str) -> bool:
+        row = await self.execution(execution_id)
+        if row is None or row.get("ended_at") is None:
+            return False
+        tables = self.tables
+        del tables.executions[execution_id]
+        tables.logs.pop(execution_id, None)
+        tables.snapshots.pop(execution_id, None)
+        tables.event_ids -= {key for key in tables.event_ids if key[0] == execution_id}
+        tables.feed = {seq: place for seq, place in tables.feed.items() if place[0] != execution_id}
+        tables.queue = {key: work for key, work in tables.queue.items() if work.execution_id != execution_id}
+        tables.timers = {key: at for key, at in tables.timers.items() if key[0] != execution_id}
+        tables.messages = {key: found for key, found in tables.messages.items() if found[0] != execution_id}
+        self._count()
+        return True
+
+    async def writers(self) -> Mapping[str, int]:
+        return {self.tables.writer_id: self.tables.written} if self.tables.written else {}
+
+    async def feed(self, after: Mapping[str, int], most: int) -> list[Position]:
+        tables = self.tables
+        start = after.get(tables.writer_id, 0)
+        seqs = [seq for seq in range(start + 1, tables.written + 1) if seq in tables.feed][:most]
+        found = [(seq, *tables.feed[seq]) for seq in seqs]
+        return [Position(tables.writer_id, seq, _event.decode(tables.logs[log][index])) for seq, log, index in found]
 
     async def version(self) -> int:
         return self.tables.commits - self._own
@@ -130,9 +96,11 @@ class MemoryStore:
     async def close(self) -> None:
         """Keep what is there: others may share the tables."""
 
-    async def claim(self, worker: str, pools: Sequence[str], most: int, now: int, until: int) -> list[Lease]:
+    async def claim(
+        self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
+    ) -> list[Lease]:
         self._count()
-        return _claim(self.tables, Claim(worker, tuple(pools), most, now, until))
+        return _claim(self.tables, Claim(worker, tuple(pools), most, now, until, tuple(tags)))
 
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
         gone = []
@@ -185,31 +153,6 @@ class MemoryStore:
         found = list(self.tables.messages.values())[:most]
         return [(execution_id, _message.decode(text)) for execution_id, text in found]
 
-    async def register(self, path: str, content: bytes, canonical: bytes, playbook: str, now: int) -> int:
-        versions = self.tables.catalog.setdefault(path, [])
-        if versions and (versions[-1]["playbook"], versions[-1]["content"]) == (playbook, content):
-            return len(versions)
-        self.tables.canonical.setdefault(playbook, canonical)
-        row = {
-            "path": path,
-            "version": len(versions) + 1,
-            "playbook": playbook,
-            "content": content,
-            "registered_at": now,
-        }
-        versions.append(row)
-        self._count()
-        return len(versions)
-
-    async def canonical(self, playbook: str) -> bytes | None:
-        return self.tables.canonical.get(playbook)
-
-    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
-        versions = self.tables.catalog.get(path, [])
-        if version is None:
-            return dict(versions[-1]) if versions else None
-        return dict(versions[version - 1]) if 0 < version <= len(versions) else None
-
 
 def _apply(tables: Tables, changes: Changes) -> None:
     # What can fail comes first: after the encoding nothing does, so a batch is taken whole or not at all.
@@ -218,7 +161,10 @@ def _apply(tables: Tables, changes: Changes) -> None:
     work = {key: _encode(item) for key, item in changes.work.items()}
     messages = {key: (found, _encode(message)) for key, (found, message) in changes.messages.items()}
     for event, text in events:
-        tables.logs.setdefault(event.execution_id, []).append(text)
+        log = tables.logs.setdefault(event.execution_id, [])
+        tables.written += 1
+        tables.feed[tables.written] = (event.execution_id, len(log))
+        log.append(text)
         tables.event_ids.add((event.execution_id, event.event_id))
     for execution_id, seq in changes.last_seqs.items():
         if seq:
@@ -227,7 +173,7 @@ def _apply(tables: Tables, changes: Changes) -> None:
     for work_id in changes.removed:
         tables.queue.pop(work_id, None)
     for work_id, item in changes.work.items():
-        _put(tables, item, work[work_id])
+        _put(tables, item, work[work_id], changes.born[work_id])
     for key, at in changes.timers.items():
         if at is None:
             tables.timers.pop(key, None)
@@ -239,21 +185,23 @@ def _apply(tables: Tables, changes: Changes) -> None:
         tables.messages.setdefault(message_id, row)
 
 
-def _put(tables: Tables, item: WorkItem, text: bytes) -> None:
+def _put(tables: Tables, item: WorkItem, text: bytes, born: int) -> None:
     row = tables.queue.get(item.work_id)
     if row is None:
         tables.number += 1
-        row = tables.queue[item.work_id] = Row(
-            tables.number, item.execution_id, text, item.pool, item.priority, item.available_at
-        )
+        row = tables.queue[item.work_id] = Row(tables.number, item.execution_id, born)
     row.work, row.pool, row.priority, row.available_at = text, item.pool, item.priority, item.available_at
+    row.requires = frozenset(item.requires)
 
 
 def _claim(tables: Tables, claim: Claim) -> list[Lease]:
     rows = [
         row
         for row in tables.queue.values()
-        if row.state == "queued" and row.available_at <= claim.now and row.pool in claim.pools
+        if row.state == "queued"
+        and row.available_at <= claim.now
+        and row.pool in claim.pools
+        and row.requires.issubset(claim.tags)
     ]
     leases = []
     for row in sorted(rows, key=lambda row: (-row.priority, row.number))[: max(claim.most, 0)]:
@@ -262,3 +210,18 @@ def _claim(tables: Tables, claim: Claim) -> list[Lease]:
         row.worker, row.until = claim.worker, claim.until
         leases.append(row.lease())
     return leases
+
+
+def _chosen(row: Mapping[str, Any], selection: Selection) -> bool:
+    path, parent, tags, started_at = about(row)
+    message = (row.get("error") or {}).get("message", "")
+    texts = (row["execution_id"], path, *tags, message)
+    return (
+        (not selection.status or row.get("status", "pending") in selection.status)
+        and selection.path in (None, path)
+        and selection.parent in (None, parent)
+        and (selection.tag is None or selection.tag in tags)
+        and (selection.text is None or any(selection.text.lower() in text.lower() for text in texts))
+        and (selection.since is None or started_at >= selection.since)
+        and (selection.until is None or started_at < selection.until)
+    )

@@ -7,7 +7,7 @@ there what it was decided on. The statements are in sql/sqlite. Tested in tests/
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from pathlib import Path
@@ -18,8 +18,9 @@ import msgspec
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Claim, Commit, Receipt
-from noetl.stores.batch import Changes, judge, lost
+from noetl.ports import Claim, Commit, Position, Receipt, Selection
+from noetl.stores.batch import Changes, about, judge, lost
+from noetl.stores.catalog_sqlite import SqliteCatalog
 from noetl.stores.database import Database
 from noetl.stores.queries import queries
 
@@ -30,13 +31,36 @@ _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 _ALL = -1  # LIMIT without a limit
 _BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
+_CONDITIONS = {
+    "path": "path = ?",
+    "parent": "parent_id = ?",
+    "tag": "EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)",
+    "since": "started_at >= ?",
+    "until": "started_at < ?",
+    "before": "number < (SELECT number FROM execution WHERE execution_id = ?)",
+}
+_TEXTS = (
+    "instr(lower(execution_id), ?)",
+    "instr(lower(path), ?)",
+    "instr(lower(json_extract(projection, '$.error.message')), ?)",
+    "EXISTS (SELECT 1 FROM json_each(tags) WHERE instr(lower(value), ?))",
+)
+_REMOVALS = (
+    "keep_last_place",
+    "remove_events",
+    "remove_execution",
+    "remove_work_of",
+    "remove_timers_of",
+    "remove_messages_of",
+    "remove_snapshot",
+)
 
 
-class SqliteStore:
+class SqliteStore(SqliteCatalog):
     """An event log, a work queue and a catalog in one file."""
 
     def __init__(self, path: Path | str) -> None:
-        self.database = Database(path)
+        super().__init__(Database(path))
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         def job(connection: sqlite3.Connection) -> Receipt:
@@ -62,10 +86,39 @@ class SqliteStore:
         rows = await self._rows("find_execution", execution_id)
         return _projection(rows[0]) if rows else None
 
-    async def executions(
-        self, *, status: str | None = None, before: str | None = None, limit: int = 50
-    ) -> list[Mapping[str, Any]]:
-        return [_projection(row) for row in await self._rows("list_executions", status, before, limit)]
+    async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
+        conditions, given = _narrowed(selection)
+        text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
+        rows = await self.database.run(lambda connection: connection.execute(text, given).fetchall())
+        return [_projection(row) for row in rows]
+
+    async def remove(self, execution_id: str) -> bool:
+        def job(connection: sqlite3.Connection) -> bool:
+            if connection.execute(_SQL["has_ended"], (execution_id,)).fetchone() is None:
+                return False
+            for name in _REMOVALS:
+                connection.execute(_SQL[name], (execution_id,))
+            connection.execute(_SQL["remove_places"])
+            return True
+
+        return await self.database.write(job)
+
+    async def writers(self) -> Mapping[str, int]:
+        last = (await self._rows("last_written"))[0][0]
+        return {await self._writer(): int(last)} if last else {}
+
+    async def feed(self, after: Mapping[str, int], most: int) -> list[Position]:
+        writer = await self._writer()
+        rows = await self._rows("read_feed", after.get(writer, 0), most)
+        return [Position(writer, row[0], _event(row[1:])) for row in rows]
+
+    async def _writer(self) -> str:
+        """Name the file: its lock lets one process commit at a time, so all of them together are one writer."""
+        rows = await self._rows("find_writer")
+        if not rows:
+            await self._write("put_writer", [()])
+            rows = await self._rows("find_writer")
+        return str(rows[0][0])
 
     async def version(self) -> int:
         return await self.database.run(lambda connection: _one(connection.execute("PRAGMA data_version")))
@@ -73,8 +126,10 @@ class SqliteStore:
     async def close(self) -> None:
         await self.database.close()
 
-    async def claim(self, worker: str, pools: Sequence[str], most: int, now: int, until: int) -> list[Lease]:
-        claim = Claim(worker, tuple(pools), most, now, until)
+    async def claim(
+        self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
+    ) -> list[Lease]:
+        claim = Claim(worker, tuple(pools), most, now, until, tuple(tags))
         return await self.database.write(lambda connection: _claim(connection, claim))
 
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
@@ -118,34 +173,6 @@ class SqliteStore:
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
         return [(row[0], _message.decode(row[1])) for row in await self._rows("read_messages", most)]
 
-    async def register(self, path: str, content: bytes, canonical: bytes, playbook: str, now: int) -> int:
-        def job(connection: sqlite3.Connection) -> int:
-            latest = connection.execute(_SQL["find_version"], (path, None)).fetchone()
-            if latest is not None and (latest[2], latest[3]) == (playbook, content):
-                return int(latest[1])
-            version = 1 if latest is None else int(latest[1]) + 1
-            connection.execute(_SQL["put_playbook"], (playbook, canonical))
-            connection.execute(_SQL["put_version"], (path, version, playbook, content, now))
-            return version
-
-        return await self.database.write(job)
-
-    async def canonical(self, playbook: str) -> bytes | None:
-        rows = await self._rows("find_canonical", playbook)
-        return bytes(rows[0][0]) if rows else None
-
-    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
-        rows = await self._rows("find_version", path, version)
-        names = ("path", "version", "playbook", "content", "registered_at")
-        return dict(zip(names, rows[0], strict=True)) if rows else None
-
-    async def _rows(self, name: str, *given: Any) -> list[Any]:
-        return await self.database.run(lambda connection: connection.execute(_SQL[name], given).fetchall())
-
-    async def _write(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            await self.database.write(lambda connection: connection.executemany(_SQL[name], rows))
-
 
 class _Facts:
     """What the file holds, asked inside the transaction."""
@@ -182,11 +209,13 @@ def _apply(connection: sqlite3.Connection, changes: Changes) -> None:
         projection = changes.projections.get(execution_id)
         if projection is not None:
             status = str(projection.get("status", "pending"))
-            connection.execute(_SQL["put_execution"], (execution_id, seq, status, _text(projection)))
+            path, parent, tags, started_at = about(projection)
+            given = (execution_id, seq, status, _text(projection), path, parent, _text(tags), started_at)
+            connection.execute(_SQL["put_execution"], given)
         elif seq:
             connection.execute(_SQL["set_last_seq"], (execution_id, seq))
     many("remove_work", [(work_id,) for work_id in changes.removed])
-    many("put_work", [_work_row(item) for item in changes.work.values()])
+    many("put_work", [_work_row(item, changes.born[item.work_id]) for item in changes.work.values()])
     many("clear_timer", [key for key, at in changes.timers.items() if at is None])
     many("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
     many("remove_message", [(message_id,) for message_id in changes.consumed])
@@ -200,11 +229,13 @@ def _message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]
 def _claim(connection: sqlite3.Connection, claim: Claim) -> list[Lease]:
     if claim.most <= 0:
         return []
-    pools = [
-        connection.execute(_SQL["find_work"], (pool, claim.now, claim.most)).fetchall()
+    connection.execute(_SQL["ripen_work"], (claim.now,))
+    orders = [
+        connection.execute(_SQL["find_work"], (pool, requires, claim.most)).fetchall()
         for pool in dict.fromkeys(claim.pools)
+        for requires in _covered(connection, pool, claim.tags)
     ]
-    found = list(islice(merge(*pools, key=lambda row: (-row[0], row[1])), claim.most))
+    found = list(islice(merge(*orders, key=lambda row: (-row[0], row[1])), claim.most))
     if not found:
         return []
     epoch = _one(connection.execute(_SQL["next_epochs"], (len(found),))) - len(found)
@@ -214,6 +245,30 @@ def _claim(connection: sqlite3.Connection, claim: Claim) -> list[Lease]:
         connection.execute(_SQL["lease_work"], (epoch, claim.worker, claim.until, number))
         leases.append(Lease(_work.decode(work), epoch, attempt + 1, claim.until, claim.worker))
     return leases
+
+
+def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> Iterator[str]:
+    """Give what queued work of a pool requires, each once, where the tags have all of it; one seek in the index for each."""
+    yield ""
+    found = "" if tags else None  # whoever has no tags need not look
+    while found is not None:
+        found = connection.execute(_SQL["next_requires"], (pool, found)).fetchone()[0]
+        if found is not None and set(_decode(found)).issubset(tags):
+            yield found
+
+
+def _narrowed(selection: Selection) -> tuple[list[str], list[Any]]:
+    """Give the conditions that are asked for, and what they are given."""
+    asked = [(_CONDITIONS[name], getattr(selection, name)) for name in _CONDITIONS]
+    conditions = [condition for condition, value in asked if value is not None]
+    given = [value for _, value in asked if value is not None]
+    if selection.status:
+        conditions.append(f"status IN ({', '.join('?' * len(selection.status))})")
+        given += selection.status
+    if selection.text is not None:
+        conditions.append(f"({' OR '.join(_TEXTS)})")
+        given += [selection.text.lower()] * len(_TEXTS)
+    return conditions, [*given, selection.limit]
 
 
 def _text(value: Any) -> str:
@@ -234,9 +289,10 @@ def _event(row: Any) -> Event:
     return Event(*values)
 
 
-def _work_row(item: WorkItem) -> tuple[Any, ...]:
+def _work_row(item: WorkItem, born: int) -> tuple[Any, ...]:
     chunk = None if item.chunk is None else item.chunk.chunk_id
-    placing = (item.pool, item.priority, item.available_at)
+    requires = _text(sorted(set(item.requires))) if item.requires else ""
+    placing = (item.pool, requires, item.priority, item.available_at, born)
     return (item.work_id, item.execution_id, item.run_id, chunk, *placing, _text(item))
 
 

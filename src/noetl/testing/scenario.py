@@ -23,7 +23,7 @@ from noetl.engine.state import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Resume, Signal, Start
-from noetl.ports import Catalog, EventLog, WorkQueue
+from noetl.ports import Catalog, EventLog, Selection, WorkQueue
 from noetl.server.control import LocalControl
 from noetl.server.states import States
 from noetl.testing.scripted import ScriptedTools
@@ -119,7 +119,7 @@ class Player:
                 await asyncio.wait([worker])
         played.events = await self._store.read(EXECUTION)
         played.cold = await States(self._store).get(EXECUTION)
-        for row in reversed(await self._store.executions(limit=1_000)):
+        for row in reversed(await self._store.executions(Selection(limit=1_000))):
             if row["execution_id"] != EXECUTION:
                 played.children.append((row["execution_id"], await self._store.read(row["execution_id"])))
         return played

@@ -11,6 +11,7 @@ import pytest
 from noetl.model.errors import InvalidInput
 from noetl.model.messages import Cancel, Report, Signal, Suspension
 from noetl.model.work import Lease
+from noetl.ports import Selection
 from noetl.server.control import LocalControl, Store
 from noetl.stores.sqlite import SqliteStore
 from tests.unit.server.system import HEAD, ONE_STEP, RealClock, begin, chain, done, ended, register, workers
@@ -106,7 +107,7 @@ async def test_a_child_that_is_not_in_the_catalog_is_told_to_its_parent(
     wake = again.work.resume["wake"]
     assert wake["status"] == "failed"
     assert path in wake["error"]["message"]
-    assert len(await store.executions()) == 1
+    assert len(await store.executions(Selection())) == 1
 
 
 async def test_cancelling_a_parent_cancels_its_children(store: Store, control: LocalControl) -> None:

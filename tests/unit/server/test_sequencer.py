@@ -17,7 +17,7 @@ from noetl.model.errors import Foreign, InvalidInput, InvalidPayload, StoreUnava
 from noetl.model.events import Event
 from noetl.model.messages import Cancel, Pause, Report, Signal, Start, Suspension
 from noetl.model.work import Lease
-from noetl.ports import Claim, Commit, Receipt
+from noetl.ports import Claim, Commit, Receipt, Selection
 from noetl.server.control import LocalControl, Store
 from noetl.server.states import States
 from noetl.stores.memory import MemoryStore
@@ -101,7 +101,7 @@ async def test_a_batch_is_answered_in_full_when_room_is_short(store: Store) -> N
     playbook = await register(store)
     async with LocalControl(store, RealClock(), most_unanswered=2) as control:
         ids = await asyncio.gather(*(begin(control, playbook) for _ in range(30)))
-    assert len({row["execution_id"] for row in await store.executions(limit=100)} & set(ids)) == 30
+    assert len({row["execution_id"] for row in await store.executions(Selection(limit=100))} & set(ids)) == 30
 
 
 async def test_reporting_a_step_gives_the_next_one(store: Store, control: LocalControl) -> None:
@@ -201,7 +201,7 @@ async def test_what_cannot_be_started_is_refused_and_leaves_nothing(store: Store
         await control.submit("1", Start("m", "no/such/path", ""))
     with pytest.raises(UnknownExecution, match="77"):
         await control.submit("77", Signal("s", "go"))
-    assert await store.executions() == []
+    assert await store.executions(Selection()) == []
     await control.submit("1", Start("m", "tests/test", "", {"n": 1}))
     assert await types(store, "1")
 

@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from msgspec.json import encode
 
 from noetl.model.errors import InvalidInput, StoreUnavailable
+from noetl.ports import Selection
 from noetl.stores.database import Database, connect
 from noetl.stores.queries import migrations
 from noetl.stores.sqlite import SqliteStore
@@ -44,6 +46,39 @@ async def test_an_error_in_the_middle_of_the_transaction_undoes_all_of_it(tmp_pa
     assert await store.due(10, 10) == []
     await store.database.run(lambda connection: connection.execute("DROP TRIGGER trouble"))
     assert (await store.commit([whole])).commits[0].status == "applied"
+    await store.close()
+
+
+async def test_a_file_of_the_first_tables_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "noetl.db"
+    connection = sqlite3.connect(path)
+    for statement in migrations("sqlite")[0]:
+        connection.execute(statement)
+    item = work("a", priority=2)
+    old = [
+        ("event_log", ("1", 1, "e1", "ctx.patched", 5, "server", "ctx", "", *[None] * 7, '{"n":1}', 1)),
+        ("event_log", ("0", 1, "e2", "ctx.patched", 6, "server", "ctx", "", *[None] * 7, "{}", 1)),
+        ("execution", (4, "1", 1, "running", '{"status":"running","path":"a/b","started_at":5,"parent":"0"}')),
+        ("queue", (9, item.work_id, "1", "a#1", None, "", 2, 0, "leased", 7, 3, "w", 50, encode(item).decode())),
+        ("catalog", ("a/b", 1, "hash", b"text", 5)),
+    ]
+    for table, row in old:
+        connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    connection.execute("UPDATE counter SET value = 7")
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+    store = SqliteStore(path)
+    assert [place.event.event_id for place in await store.feed({}, 10)] == ["e1", "e2"]
+    assert [event.payload for event in await store.read("1")] == [{"n": 1}]
+    [row] = await store.executions(Selection(path="a/b", parent="0", since=5, until=6))
+    assert (row["status"], row["last_seq"]) == ("running", 1)
+    assert [entry["version"] for entry in await store.entries(None, None, 5)] == [1]
+    assert await store.extend("w", [(item.work_id, 7)], 60) == []
+    [(lease, exhausted)] = await store.expired(60, 9)
+    assert (lease.work, lease.attempt, exhausted) == (item, 3, False)
+    [again] = await store.claim("w", [""], 1, 70, 80)
+    assert again.epoch == 8
     await store.close()
 
 

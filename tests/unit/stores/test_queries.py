@@ -63,6 +63,9 @@ def test_every_statement_is_used(name: str) -> None:
         ("due_timers", "timer_at"),
         ("has_event", "event_log_event"),
         ("read_events", "sqlite_autoindex_event_log_1"),
+        ("read_feed", "INTEGER PRIMARY KEY"),
+        ("next_requires", "queue_order"),
+        ("ripen_work", "queue_later"),
         ("expire_leases", "sqlite_autoindex_queue_1"),
     ],
 )

@@ -12,6 +12,21 @@ SELECT
   task_run_id, iteration, attempt, status, duration_ms, payload, version
 FROM event_log WHERE execution_id = ? AND seq > ? ORDER BY seq LIMIT ?;
 
+-- name: read_feed
+SELECT
+  writer_seq, event_id, execution_id, seq, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
+  task_run_id, iteration, attempt, status, duration_ms, payload, version
+FROM event_log WHERE writer_seq > ? AND execution_id <> '' ORDER BY writer_seq LIMIT ?;
+
+-- name: last_written
+SELECT max(writer_seq) FROM event_log;
+
+-- name: find_writer
+SELECT writer_id FROM writer;
+
+-- name: put_writer
+INSERT INTO writer (writer_id) SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM writer);
+
 -- name: has_event
 SELECT 1 FROM event_log WHERE execution_id = ? AND event_id = ?;
 
@@ -19,69 +34,118 @@ SELECT 1 FROM event_log WHERE execution_id = ? AND event_id = ?;
 SELECT last_seq FROM execution WHERE execution_id = ?;
 
 -- name: put_execution
-INSERT INTO execution (execution_id, last_seq, status, projection) VALUES (?, ?, ?, ?)
+INSERT INTO execution (execution_id, last_seq, status, projection, path, parent_id, tags, started_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (execution_id) DO UPDATE
 SET last_seq = excluded.last_seq, status = excluded.status, projection = excluded.projection;
 
 -- name: set_last_seq
-INSERT INTO execution (execution_id, last_seq, status, projection) VALUES (?, ?, 'pending', '{}')
+INSERT INTO execution (execution_id, last_seq, status, projection, path, tags, started_at)
+VALUES (?, ?, 'pending', '{}', '', '[]', 0)
 ON CONFLICT (execution_id) DO UPDATE SET last_seq = excluded.last_seq;
 
 -- name: find_execution
 SELECT execution_id, last_seq, projection FROM execution WHERE execution_id = ?;
 
 -- name: list_executions
-SELECT execution_id, last_seq, projection FROM execution
-WHERE (?1 IS NULL OR status = ?1)
-  AND (?2 IS NULL OR number < (SELECT number FROM execution WHERE execution_id = ?2))
-ORDER BY number DESC LIMIT ?3;
+-- The conditions that are asked for are put behind the first; one that is left open would keep an index from being used.
+SELECT execution_id, last_seq, projection FROM execution WHERE number > 0 ORDER BY number DESC LIMIT ?;
+
+-- name: has_ended
+SELECT 1 FROM execution WHERE execution_id = ? AND json_extract(projection, '$.ended_at') IS NOT NULL;
+
+-- name: keep_last_place
+-- An event that is the last of the feed leaves its number behind, so that it is not given again.
+UPDATE event_log
+SET execution_id = '', seq = writer_seq, event_type = 'removed', entity_id = '', parent_id = NULL, step_run_id = NULL,
+  task_run_id = NULL, payload = '{}'
+WHERE writer_seq = (SELECT max(writer_seq) FROM event_log) AND execution_id = ?;
+
+-- name: remove_places
+DELETE FROM event_log WHERE execution_id = '' AND writer_seq < (SELECT max(writer_seq) FROM event_log);
+
+-- name: remove_events
+DELETE FROM event_log WHERE execution_id = ?;
+
+-- name: remove_execution
+DELETE FROM execution WHERE execution_id = ?;
+
+-- name: remove_work_of
+-- Work ids begin with their execution and a colon, so its work is a range of the index; the semicolon comes after the colon.
+DELETE FROM queue WHERE work_id > ?1 || ':' AND work_id < ?1 || char(59);
+
+-- name: remove_timers_of
+DELETE FROM timer WHERE execution_id = ?;
+
+-- name: remove_messages_of
+DELETE FROM message WHERE execution_id = ?;
+
+-- name: remove_snapshot
+DELETE FROM snapshot WHERE execution_id = ?;
 
 -- name: lease_of
-SELECT epoch FROM queue WHERE work_id = ? AND state = 'leased';
+SELECT epoch FROM queue WHERE work_id = ? AND status = 'leased';
 
 -- name: put_work
 INSERT INTO queue (
-  work_id, execution_id, run_id, chunk, pool, priority, available_at, state, epoch, attempt, worker, lease_until, work
-) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', 0, ?)
+  work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
+  status, epoch, attempts, worker_id, lease_until
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', 0)
 ON CONFLICT (work_id) DO UPDATE
-SET pool = excluded.pool, priority = excluded.priority, available_at = excluded.available_at, work = excluded.work;
+SET pool = excluded.pool, requires = excluded.requires, priority = excluded.priority,
+  available_at = excluded.available_at, work = excluded.work;
 
 -- name: remove_work
 DELETE FROM queue WHERE work_id = ?;
 
+-- name: ripen_work
+-- Work whose time has come joins the order, so that a claim never walks over work that is not due.
+UPDATE queue SET available_at = 0 WHERE status = 'queued' AND available_at > 0 AND available_at <= ?;
+
 -- name: find_work
-SELECT priority, number, attempt, work FROM queue
-WHERE pool = ? AND state = 'queued' AND available_at <= ? ORDER BY priority DESC, number LIMIT ?;
+SELECT priority, number, attempts, work FROM queue
+WHERE pool = ? AND requires = ? AND status = 'queued' AND available_at = 0 ORDER BY priority DESC, number LIMIT ?;
+
+-- name: next_requires
+SELECT min(requires) FROM queue WHERE pool = ? AND requires > ? AND status = 'queued' AND available_at = 0;
 
 -- name: next_epochs
 UPDATE counter SET value = value + ? WHERE name = 'epoch' RETURNING value;
 
 -- name: lease_work
-UPDATE queue SET state = 'leased', epoch = ?, attempt = attempt + 1, worker = ?, lease_until = ? WHERE number = ?;
+UPDATE queue SET status = 'leased', epoch = ?, attempts = attempts + 1, worker_id = ?, lease_until = ? WHERE number = ?;
 
 -- name: extend_lease
-UPDATE queue SET lease_until = max(lease_until, ?) WHERE work_id = ? AND epoch = ? AND worker = ? AND state = 'leased';
+UPDATE queue SET lease_until = max(lease_until, ?)
+WHERE work_id = ? AND epoch = ? AND worker_id = ? AND status = 'leased';
 
 -- name: expired_leases
-SELECT number, epoch, attempt, worker, lease_until, work FROM queue
-WHERE state = 'leased' AND lease_until <= ? ORDER BY lease_until, number;
+SELECT number, epoch, attempts, worker_id, lease_until, work FROM queue
+WHERE status = 'leased' AND lease_until <= ? ORDER BY lease_until, number;
 
 -- name: take_lease_back
-UPDATE queue SET state = ?, worker = '', lease_until = 0 WHERE number = ?;
+UPDATE queue SET status = ?, worker_id = '', lease_until = 0 WHERE number = ?;
 
 -- name: release_lease
-UPDATE queue SET state = 'queued', worker = '', lease_until = 0, attempt = attempt - 1, available_at = min(available_at, ?)
-WHERE work_id = ? AND epoch = ? AND state = 'leased';
+UPDATE queue
+SET status = 'queued', worker_id = '', lease_until = 0, attempts = attempts - 1, available_at = min(available_at, ?)
+WHERE work_id = ? AND epoch = ? AND status = 'leased';
 
 -- name: next_times
 SELECT min(at) FROM timer WHERE at > ?1
-UNION ALL SELECT min(lease_until) FROM queue WHERE state = 'leased' AND lease_until > ?1
-UNION ALL SELECT min(available_at) FROM queue WHERE state = 'queued' AND available_at > 0 AND available_at > ?1;
+UNION ALL SELECT min(lease_until) FROM queue WHERE status = 'leased' AND lease_until > ?1
+UNION ALL SELECT min(available_at) FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at > ?1;
 
 -- name: expire_leases
--- Work ids begin with their execution and a colon, so its work is a range of the index; the semicolon comes after the colon.
+-- A range of the index, as above.
 UPDATE queue SET lease_until = min(lease_until, ?1)
-WHERE work_id > ?2 || ':' AND work_id < ?2 || char(59) AND state = 'leased';
+WHERE work_id > ?2 || ':' AND work_id < ?2 || char(59) AND status = 'leased';
+
+-- name: queue_depths
+SELECT
+  pool, requires, sum(status = 'queued'), sum(status = 'leased'), sum(status = 'dead'),
+  min(CASE status WHEN 'queued' THEN created_at END)
+FROM queue GROUP BY pool, requires ORDER BY pool, requires;
 
 -- name: set_timer
 INSERT INTO timer (execution_id, timer_id, at) VALUES (?, ?, ?)
@@ -120,11 +184,26 @@ INSERT INTO playbook (playbook, canonical) VALUES (?, ?) ON CONFLICT (playbook) 
 SELECT canonical FROM playbook WHERE playbook = ?;
 
 -- name: put_version
-INSERT INTO catalog (path, version, playbook, content, registered_at) VALUES (?, ?, ?, ?, ?);
+INSERT INTO catalog (path, version, playbook, content, registered_at, withdrawn) VALUES (?, ?, ?, ?, ?, 0);
+
+-- name: last_version
+SELECT version, playbook, content, withdrawn FROM catalog WHERE path = ? ORDER BY version DESC LIMIT 1;
 
 -- name: find_version
 SELECT path, version, playbook, content, registered_at FROM catalog
-WHERE path = ?1 AND (?2 IS NULL OR version = ?2) ORDER BY version DESC LIMIT 1;
+WHERE path = ?1 AND (?2 IS NULL OR version = ?2) AND NOT withdrawn ORDER BY version DESC LIMIT 1;
+
+-- name: list_versions
+SELECT path, version, playbook, registered_at FROM catalog WHERE path = ? AND NOT withdrawn ORDER BY version DESC;
+
+-- name: list_entries
+-- The columns beside max() are those of its row.
+SELECT path, max(version), playbook, registered_at, count(*) FROM catalog
+WHERE NOT withdrawn AND path > ?2 AND (?1 IS NULL OR instr(lower(path), lower(?1)) > 0)
+GROUP BY path ORDER BY path LIMIT ?3;
+
+-- name: withdraw
+UPDATE catalog SET withdrawn = 1, content = x'' WHERE path = ?1 AND (?2 IS NULL OR version = ?2) AND NOT withdrawn;
 
 -- name: put_result
 INSERT INTO result (ref, data, meta) VALUES (?, ?, ?)
@@ -138,3 +217,66 @@ SELECT meta FROM result WHERE ref = ?;
 
 -- name: remove_result
 DELETE FROM result WHERE ref = ?;
+
+-- name: put_worker
+INSERT INTO runtime (worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (worker_id) DO UPDATE
+SET pool = excluded.pool, tags = excluded.tags, capacity = excluded.capacity, active = excluded.active,
+  status = excluded.status, host = excluded.host, version = excluded.version, registered_at = excluded.registered_at,
+  last_heartbeat = excluded.last_heartbeat;
+
+-- name: note_worker
+UPDATE runtime SET last_heartbeat = max(last_heartbeat, ?), active = ? WHERE worker_id = ? RETURNING status;
+
+-- name: set_worker_status
+UPDATE runtime SET status = ? WHERE worker_id = ?;
+
+-- name: remove_worker
+DELETE FROM runtime WHERE worker_id = ?;
+
+-- name: list_workers
+SELECT worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat FROM runtime
+ORDER BY worker_id;
+
+-- name: put_token
+INSERT INTO token (token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: find_token
+SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
+WHERE digest = ?;
+
+-- name: list_tokens
+SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
+ORDER BY created_at, token_id;
+
+-- name: revoke_token
+UPDATE token SET revoked_at = ? WHERE token_id = ? AND revoked_at IS NULL;
+
+-- name: note_token
+UPDATE token SET used_at = max(coalesce(used_at, 0), ?) WHERE token_id = ?;
+
+-- name: put_credential
+INSERT INTO credential (name, kind, sealed, about, version, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5)
+ON CONFLICT (name) DO UPDATE
+SET kind = excluded.kind, sealed = excluded.sealed, about = excluded.about, version = credential.version + 1,
+  updated_at = excluded.updated_at
+RETURNING version;
+
+-- name: find_credential
+SELECT name, kind, sealed, about, version, created_at, updated_at FROM credential WHERE name = ?;
+
+-- name: list_credentials
+SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER BY name;
+
+-- name: remove_credential
+DELETE FROM credential WHERE name = ?;
+
+-- name: put_audit
+INSERT INTO audit (at, actor, action, entity, detail) VALUES (?, ?, ?, ?, ?);
+
+-- name: list_audit
+SELECT at, actor, action, entity, detail, number FROM audit
+WHERE (?1 IS NULL OR actor = ?1) AND (?2 IS NULL OR entity = ?2) AND (?3 IS NULL OR number < ?3)
+ORDER BY number DESC LIMIT ?4;

@@ -1,6 +1,7 @@
 -- The store as it is today. The migrations lead to exactly this.
 
 CREATE TABLE event_log (
+  writer_seq INTEGER PRIMARY KEY,
   execution_id TEXT NOT NULL,
   seq INTEGER NOT NULL,
   event_id TEXT NOT NULL,
@@ -18,7 +19,7 @@ CREATE TABLE event_log (
   duration_ms REAL,
   payload TEXT NOT NULL,
   version INTEGER NOT NULL,
-  PRIMARY KEY (execution_id, seq)
+  UNIQUE (execution_id, seq)
 );
 
 CREATE UNIQUE INDEX event_log_event ON event_log (execution_id, event_id);
@@ -28,10 +29,18 @@ CREATE TABLE execution (
   execution_id TEXT NOT NULL UNIQUE,
   last_seq INTEGER NOT NULL,
   status TEXT NOT NULL,
+  path TEXT NOT NULL,
+  parent_id TEXT,
+  tags TEXT NOT NULL,
+  started_at INTEGER NOT NULL,
   projection TEXT NOT NULL
 );
 
 CREATE INDEX execution_status ON execution (status, number);
+
+CREATE INDEX execution_path ON execution (path, number);
+
+CREATE INDEX execution_parent ON execution (parent_id, number) WHERE parent_id IS NOT NULL;
 
 CREATE TABLE queue (
   number INTEGER PRIMARY KEY,
@@ -40,21 +49,23 @@ CREATE TABLE queue (
   run_id TEXT NOT NULL,
   chunk TEXT,
   pool TEXT NOT NULL,
+  requires TEXT NOT NULL,
   priority INTEGER NOT NULL,
   available_at INTEGER NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('queued', 'leased', 'dead')),
+  status TEXT NOT NULL CHECK (status IN ('queued', 'leased', 'dead')),
   epoch INTEGER NOT NULL,
-  attempt INTEGER NOT NULL,
-  worker TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  worker_id TEXT NOT NULL,
   lease_until INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
   work TEXT NOT NULL
 );
 
-CREATE INDEX queue_order ON queue (pool, priority DESC, number) WHERE state = 'queued';
+CREATE INDEX queue_order ON queue (pool, requires, priority DESC, number) WHERE status = 'queued' AND available_at = 0;
 
-CREATE INDEX queue_later ON queue (available_at) WHERE state = 'queued' AND available_at > 0;
+CREATE INDEX queue_later ON queue (available_at) WHERE status = 'queued' AND available_at > 0;
 
-CREATE INDEX queue_leases ON queue (lease_until) WHERE state = 'leased';
+CREATE INDEX queue_leases ON queue (lease_until) WHERE status = 'leased';
 
 CREATE TABLE timer (
   execution_id TEXT NOT NULL,
@@ -85,6 +96,7 @@ CREATE TABLE catalog (
   playbook TEXT NOT NULL,
   content BLOB NOT NULL,
   registered_at INTEGER NOT NULL,
+  withdrawn INTEGER NOT NULL,
   PRIMARY KEY (path, version)
 );
 
@@ -97,6 +109,55 @@ CREATE TABLE result (
   ref TEXT PRIMARY KEY,
   data BLOB NOT NULL,
   meta TEXT NOT NULL
+);
+
+CREATE TABLE writer (
+  writer_id TEXT PRIMARY KEY
+);
+
+CREATE TABLE runtime (
+  worker_id TEXT PRIMARY KEY,
+  pool TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  capacity INTEGER NOT NULL,
+  active INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  host TEXT NOT NULL,
+  version TEXT NOT NULL,
+  registered_at INTEGER NOT NULL,
+  last_heartbeat INTEGER NOT NULL
+);
+
+CREATE TABLE token (
+  token_id TEXT PRIMARY KEY,
+  digest TEXT NOT NULL UNIQUE,
+  role TEXT NOT NULL,
+  name TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  expires_at INTEGER,
+  revoked_at INTEGER,
+  used_at INTEGER,
+  pool TEXT
+);
+
+CREATE TABLE credential (
+  name TEXT PRIMARY KEY,
+  kind TEXT NOT NULL,
+  sealed BLOB NOT NULL,
+  about TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+);
+
+CREATE TABLE audit (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  at INTEGER NOT NULL,
+  actor TEXT NOT NULL,
+  action TEXT NOT NULL,
+  entity TEXT NOT NULL,
+  detail TEXT NOT NULL
 );
 
 CREATE TABLE counter (

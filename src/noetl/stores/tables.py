@@ -1,0 +1,77 @@
+"""The tables of the store in memory: plain data that several stores may share, as several processes share a file.
+
+Holds no rule but how rows are found. Tested in tests/conformance through the stores on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import AuditEntry, Token, WorkerInfo
+
+_work = msgspec.json.Decoder(WorkItem)
+
+
+@dataclass(slots=True)
+class Row:
+    """A piece of work in the queue."""
+
+    number: int
+    execution_id: str
+    created_at: int
+    work: bytes = b""
+    pool: str = ""
+    requires: frozenset[str] = frozenset()
+    priority: int = 0
+    available_at: int = 0
+    state: str = "queued"
+    epoch: int = 0
+    attempt: int = 0
+    worker: str = ""
+    until: int = 0
+
+    def lease(self) -> Lease:
+        return Lease(_work.decode(self.work), self.epoch, self.attempt, self.until, self.worker)
+
+
+@dataclass(slots=True)
+class Tables:
+    """What a store holds."""
+
+    logs: dict[str, list[bytes]] = field(default_factory=dict)
+    event_ids: set[tuple[str, str]] = field(default_factory=set)
+    feed: dict[int, tuple[str, int]] = field(default_factory=dict)  # writer_seq → execution and index in its log
+    written: int = 0  # the last writer_seq
+    executions: dict[str, bytes] = field(default_factory=dict)
+    queue: dict[str, Row] = field(default_factory=dict)
+    timers: dict[tuple[str, str], int] = field(default_factory=dict)
+    messages: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    snapshots: dict[str, tuple[int, int, bytes]] = field(default_factory=dict)
+    canonical: dict[str, bytes] = field(default_factory=dict)
+    catalog: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    workers: dict[str, WorkerInfo] = field(default_factory=dict)
+    tokens: dict[str, Token] = field(default_factory=dict)
+    credentials: dict[str, dict[str, Any]] = field(default_factory=dict)
+    audit: list[AuditEntry] = field(default_factory=list)
+    writer_id: str = field(default_factory=lambda: uuid4().hex[:16])
+    number: int = 0  # of rows of the queue
+    epoch: int = 0
+    commits: int = 0
+
+    def last_seq(self, execution_id: str) -> int:
+        return len(self.logs.get(execution_id, ()))
+
+    def has_event(self, execution_id: str, event_id: str) -> bool:
+        return (execution_id, event_id) in self.event_ids
+
+    def has_message(self, message_id: str) -> bool:
+        return message_id in self.messages
+
+    def lease(self, work_id: str) -> int | None:
+        row = self.queue.get(work_id)
+        return row.epoch if row is not None and row.state == "leased" else None

@@ -1,0 +1,115 @@
+"""What a server keeps for a team, in memory: workers, tokens, credentials, the audit trail.
+
+Tested in tests/conformance/test_team.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.model.errors import Conflict
+from noetl.ports import AuditEntry, Token, WorkerInfo
+from noetl.stores.tables import Row, Tables
+
+_replace = msgspec.structs.replace
+
+
+class MemoryTeam:
+    """Workers, tokens, credentials and who did what, beside the tables of a store in memory."""
+
+    def __init__(self, tables: Tables | None = None) -> None:
+        self.tables = tables or Tables()
+
+    async def enlist(self, worker: WorkerInfo) -> None:
+        self.tables.workers[worker.worker_id] = worker
+
+    async def seen(self, worker_id: str, now: int, active: int) -> str | None:
+        known = self.tables.workers.get(worker_id)
+        if known is None:
+            return None
+        self.tables.workers[worker_id] = _replace(known, seen_at=max(known.seen_at, now), active=active)
+        return known.status
+
+    async def set_status(self, worker_id: str, status: str) -> bool:
+        known = self.tables.workers.get(worker_id)
+        if known is not None:
+            self.tables.workers[worker_id] = _replace(known, status=status)
+        return known is not None
+
+    async def discharge(self, worker_id: str) -> None:
+        self.tables.workers.pop(worker_id, None)
+
+    async def workers(self) -> list[WorkerInfo]:
+        return [worker for _, worker in sorted(self.tables.workers.items())]
+
+    async def depths(self) -> list[Mapping[str, Any]]:
+        groups: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+        for row in self.tables.queue.values():
+            groups.setdefault((row.pool, tuple(sorted(row.requires))), []).append(row)
+        return [_depth(pool, requires, groups[pool, requires]) for pool, requires in sorted(groups)]
+
+    async def add_token(self, token: Token) -> None:
+        if any(token.token_id == known.token_id or token.digest == known.digest for known in await self.tokens()):
+            raise Conflict(f"there is a token {token.token_id} already, or one with the same secret")
+        self.tables.tokens[token.token_id] = token
+
+    async def token(self, digest: str) -> Token | None:
+        return next((token for token in self.tables.tokens.values() if token.digest == digest), None)
+
+    async def tokens(self) -> list[Token]:
+        return sorted(self.tables.tokens.values(), key=lambda token: (token.created_at, token.token_id))
+
+    async def revoke(self, token_id: str, now: int) -> bool:
+        known = self.tables.tokens.get(token_id)
+        if known is None or known.revoked_at is not None:
+            return False
+        self.tables.tokens[token_id] = _replace(known, revoked_at=now)
+        return True
+
+    async def used(self, token_id: str, now: int) -> None:
+        known = self.tables.tokens.get(token_id)
+        if known is not None:
+            self.tables.tokens[token_id] = _replace(known, used_at=max(known.used_at or 0, now))
+
+    async def put_credential(self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int) -> int:
+        known = self.tables.credentials.get(name, {"version": 0, "created_at": now})
+        row = {"name": name, "kind": kind, "sealed": sealed, "about": msgspec.json.encode(about), "updated_at": now}
+        self.tables.credentials[name] = {**known, **row, "version": known["version"] + 1}
+        return int(known["version"]) + 1
+
+    async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
+        row = self.tables.credentials.get(name)
+        return None if row is None else {**row, "about": msgspec.json.decode(row["about"])}
+
+    async def credentials(self) -> list[Mapping[str, Any]]:
+        rows = [await self.sealed_credential(name) or {} for name in sorted(self.tables.credentials)]
+        return [{key: value for key, value in row.items() if key != "sealed"} for row in rows]
+
+    async def delete_credential(self, name: str) -> bool:
+        return self.tables.credentials.pop(name, None) is not None
+
+    async def audit(self, entries: Sequence[AuditEntry]) -> None:
+        for entry in entries:
+            detail = msgspec.json.decode(msgspec.json.encode(entry.detail))
+            self.tables.audit.append(_replace(entry, detail=detail, number=len(self.tables.audit) + 1))
+
+    async def audited(
+        self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
+    ) -> list[AuditEntry]:
+        found = [
+            entry
+            for entry in reversed(self.tables.audit)
+            if actor in (None, entry.actor)
+            and entity in (None, entry.entity)
+            and (before is None or entry.number < before)
+        ]
+        return found[:limit]
+
+
+def _depth(pool: str, requires: tuple[str, ...], rows: list[Row]) -> Mapping[str, Any]:
+    counts = {state: sum(row.state == state for row in rows) for state in ("queued", "leased", "dead")}
+    oldest = min((row.created_at for row in rows if row.state == "queued"), default=None)
+    return {"pool": pool, "requires": requires, **counts, "oldest": oldest}

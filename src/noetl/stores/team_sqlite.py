@@ -1,0 +1,122 @@
+"""What a server keeps for a team, in a SQLite file: workers, tokens, credentials, the audit trail.
+
+Seals and opens nothing: credentials come sealed. Tested in tests/conformance/test_team.py.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.model.errors import Conflict
+from noetl.ports import AuditEntry, Token, WorkerInfo
+from noetl.stores.database import Database
+from noetl.stores.queries import queries
+
+_SQL = queries("sqlite")
+_decode = msgspec.json.decode
+_CREDENTIAL = ("name", "kind", "about", "version", "created_at", "updated_at")
+
+
+class SqliteTeam:
+    """Workers, tokens, credentials and who did what, in the file of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def enlist(self, worker: WorkerInfo) -> None:
+        given = list(msgspec.structs.astuple(worker))
+        given[2] = _text(worker.tags)
+        await self._write("put_worker", *given)
+
+    async def seen(self, worker_id: str, now: int, active: int) -> str | None:
+        def job(connection: sqlite3.Connection) -> Any:
+            return connection.execute(_SQL["note_worker"], (now, active, worker_id)).fetchone()
+
+        row = await self._database.write(job)
+        return None if row is None else str(row[0])
+
+    async def set_status(self, worker_id: str, status: str) -> bool:
+        return await self._write("set_worker_status", status, worker_id) > 0
+
+    async def discharge(self, worker_id: str) -> None:
+        await self._write("remove_worker", worker_id)
+
+    async def workers(self) -> list[WorkerInfo]:
+        rows = await self._rows("list_workers")
+        return [WorkerInfo(row[0], row[1], tuple(_decode(row[2])), *row[3:]) for row in rows]
+
+    async def depths(self) -> list[Mapping[str, Any]]:
+        names = ("pool", "requires", "queued", "leased", "dead", "oldest")
+        found = [dict(zip(names, row, strict=True)) for row in await self._rows("queue_depths")]
+        return [{**row, "requires": tuple(_decode(row["requires"] or "[]"))} for row in found]
+
+    async def add_token(self, token: Token) -> None:
+        try:
+            await self._write("put_token", *msgspec.structs.astuple(token))
+        except sqlite3.IntegrityError:
+            raise Conflict(f"there is a token {token.token_id} already, or one with the same secret") from None
+
+    async def token(self, digest: str) -> Token | None:
+        rows = await self._rows("find_token", digest)
+        return Token(*rows[0]) if rows else None
+
+    async def tokens(self) -> list[Token]:
+        return [Token(*row) for row in await self._rows("list_tokens")]
+
+    async def revoke(self, token_id: str, now: int) -> bool:
+        return await self._write("revoke_token", now, token_id) > 0
+
+    async def used(self, token_id: str, now: int) -> None:
+        await self._write("note_token", now, token_id)
+
+    async def put_credential(self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            given = (name, kind, sealed, _text(about), now)
+            return int(connection.execute(_SQL["put_credential"], given).fetchone()[0])
+
+        return await self._database.write(job)
+
+    async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
+        rows = await self._rows("find_credential", name)
+        if not rows:
+            return None
+        name, kind, sealed, *rest = rows[0]
+        return {**_credential((name, kind, *rest)), "sealed": bytes(sealed)}
+
+    async def credentials(self) -> list[Mapping[str, Any]]:
+        return [_credential(row) for row in await self._rows("list_credentials")]
+
+    async def delete_credential(self, name: str) -> bool:
+        return await self._write("remove_credential", name) > 0
+
+    async def audit(self, entries: Sequence[AuditEntry]) -> None:
+        rows = [(entry.at, entry.actor, entry.action, entry.entity, _text(entry.detail)) for entry in entries]
+        if rows:
+            await self._database.write(lambda connection: connection.executemany(_SQL["put_audit"], rows))
+
+    async def audited(
+        self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
+    ) -> list[AuditEntry]:
+        rows = await self._rows("list_audit", actor, entity, before, limit)
+        return [
+            AuditEntry(at, who, what, entity, _decode(detail), number) for at, who, what, entity, detail, number in rows
+        ]
+
+    async def _rows(self, name: str, *given: Any) -> list[Any]:
+        return await self._database.run(lambda connection: connection.execute(_SQL[name], given).fetchall())
+
+    async def _write(self, name: str, *given: Any) -> int:
+        return await self._database.write(lambda connection: connection.execute(_SQL[name], given).rowcount)
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _credential(row: Sequence[Any]) -> dict[str, Any]:
+    found = dict(zip(_CREDENTIAL, row, strict=True))
+    return {**found, "about": _decode(found["about"])}

@@ -1,0 +1,148 @@
+"""What every store keeps for a team: workers and how deep the queue is, tokens, credentials, who did what."""
+
+from __future__ import annotations
+
+import pytest
+
+from noetl.model.errors import Conflict
+from noetl.ports import AuditEntry, Token, WorkerInfo
+from tests.conformance.commits import commit, work
+from tests.conformance.conftest import Place, Store, Team
+
+pytestmark = pytest.mark.asyncio
+WORKER = WorkerInfo("w1", "gpu", ("cuda", "eu"), 8, 2, "ready", "host", "1.0", 100, 150)
+TOKEN = Token("t1", "digest", "worker", "for the lab", 100, "ada", 900, None, None, "gpu")
+
+
+async def test_a_worker_is_written_down_and_written_again(place: Place) -> None:
+    one, two = place.team(place.open()), place.team(place.open())
+    await one.enlist(WORKER)
+    assert await two.workers() == [WORKER]
+    again = WorkerInfo("w1", "cpu", registered_at=200)
+    await two.enlist(again)
+    await two.enlist(WorkerInfo("w0", ""))
+    assert await one.workers() == [WorkerInfo("w0", ""), again]
+
+
+async def test_a_sign_of_life_gives_the_status(team: Team) -> None:
+    assert await team.seen("w1", 200, 3) is None
+    await team.enlist(WORKER)
+    assert await team.seen("w1", 200, 3) == "ready"
+    assert await team.seen("w1", 190, 4) == "ready"  # a late one
+    [found] = await team.workers()
+    assert (found.seen_at, found.active) == (200, 4)
+    assert await team.set_status("w1", "draining")
+    assert await team.seen("w1", 201, 0) == "draining"
+    assert not await team.set_status("w2", "draining")
+
+
+async def test_a_worker_is_struck_off(team: Team) -> None:
+    await team.enlist(WORKER)
+    await team.discharge("w1")
+    await team.discharge("w1")
+    assert await team.workers() == []
+    assert await team.seen("w1", 200, 0) is None
+
+
+async def test_the_queue_is_counted_by_pool_and_required_tags(store: Store, team: Team) -> None:
+    assert await team.depths() == []
+    await store.commit([commit(work=(work("a"), work("b"), work("c", pool="gpu", requires=("x", "b"))))])
+    await store.commit([commit(at=1, work=(work("d"), work("e", pool="gpu", requires=("b", "x", "b"))))])
+    await store.claim("w", [""], 1, 10, 20)
+    await store.expired(30, 1)
+    await store.claim("w", [""], 1, 10, 20)
+    gpu = {"pool": "gpu", "requires": ("b", "x"), "queued": 2, "leased": 0, "dead": 0, "oldest": 1_001}
+    assert await team.depths() == [
+        {"pool": "", "requires": (), "queued": 1, "leased": 1, "dead": 1, "oldest": 1_002},
+        gpu,
+    ]
+    await store.claim("w", [""], 1, 10, 20)
+    depths = await team.depths()
+    assert (depths[0]["queued"], depths[0]["oldest"]) == (0, None)
+
+
+async def test_a_token_is_found_by_its_digest(place: Place) -> None:
+    one, two = place.team(place.open()), place.team(place.open())
+    await one.add_token(TOKEN)
+    assert await two.token("digest") == TOKEN
+    assert await two.token("another") is None
+    other = Token("t0", "other", "viewer", created_at=100)
+    await one.add_token(other)
+    assert await two.tokens() == [other, TOKEN]
+
+
+@pytest.mark.parametrize("second", [Token("t1", "other", "viewer"), Token("t2", "digest", "viewer")])
+async def test_no_two_tokens_are_one(team: Team, second: Token) -> None:
+    await team.add_token(TOKEN)
+    with pytest.raises(Conflict, match="token"):
+        await team.add_token(second)
+    assert await team.tokens() == [TOKEN]
+
+
+async def test_a_token_is_revoked_once_and_stays_to_be_seen(team: Team) -> None:
+    await team.add_token(TOKEN)
+    assert await team.revoke("t1", 500)
+    assert not await team.revoke("t1", 600)
+    assert not await team.revoke("t2", 600)
+    found = await team.token("digest")
+    assert found is not None
+    assert found.revoked_at == 500
+
+
+async def test_the_last_use_of_a_token_is_noted(team: Team) -> None:
+    await team.add_token(TOKEN)
+    await team.used("t1", 300)
+    await team.used("t1", 200)
+    await team.used("t2", 200)
+    found = await team.token("digest")
+    assert found is not None
+    assert found.used_at == 300
+
+
+async def test_a_credential_comes_back_as_it_was_sealed(place: Place) -> None:
+    one, two = place.team(place.open()), place.team(place.open())
+    assert await one.put_credential("pg", "postgres", b"\x00sealed", {"fields": ["user"]}, 5) == 1
+    first = {
+        "name": "pg",
+        "kind": "postgres",
+        "about": {"fields": ["user"]},
+        "version": 1,
+        "created_at": 5,
+        "updated_at": 5,
+    }
+    assert await two.sealed_credential("pg") == {**first, "sealed": b"\x00sealed"}
+    assert await two.credentials() == [first]
+    assert await two.put_credential("pg", "http", b"other", {}, 9) == 2
+    changed = {"name": "pg", "kind": "http", "about": {}, "version": 2, "created_at": 5, "updated_at": 9}
+    assert await one.credentials() == [changed]
+    assert await one.sealed_credential("pg") == {**changed, "sealed": b"other"}
+    assert await one.sealed_credential("mysql") is None
+
+
+async def test_a_credential_is_deleted(team: Team) -> None:
+    await team.put_credential("b", "http", b"1", {}, 5)
+    await team.put_credential("a", "http", b"2", {}, 5)
+    assert [row["name"] for row in await team.credentials()] == ["a", "b"]
+    assert await team.delete_credential("a")
+    assert not await team.delete_credential("a")
+    assert [row["name"] for row in await team.credentials()] == ["b"]
+    assert await team.put_credential("a", "http", b"3", {}, 6) == 1
+
+
+async def test_the_audit_trail_is_read_newest_first(team: Team) -> None:
+    await team.audit([])
+    acts = [AuditEntry(at, actor, "execution.cancel", entity, {"n": at}) for at, actor, entity in
+            ((1, "ada", "e1"), (2, "bob", "e1"), (3, "ada", "e2"))]  # fmt: skip
+    await team.audit(acts[:2])
+    await team.audit(acts[2:])
+    found = await team.audited()
+    assert [(entry.at, entry.actor, entry.entity, entry.detail) for entry in found] == [
+        (3, "ada", "e2", {"n": 3}),
+        (2, "bob", "e1", {"n": 2}),
+        (1, "ada", "e1", {"n": 1}),
+    ]
+    numbers = [entry.number for entry in found]
+    assert numbers == sorted(set(numbers), reverse=True)
+    assert [entry.at for entry in await team.audited(actor="ada")] == [3, 1]
+    assert [entry.at for entry in await team.audited(entity="e1", limit=1)] == [2]
+    assert [entry.at for entry in await team.audited(before=numbers[1])] == [1]
