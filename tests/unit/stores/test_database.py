@@ -62,8 +62,8 @@ async def test_a_file_of_the_first_tables_is_brought_up_to_date(tmp_path: Path) 
         ("queue", (9, item.work_id, "1", "a#1", None, "", 2, 0, "leased", 7, 3, "w", 50, encode(item).decode())),
         ("catalog", ("a/b", 1, "hash", b"text", 5)),
     ]
-    for table, row in old:
-        connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    for table, values in old:
+        connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
     connection.execute("UPDATE counter SET value = 7")
     connection.execute("PRAGMA user_version = 1")
     connection.commit()
