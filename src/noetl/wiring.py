@@ -154,6 +154,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             defaults=_defaults(settings),
             lease_s=settings.lease_ms / 1000,
             max_attempts=settings.max_attempts,
+            blobs=open_blobs(settings, store),
         )
         async with control:
             yield Embedded(settings, store, control)

@@ -43,7 +43,7 @@ async def get(blobs: Blobs, ref: str, told: Mapping[str, Any] | None = None) -> 
     except InvalidInput as error:
         raise BadReference(str(error)) from None
     except (StoreUnavailable, OSError) as error:
-        raise BadReference(f"the stored result {ref} cannot be read now: {error}") from None
+        raise BadReference(f"the stored result {ref} cannot be read now: {error}") from error
     data, digest = await _aside(len(packed), _unpack, packed, str(meta.get("compression", "none")))
     if digest != meta.get("sha256"):
         raise BadReference(f"the stored result {ref} is damaged: its bytes are not those that were stored")

@@ -12,7 +12,7 @@ from typing import Any
 from noetl.engine import runs
 from noetl.engine.decision import Deciding
 from noetl.engine.join import in_arc_order, merged_lineage
-from noetl.engine.names import EventName, Scope, test
+from noetl.engine.names import EventName, test
 from noetl.engine.route import failure
 from noetl.engine.state import Token
 
@@ -69,7 +69,7 @@ def admitted(d: Deciding, name: str, tokens: list[Token], event: Mapping[str, An
     if rules is None:
         return True
     args, _ = merged_args(tokens)
-    scope = Scope(d.state, args, event=event)
+    scope = d.scope(args, event=event)
     read: dict[str, Any] = {}
     allow, matched = False, None
     errors: list[str] = []

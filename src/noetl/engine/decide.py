@@ -1,9 +1,10 @@
 """Decides messages: a message and the state give events, and what is committed with them.
 
-    decide(plan, state, message, at) -> Decision
+    decide(plan, state, message, at, resolved) -> Decision | Needs
 
 Applies the events to `state` as it emits them, so `fold(state, events)` is the decided state by construction. Pure: the
-time is handed in, ids are derived. Tested in tests/unit/engine.
+time is handed in, ids are derived, and so is what had to be loaded: a decision that reads a stored result says what it
+`Needs`, and is made again with it. Tested in tests/unit/engine.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from noetl.engine import reports
+from noetl.engine.away import NOTHING, Missing, Needs, Resolved
 from noetl.engine.decision import Deciding, Decision
 from noetl.engine.flow import advance
 from noetl.engine.loops import fail, go_on
@@ -36,15 +38,20 @@ from noetl.model.messages import (
     TimerDue,
 )
 
-__all__ = ["Decision", "decide", "late"]
+__all__ = ["Decision", "Needs", "decide", "late"]
 
 
-def decide(plan: Plan, state: Execution, message: AnyMessage, at: int) -> Decision:
-    """Decide a message; `state` becomes the decided state."""
-    d = Deciding(plan, state, message, at)
-    if state.phase not in ("pending", "ended") or isinstance(message, Start | Report):
-        _HANDLERS[type(message)](d, message)
-        advance(d)
+def decide(
+    plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
+) -> Decision | Needs:
+    """Decide a message; `state` becomes the decided state. A state that `Needs` has touched is good for nothing."""
+    d = Deciding(plan, state, message, at, resolved)
+    try:
+        if state.phase not in ("pending", "ended") or isinstance(message, Start | Report):
+            _HANDLERS[type(message)](d, message)
+            advance(d)
+    except Missing as missing:
+        return Needs(missing.loads, missing.puts, bool(d.events))
     return d.made()
 
 

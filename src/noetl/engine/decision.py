@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from noetl.engine.away import NOTHING, Resolved
 from noetl.engine.evolve import apply
-from noetl.engine.names import functions
+from noetl.engine.names import Scope, functions
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun
 from noetl.engine.work import work_for, work_id
@@ -40,8 +41,11 @@ class Decision(msgspec.Struct, frozen=True):
 class Deciding:
     """One decision under way."""
 
-    def __init__(self, plan: Plan, state: Execution, message: AnyMessage, at: int) -> None:
+    def __init__(
+        self, plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
+    ) -> None:
         self.plan = plan
+        self.resolved = resolved  # what was loaded or put away for this decision, by address
         self.state = state
         self.message = message
         self.at = at
@@ -91,6 +95,10 @@ class Deciding:
     def calls(self) -> Mapping[str, Callable[..., Any]]:
         """Give the functions that templates may call in this decision."""
         return functions(self.state, self.at)
+
+    def scope(self, args: Mapping[str, Any], own: Mapping[str, Any] | None = None, **fixed: Any) -> Scope:
+        """Give the names that templates see in this decision."""
+        return Scope(self.state, args, own, self.resolved, **fixed)
 
     def set_timer(
         self, timer_id: str, cause: str, at: int, run: StepRun | None = None, index: int | None = None

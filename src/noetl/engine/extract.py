@@ -78,12 +78,24 @@ def _server_side(step: Step) -> Iterator[Any]:
     if step.loop is not None:
         yield step.loop.items.data if step.loop.items is not None else None
         yield from (value.data for value in step.loop.spec.values())
-    yield from (value.data for value in (*step.spec.values(), *step.input.values()))
+    yield from (value.data for value in step.spec.values())
+    if _reads_input(step):
+        yield from (value.data for value in step.input.values())
     yield from (assign.value.data for assign in step.sets)
     for arc in step.arcs:
         yield arc.when.data if arc.when is not None else None
         yield from (value.data for value in arc.args.values())
         yield from (assign.value.data for assign in arc.sets)
+
+
+def _reads_input(step: Step) -> bool:
+    """Tell whether the router or `set` of a step reads its `input`, which is rendered there only then."""
+    read = [assign.value.data for assign in step.sets]
+    for arc in step.arcs:
+        read += [arc.when.data if arc.when is not None else None, *(value.data for value in arc.args.values())]
+        read += [assign.value.data for assign in arc.sets]
+    compiled = (template(text) for text in _texts(read))
+    return any(found.path[0] == "input" for one in compiled if one is not None for found in one.reads)
 
 
 def _texts(data: Any) -> Iterator[str]:

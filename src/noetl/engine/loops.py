@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from noetl.engine.away import kind_of
 from noetl.engine.decision import Deciding
 from noetl.engine.names import Scope, number, render
 from noetl.engine.route import Ending, end, failure
@@ -34,7 +35,7 @@ def begin(d: Deciding, run: StepRun) -> None:
     step = d.plan.step(run.step)
     if step.loop is None:
         return
-    scope = Scope(d.state, run.args)
+    scope = d.scope(run.args)
     try:
         items = None if step.loop.items is None else listed(render(step.loop.items.data, scope, d.calls))
     except (TemplateError, NotAListError) as error:
@@ -42,7 +43,7 @@ def begin(d: Deciding, run: StepRun) -> None:
         end(
             d,
             run,
-            Ending("error", None, failure("template" if isinstance(error, TemplateError) else "schema", message)),
+            Ending("error", None, failure(kind_of(error) if isinstance(error, TemplateError) else "schema", message)),
         )
         return
     most = (d.plan.setting("limits", step) or {}).get("max_items")

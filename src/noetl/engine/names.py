@@ -14,13 +14,13 @@ from typing import Any
 from uuid import UUID
 
 from noetl.dsl.secret_names import is_secret_name
+from noetl.engine.away import NOTHING, Resolved, seen, view
 from noetl.engine.plan import template
 from noetl.engine.state import Execution
 from noetl.engine.writes import plain
-from noetl.expr import Envelope, Result, TemplateError, Undefined
+from noetl.expr import Envelope, TemplateError, Undefined
 from noetl.model.events import EVENT_TYPES
 from noetl.model.outcome import whole
-from noetl.model.refs import visible
 
 _SHOWN_BYTES = 200
 
@@ -58,12 +58,18 @@ _EVENT_NAMES |= {name: EventName(name) for name in EVENT_TYPES}
 class Scope(Mapping[str, Any]):
     """Root names for one decision: fixed ones first, then bare names in their order."""
 
-    __slots__ = ("_args", "_fixed", "_iter", "_own", "_state")
+    __slots__ = ("_args", "_fixed", "_iter", "_own", "_resolved", "_state")
 
     def __init__(
-        self, state: Execution, args: Mapping[str, Any], own: Mapping[str, Any] | None = None, **fixed: Any
+        self,
+        state: Execution,
+        args: Mapping[str, Any],
+        own: Mapping[str, Any] | None = None,
+        resolved: Resolved = NOTHING,
+        **fixed: Any,
     ) -> None:
         self._state = state
+        self._resolved = resolved
         self._args = args
         self._own = own or {}  # results that are not in the state yet
         self._iter: Mapping[str, Any] = {"parent": state.iter} if state.iter is not None else {}
@@ -86,10 +92,10 @@ class Scope(Mapping[str, Any]):
             if name in place:
                 return place[name]
         if name in self._own:
-            return Result(visible(self._own[name]))
+            return view(self._own[name], self._resolved)
         ended = self._state.ended.get(name)
         if ended is not None and ended.status != "skipped":
-            return Result(visible(ended.result))
+            return view(ended.result, self._resolved)
         return self._state.workload[name]
 
     def __iter__(self) -> Any:
@@ -101,10 +107,10 @@ class Scope(Mapping[str, Any]):
         return sum(1 for _ in self)
 
 
-def envelope(status: str, result: Any, error: Mapping[str, Any] | None) -> Envelope:
+def envelope(status: str, result: Any, error: Mapping[str, Any] | None, resolved: Resolved = NOTHING) -> Envelope:
     """Give `outcome` of a step as its router sees it."""
     told = whole(error) if error is not None else None
-    return Envelope({"status": status, "result": visible(result), "error": told, "meta": {}})
+    return Envelope({"status": status, "result": seen(result, resolved), "error": told, "meta": {}})
 
 
 def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:

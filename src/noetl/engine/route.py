@@ -6,17 +6,18 @@ tests/unit/engine/test_route.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from noetl.dsl.playbook import Arc, Assign, Step
+from noetl.engine.away import kind_of, seen
 from noetl.engine.decision import Deciding
 from noetl.engine.names import EventName, Scope, envelope, render, test
 from noetl.engine.state import StepRun
 from noetl.engine.writes import ctx_keys, plain, put
 from noetl.expr import TemplateError, first_undefined
-from noetl.model.refs import visible
 
 Error = Mapping[str, Any]
 COMPENSATION_ATTEMPTS = 3
@@ -84,7 +85,7 @@ def end(d: Deciding, run: StepRun, ending: Ending) -> None:
     if writes or skipped:
         patch(d, writes, run.run_id, skipped)
     d.retry_gates = True
-    d.cause = {"name": EventName(name), "step": run.step, "payload": _payload(ending)}
+    d.cause = {"name": EventName(name), "step": run.step, "payload": _payload(d, ending)}
     if run.role == "step":
         route(d, run, step, ending, name)
 
@@ -93,8 +94,8 @@ def _event_name(ending: Ending) -> str:
     return "step.failed" if ending.status != "ok" else "loop.done" if ending.is_loop else "step.done"
 
 
-def _payload(ending: Ending) -> dict[str, Any]:
-    return {"status": ending.status, "result": visible(ending.result), "error": ending.error}
+def _payload(d: Deciding, ending: Ending) -> dict[str, Any]:
+    return {"status": ending.status, "result": seen(ending.result, d.resolved), "error": ending.error}
 
 
 def _scope(
@@ -106,17 +107,38 @@ def _scope(
     status: str | None = None,
     own: Mapping[str, Any] | None = None,
 ) -> Scope:
-    seen = envelope(status or ending.status, ending.result, ending.error)
-    event = {"name": EventName(name), "step": run.step, "run_id": run.run_id, "payload": _payload(ending)}
-    fixed = {"outcome": seen, "output": seen, "event": event, "step": ending.scratch}
-    scope = Scope(d.state, run.args, own, **fixed)
+    told = envelope(status or ending.status, ending.result, ending.error, d.resolved)
+    event = {"name": EventName(name), "step": run.step, "run_id": run.run_id, "payload": _payload(d, ending)}
+    fixed = {"outcome": told, "output": told, "event": event, "step": ending.scratch}
+    scope = d.scope(run.args, own, **fixed)
     if step.input:
+        given = Input(d, run, step, scope)
+        scope = d.scope(run.args, own, **fixed, input=given)
+    return scope
+
+
+class Input(Mapping[str, Any]):
+    """The step's `input` where its router reads it: rendered then, so that what nobody reads is not loaded."""
+
+    def __init__(self, d: Deciding, run: StepRun, step: Step, scope: Scope) -> None:
+        self._d, self._run, self._step, self._scope = d, run, step, scope
+
+    @cached_property
+    def _whole(self) -> Mapping[str, Any]:
         try:
-            given = render({key: value.data for key, value in step.input.items()}, scope, d.calls)
+            given = render({key: value.data for key, value in self._step.input.items()}, self._scope, self._d.calls)
         except TemplateError:
             given = {}
-        scope = Scope(d.state, run.args, own, **fixed, input={**run.args, **given})
-    return scope
+        return {**self._run.args, **given}
+
+    def __getitem__(self, key: str) -> Any:
+        return self._whole[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
 
 
 def _emit_end(d: Deciding, run: StepRun, step: Step, ending: Ending) -> None:
@@ -158,7 +180,7 @@ def _assigned(
                 return (
                     {"ctx": {}, "step": {}},
                     [],
-                    failure("template", message + (f"; {error.fix}" if error.fix else "")),
+                    failure(kind_of(error), message + (f"; {error.fix}" if error.fix else "")),
                 )
             skipped.append({"key": assign.target, "reason": error.message})
             continue
@@ -256,7 +278,7 @@ def _bind(d: Deciding, step: Step, choice: Choice, scope: Scope, failed: bool) -
                 given = render(value.data, scope, d.calls)
             except TemplateError as error:
                 message = f"`args.{key}` of the arc from `{step.name}` to `{arc.step}` cannot be evaluated"
-                return [], failure("template", f"{message}: {error.message}")
+                return [], failure(kind_of(error), f"{message}: {error.message}")
             if first_undefined(given) is None:
                 args[key] = plain(given)
             else:

@@ -14,7 +14,7 @@ import msgspec
 from noetl.dsl.playbook import Step
 from noetl.engine import loops
 from noetl.engine.decision import Deciding
-from noetl.engine.names import Scope, number, render
+from noetl.engine.names import number, render
 from noetl.engine.route import Ending, end, failure
 from noetl.engine.slice import sees
 from noetl.engine.state import StepRun
@@ -68,7 +68,7 @@ def _setting(d: Deciding, step: Step, name: str, args: Mapping[str, Any]) -> Any
     given = d.plan.setting(name, step)
     if not isinstance(given, str):
         return given
-    value = render(given, Scope(d.state, args), d.calls)
+    value = render(given, d.scope(args), d.calls)
     missing = first_undefined(value)
     if missing is None:
         return value
@@ -83,7 +83,7 @@ def begin(d: Deciding, run: StepRun) -> None:
     if not step.tasks:
         end(d, run, Ending("ok"))
         return
-    seconds = number(d.plan.policy(step, "lifecycle", "deadline_s"), Scope(d.state, run.args), d.calls)
+    seconds = number(d.plan.policy(step, "lifecycle", "deadline_s"), d.scope(run.args), d.calls)
     if seconds is not None:
         d.set_timer(f"deadline:{run.run_id}", "deadline", d.at + round(seconds * 1000), run)
         if d.plan.is_work(run.step):
@@ -109,5 +109,5 @@ def _timeout(d: Deciding, run: StepRun) -> float | None:
     step = d.plan.step(run.step)
     given = [step.spec["timeout_s"].data] if "timeout_s" in step.spec else []
     given.append(d.plan.policy(step, "lifecycle", "timeout_s"))
-    scope = Scope(d.state, run.args)
+    scope = d.scope(run.args)
     return min((found for value in given if (found := number(value, scope, d.calls)) is not None), default=None)

@@ -1,9 +1,11 @@
 """References to results that were put away: their shape, their address, and what of them is seen without loading.
 
-    {kind: result_ref, ref, store, scope, expires_at, meta: {content_type, bytes, sha256, compression}, extracted, preview}
+    {kind: result_ref, ref, store, scope, expires_at, meta: {content_type, bytes, sha256, compression}, keys, extracted, preview}
+    {kind: manifest_ref, ref, strategy, merge_path, total, parts: [{ref, count, meta}], store, scope, expires_at, meta, …}
 
-A pipeline's result may hold references under its labels, and be one itself: then the reference's fields lie beside
-`results`. Loads nothing. Tested in tests/unit/model/test_refs.py.
+`keys` are those of a stored map: what is not among them is not there, and nothing has to be loaded to know. A manifest is a
+result in parts. A pipeline's result may hold references under its labels, and be one itself: then the reference's fields lie
+beside `results`. Loads nothing. Tested in tests/unit/model/test_refs.py.
 """
 
 from __future__ import annotations
@@ -13,13 +15,26 @@ from typing import Any, Final, TypeGuard
 from urllib.parse import quote
 
 KIND: Final = "result_ref"
+MANIFEST: Final = "manifest_ref"
+STRATEGIES: Final = ("append", "replace", "merge", "concat")
+LISTS: Final = ("append", "concat")  # the strategies whose whole is a list
 SCHEME: Final = "noetl://"
-FIELDS: Final = frozenset({"kind", "ref", "store", "scope", "expires_at", "meta", "extracted", "preview"})
+_KINDS: Final = (KIND, MANIFEST)
 
 
 def is_ref(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Tell whether a value is a reference, or a pipeline's result that is one beside its labels."""
-    return isinstance(value, Mapping) and value.get("kind") == KIND and str(value.get("ref")).startswith(SCHEME)
+    return isinstance(value, Mapping) and value.get("kind") in _KINDS and str(value.get("ref")).startswith(SCHEME)
+
+
+def is_manifest(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Tell whether a value is a reference to a result in parts."""
+    return is_ref(value) and value["kind"] == MANIFEST
+
+
+def size(reference: Mapping[str, Any]) -> int:
+    """Give how many bytes a stored result has."""
+    return int((reference.get("meta") or {}).get("bytes") or 0)
 
 
 def holds_ref(value: Any) -> bool:
@@ -27,6 +42,8 @@ def holds_ref(value: Any) -> bool:
     if is_ref(value):
         return True
     parts = value.get("results") if isinstance(value, Mapping) else None
+    if is_ref(parts):
+        return True
     return isinstance(parts, Mapping | list) and any(
         holds_ref(part) for part in (parts.values() if isinstance(parts, Mapping) else parts)
     )
@@ -63,7 +80,7 @@ def visible(result: Any) -> Any:
     if is_ref(result):
         shown = {"_ref": result["ref"], "_store": result.get("store"), **(result.get("extracted") or {})}
         return {**_labels(beside(result)), **shown}
-    if isinstance(result, Mapping) and isinstance(result.get("results"), Mapping):
+    if isinstance(result, Mapping) and isinstance(result.get("results"), Mapping) and not is_ref(result["results"]):
         return _labels(result)
     return result
 

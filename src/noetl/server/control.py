@@ -19,13 +19,14 @@ from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
-from noetl.ports import Catalog, Clock, EventLog, WorkQueue
+from noetl.ports import Blobs, Catalog, Clock, EventLog, WorkQueue
 from noetl.server.followers import Followers
 from noetl.server.inbox import Ask
 from noetl.server.leases import Leases
 from noetl.server.plans import Plans
 from noetl.server.sequencer import Sequencer
 from noetl.server.states import States
+from noetl.server.stored import LOAD_MAX_BYTES, Stored
 from noetl.server.timers import Timers
 
 _log = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ class LocalControl:
         look_s: float = 0.05,
         snapshot_every: int = 500,
         most_unanswered: int = 4_096,
+        blobs: Blobs | None = None,
+        load_max_bytes: int = LOAD_MAX_BYTES,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -61,6 +64,7 @@ class LocalControl:
             self._plans,
             clock,
             states=States(store, every=snapshot_every),
+            stored=Stored(blobs, clock, load_max_bytes),
             lease_ms=self._lease_ms,
             most_unanswered=most_unanswered,
         )

@@ -45,6 +45,7 @@ class Entry:
     late: bool = False  # the store refused it: the lease was gone
     alone: bool = False  # a batch with it could not be written: it is decided by itself
     tries: int = 0
+    resolved: dict[str, Any] = field(default_factory=dict)  # what was loaded for its decision
 
     @property
     def consumed(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from noetl.engine.decide import Decision, decide, late
+from noetl.engine.decide import Decision, Needs, decide, late
 from noetl.engine.decision import projection
 from noetl.engine.state import Execution
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, UnknownExecution
@@ -24,6 +24,7 @@ from noetl.ports import Claim, Clock, Commit, Committed, EventLog, WorkQueue
 from noetl.server.inbox import Answer, Ask, Entry, Inbox
 from noetl.server.plans import Plans
 from noetl.server.states import States
+from noetl.server.stored import Stored
 
 _log = logging.getLogger(__name__)
 _MOST_IN_BATCH = 512
@@ -51,6 +52,7 @@ class Sequencer:
         clock: Clock,
         *,
         states: States | None = None,
+        stored: Stored | None = None,
         lease_ms: int = 30_000,
         most_unanswered: int = 4_096,
     ) -> None:
@@ -59,6 +61,7 @@ class Sequencer:
         self._plans = plans
         self._clock = clock
         self._states = states or States(log)
+        self._stored = stored or Stored(None, clock)
         self._lease_ms = lease_ms
         self._room = asyncio.Semaphore(most_unanswered)
         self._inbox = Inbox()
@@ -69,6 +72,7 @@ class Sequencer:
         self._set_aside: set[str] = set()
         self._more = False  # the store holds more messages than were gathered
         self._returns: set[asyncio.Task[None]] = set()
+        self._aside: set[asyncio.Task[None]] = set()  # messages whose decision waits for stored results
         self.on_events: list[Callable[[str, bool], None]] = []  # told which execution has new events, and if it ended
         self.on_time: list[Callable[[int], None]] = []  # told of times at which something may have to be done
 
@@ -155,6 +159,8 @@ class Sequencer:
         """Tell everybody who waits that no answer will come."""
         text = "the control plane has stopped before it answered; whether the message was applied is not known: send it again"
         self._stopped = StoreUnavailable(text)
+        for task in self._aside:
+            task.cancel()
         for entry in self._unanswered:
             if entry.answer is not None and not entry.answer.done():
                 entry.answer.set_exception(self._stopped)
@@ -175,7 +181,11 @@ class Sequencer:
                 postponed.append(entry)
                 continue
             try:
-                decided.append(Decided(entry, await self._decide(entry)))
+                made = await self._decide(entry)
+                if isinstance(made, Needs):
+                    broken |= {entry.execution_id} if self._set_out(entry, made) else set()
+                else:
+                    decided.append(Decided(entry, made))
             except StoreUnavailable as error:
                 broken.add(entry.execution_id)
                 if self._may_try_again(entry, error):
@@ -192,7 +202,29 @@ class Sequencer:
         if any(entry.tries for entry in postponed):
             await self._clock.sleep(_pause(entries))
 
-    async def _decide(self, entry: Entry) -> Commit:
+    def _set_out(self, entry: Entry, needs: Needs) -> bool:
+        """Set a message aside while what it needs is brought, others go on; tells whether its state was touched."""
+        if needs.touched:
+            self._states.drop(entry.execution_id)
+        task = asyncio.create_task(self._bring(entry, needs), name="noetl-bring")
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+        return needs.touched
+
+    async def _bring(self, entry: Entry, needs: Needs) -> None:
+        try:
+            entry.resolved |= await self._stored.bring(needs)
+        except StoreUnavailable as error:
+            if not self._may_try_again(entry, error):
+                return
+            await self._clock.sleep(_pause([entry]))
+        except Exception as error:  # noqa: BLE001  whoever waits must be told
+            self._refuse(entry, error)
+            return
+        self._inbox.again([entry])
+        self._wake.set()
+
+    async def _decide(self, entry: Entry) -> Commit | Needs:
         message, now = entry.message, self._clock.now()
         state = await self._states.get(entry.execution_id)
         if isinstance(message, Start) and not message.playbook:
@@ -209,10 +241,9 @@ class Sequencer:
         )
         before = state.seq
         if entry.late and isinstance(message, Report):
-            made = late(plan, state, message, now)
-        else:
-            made = decide(plan, state, message, now)
-        return _commit_of(entry, before, made)
+            return _commit_of(entry, before, late(plan, state, message, now))
+        made = decide(plan, state, message, now, entry.resolved)
+        return made if isinstance(made, Needs) else _commit_of(entry, before, made)
 
     async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
         claims = [Claim(ask.worker, ask.pools, ask.most, now, now + self._lease_ms) for ask in asks]

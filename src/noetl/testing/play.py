@@ -18,11 +18,12 @@ import msgspec
 from noetl.dsl.normalize import normalize
 from noetl.dsl.parse import parse
 from noetl.dsl.playbook import Playbook
-from noetl.engine.decide import Decision, decide
+from noetl.engine.decide import Decision, Needs, decide
 from noetl.engine.evolve import fold
 from noetl.engine.plan import Plan, plan
 from noetl.engine.state import Execution, checksum
 from noetl.model.events import Event
+from noetl.model.manifest import cut, manifest
 from noetl.model.messages import AnyMessage, Ending, ItemEnd, Record, Report, Start, Suspension, TimerDue
 from noetl.model.outcome import Outcome
 from noetl.model.work import WorkItem
@@ -52,6 +53,13 @@ def read(text: str) -> Playbook:
     return normalize(parse(text, "playbook.yaml"))
 
 
+def decided(plan: Plan, state: Execution, message: AnyMessage, at: int) -> Decision:
+    """Decide a message that needs nothing stored."""
+    made = decide(plan, state, message, at)
+    assert isinstance(made, Decision), f"it needs {made}"
+    return made
+
+
 class Script:
     """One execution, its work and its timers, in pretended time."""
 
@@ -78,6 +86,7 @@ class Script:
         self.held: set[str] = set()
         self.calls: dict[str, int] = {}
         self.now = BEGIN
+        self.stored: dict[str, Any] = {}  # large results by address
         self._messages = 0
 
     @property
@@ -110,7 +119,7 @@ class Script:
 
     def tell(self, message: AnyMessage) -> Decision:
         """Decide a message and do with the decision what a store does."""
-        decision = decide(self.plan, self.state, message, self.now)
+        decision = self._decided(message)
         self.events += decision.events
         for work_id, _ in decision.finished:
             self.work.pop(work_id, None)
@@ -124,6 +133,24 @@ class Script:
             self.timers.pop(timer, None)
         self.sent += decision.inbox
         return decision
+
+    def _decided(self, message: AnyMessage) -> Decision:
+        resolved: dict[str, Any] = {}
+        while isinstance(made := decide(self.plan, self.state, message, self.now, resolved), Needs):
+            if made.touched:
+                self.state = fold(self.state.execution_id, self.events)
+            resolved |= {str(reference["ref"]): self.stored[reference["ref"]] for reference in made.loads}
+            resolved |= {ref: self._put(ref, listed) for ref, listed in made.puts.items()}
+        return made
+
+    def _put(self, ref: str, listed: Sequence[Any]) -> dict[str, Any]:
+        self.stored[ref] = list(listed)
+        parts = []
+        for number, (count, data) in enumerate(cut(listed)):
+            part = f"{ref}/part/{number}"
+            parts.append({"ref": part, "count": count, "meta": {"bytes": len(data)}})
+            self.stored[part] = msgspec.json.decode(data)
+        return manifest(ref, parts)
 
     def start(self) -> Decision:
         """Start the execution."""

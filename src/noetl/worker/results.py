@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from noetl.blobs import stored
+from noetl.blobs import manifests, stored
 from noetl.blobs.parts import selected
 from noetl.engine.actions import RunTask
+from noetl.engine.away import StoredResult
 from noetl.engine.extract import Wanted, merged, pick
-from noetl.expr import Result
 from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import address, beside, is_ref, visible
@@ -26,27 +26,11 @@ from noetl.worker.redact import Secrets
 INLINE_MAX_BYTES: Final = 64 * 1024
 PREVIEW_MAX_BYTES: Final = 1024
 MAX_RESULT_BYTES: Final = 256 * 1024 * 1024
-DATABASE_MAX_BYTES: Final = 1024 * 1024  # what `auto` still puts in the store's own file
+_MOST_KEYS: Final = 200
 _SMALL: Final = (bool, int, float, type(None))
 _VISIT: Final = re.compile(r"#(\d+)$")
 _TTL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*")
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-
-
-class StoredResult(Result):
-    """A result that was loaded; what was kept beside its reference is seen where the result has no such key."""
-
-    __slots__ = ("_beside",)
-
-    def __init__(self, value: Any, beside: Mapping[str, Any]) -> None:
-        super().__init__(value)
-        self._beside = beside
-
-    def __getitem__(self, key: str | int) -> Any:
-        try:
-            return super().__getitem__(key)
-        except KeyError:
-            return self._beside[key] if isinstance(key, str) else super().__getitem__(key)
 
 
 class StoredResults:
@@ -94,14 +78,10 @@ class StoredResults:
         ):
             return None
         read: Wanted = where["wanted"]() if "wanted" in where else False
-        if not _can_leave(result, read):
-            return None
-        extracted = dict(pick(result, read)) if read else {}
-        extracted |= selected(result, controls.get("select") or ())
+        extracted = light(result, read) | selected(result, controls.get("select") or ())
         ref = _address(task, where)
         store = str(place.get("kind") or "auto")
-        if store == "auto":
-            store = "db" if len(data) <= DATABASE_MAX_BYTES else "file"
+        store = manifests.shelf(store, len(data))
         packing = str(place.get("compression") or "none")
         if packing not in stored.PACKINGS:
             raise InvalidInput(f"results cannot be packed with `{packing}` here; use one of {stored.PACKINGS}")
@@ -110,11 +90,12 @@ class StoredResults:
         made = stored.reference(ref, store, meta, str(place.get("scope") or "execution"), expires)
         preview = int(_given(controls.get("preview_max_bytes"), PREVIEW_MAX_BYTES))
         made |= {"extracted": extracted, "preview": data[:preview].decode(errors="ignore")}
+        made |= _keys(result)
         return made
 
     async def load(self, reference: Mapping[str, Any]) -> Any:
         """Give the value of a reference; raises BadReference."""
-        return await stored.value(self._blobs, reference["ref"], reference.get("meta"))
+        return await manifests.value(self._blobs, reference, self._clock.now())
 
     async def filled(self, value: Any, read: Wanted) -> Any:
         """Give a step's result with the stored parts loaded that templates read; raises BadReference."""
@@ -137,10 +118,9 @@ class StoredResults:
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
         """Load the result of a child, and give the reference under which its parent has it, if it may stay away."""
         found = await self.filled(value, True)
-        if not is_ref(value) or beside(value) or not _can_leave(found, read):
+        if not is_ref(value) or beside(value):
             return found, None
-        extracted = {**(value.get("extracted") or {}), **(pick(found, read) if read else {})}
-        return found, {**value, "extracted": extracted}
+        return found, {**value, "extracted": {**(value.get("extracted") or {}), **light(found, read)}, **_keys(found)}
 
     async def _parts(self, value: Any, read: Wanted) -> Any:
         if isinstance(value, Mapping):
@@ -163,9 +143,22 @@ def _given(value: Any, default: int) -> Any:
     return default if value is None else value
 
 
-def _can_leave(result: Any, read: Wanted) -> bool:
-    """Tell whether the server can do without the whole: what it reads by key lies beside the reference."""
-    return not read or (read is not True and isinstance(result, Mapping))
+def light(result: Any, read: Wanted, most: int = INLINE_MAX_BYTES) -> dict[str, Any]:
+    """Give the parts of a map that the server reads, as far as they are small together; it asks for the others."""
+    found: dict[str, Any] = {}
+    if not isinstance(result, Mapping) or not isinstance(read, Mapping):
+        return found
+    for key, part in pick(result, read).items():
+        size = len(msgspec.json.encode(part))
+        if size <= most:
+            found[key] = part
+            most -= size
+    return found
+
+
+def _keys(result: Any) -> dict[str, Any]:
+    """Give the keys of a map, unless there are many."""
+    return {"keys": [str(key) for key in result]} if isinstance(result, Mapping) and len(result) <= _MOST_KEYS else {}
 
 
 def _is_there(shown: Mapping[str, Any], read: Wanted) -> bool:

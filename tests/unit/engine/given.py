@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetl.engine.decide import Decision, decide
+from noetl.engine.decide import Decision
 from noetl.engine.evolve import fold
 from noetl.engine.plan import plan
 from noetl.engine.state import Execution, checksum
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Ending, Report, Start
-from noetl.testing.play import BEGIN, read
+from noetl.testing.play import BEGIN, decided, read
 
 HEAD = """
 apiVersion: noetl.io/v10
@@ -57,7 +57,7 @@ class Given:
     def when(self, message: AnyMessage) -> Given:
         state = self.state
         self.at += 1
-        self.decision = decide(self.plan, state, message, self.at)
+        self.decision = decided(self.plan, state, message, self.at)
         self.log += self.decision.events
         assert checksum(self.state) == checksum(state)
         return self

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from noetl.engine.decide import decide, late
+from noetl.engine.decide import late
 from noetl.engine.state import Execution, dump, load
 from noetl.model.messages import Record, Report, Signal, Start
-from noetl.testing.play import play
+from noetl.testing.play import decided, play
 from tests.unit.engine.given import book, broke, done, given
 
 TWO = book("""
@@ -85,13 +85,13 @@ def test_a_fenced_report_is_recorded_as_late_and_changes_nothing_else() -> None:
 
 def test_a_message_before_the_start_is_dropped() -> None:
     plan = given(TWO).plan
-    assert not decide(plan, Execution("1"), Signal("s", "go"), 1).events
+    assert not decided(plan, Execution("1"), Signal("s", "go"), 1).events
 
 
 def test_deciding_the_same_message_on_the_same_state_gives_the_same_events() -> None:
     scene = given(TWO)
-    first = decide(scene.plan, scene.state, done("one#1"), 7)
-    second = decide(scene.plan, scene.state, done("one#1"), 7)
+    first = decided(scene.plan, scene.state, done("one#1"), 7)
+    second = decided(scene.plan, scene.state, done("one#1"), 7)
     assert first == second
     assert len({event.event_id for event in first.events}) == len(first.events)
 

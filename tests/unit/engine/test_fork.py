@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from noetl.engine.decide import decide
 from noetl.engine.evolve import fold
 from noetl.engine.fork import fork, place, shared
 from noetl.engine.plan import plan
 from noetl.model.errors import InvalidInput
 from noetl.model.messages import Resume, Suspension
-from noetl.testing.play import BEGIN, Hold, Said, Script, read
+from noetl.testing.play import BEGIN, Hold, Said, Script, decided, read
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\nworkload: {n: 1}\n"
 TWO = "- step: a\n  tool: {kind: noop}\n  next: b\n- step: b\n  tool: {kind: noop}\n"
@@ -48,7 +47,7 @@ def test_tokens_that_wait_at_the_cut_move_on_with_the_next_message() -> None:
     copied = shared(script.events, place(script.events, "b"), FORK)
     made = fork(script.plan, copied, FORK)
     assert made.work == ()
-    (work,) = decide(script.plan, fold(FORK, made.events), Resume("m"), BEGIN).work
+    (work,) = decided(script.plan, fold(FORK, made.events), Resume("m"), BEGIN).work
     assert (work.run_id, work.execution_id) == ("b#1", FORK)
 
 

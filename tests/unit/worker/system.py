@@ -16,6 +16,7 @@ from noetl.dsl.parse import parse
 from noetl.dsl.pin import pinned
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Start
+from noetl.ports import Blobs
 from noetl.server.control import LocalControl
 from noetl.stores.memory import MemoryStore
 from noetl.tools import kinds
@@ -93,11 +94,13 @@ class System:
 
 
 @asynccontextmanager
-async def system(workers: int = 1, lease_s: float = 30.0) -> AsyncIterator[System]:
+async def system(
+    workers: int = 1, lease_s: float = 30.0, blobs: Blobs | None = None, **more: Any
+) -> AsyncIterator[System]:
     store, clock, children = MemoryStore(), RealClock(), ChildPool()
     try:
-        async with LocalControl(store, clock, lease_s=lease_s) as control:
-            blobs = MemoryBlobs()
+        blobs = blobs or MemoryBlobs()
+        async with LocalControl(store, clock, lease_s=lease_s, blobs=blobs, **more) as control:
             results = StoredResults(blobs, clock)
             shared = Equipment(control, kinds(), kinds(), clock, children, blobs, lambda: None, results=results)
             made = System(store, control, children, shared)

@@ -88,7 +88,7 @@ async def test_the_server_decides_by_what_lies_beside() -> None:
         assert await result(made, MAKE + arcs) == {"second": 1, "total": 1000}
 
 
-async def test_a_list_that_the_server_loops_over_stays_inline() -> None:
+async def test_a_list_that_the_server_loops_over_is_read_from_its_store() -> None:
     loop = """
   next: [each]
 - step: each
@@ -134,7 +134,7 @@ async def test_items_of_a_loop_are_put_away_one_by_one() -> None:
         assert await result(made, workflow) == {"sizes": [1000, 0, 1000], "of": 3}
 
 
-async def test_items_that_the_server_reads_stay_inline() -> None:
+async def test_items_that_the_server_reads_are_loaded_for_it() -> None:
     workflow = """
 - step: each
   loop: {in: [1, 2], iterator: n}

@@ -1,0 +1,89 @@
+"""Reads and writes what a reference means: one blob, or the parts of a manifest, each checked against its own hash.
+
+A range of a list in parts is read from the parts that hold it. Works on any blob store. Tested in
+tests/unit/blobs/test_manifests.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from noetl.blobs import stored
+from noetl.model.errors import BadReference
+from noetl.model.manifest import combined, cut, manifest, within
+from noetl.model.refs import is_manifest, is_ref, size
+from noetl.ports import Blobs
+
+DATABASE_MAX_BYTES: Final = 1024 * 1024  # what `auto` still puts in the store's own file
+Reference = Mapping[str, Any]
+
+
+def shelf(kind: str, bytes: int) -> str:
+    """Give the store that `auto` means for so many bytes."""
+    return kind if kind != "auto" else "db" if bytes <= DATABASE_MAX_BYTES else "file"
+
+
+async def value(blobs: Blobs, reference: Reference, now: int) -> Any:
+    """Give the value of a reference; raises BadReference, also for one that has expired."""
+    check(reference, now)
+    if not is_manifest(reference):
+        return await stored.value(blobs, reference["ref"], reference.get("meta"))
+    if reference.get("strategy") == "replace":
+        reference = {**reference, "parts": reference["parts"][-1:]}
+    values = [await value(blobs, _part(part), now) for part in reference["parts"]]
+    return await filled(blobs, combined(reference, values), now)
+
+
+async def items(blobs: Blobs, reference: Reference, start: int, count: int, now: int) -> list[Any]:
+    """Give a range of a list in parts; reads the parts that hold it."""
+    check(reference, now)
+    near = within(reference, start, count) if "first" not in reference else reference
+    values = [await value(blobs, _part(part), now) for part in near["parts"]]
+    offset = start - near["first"]
+    found = combined(near, values)[offset : offset + count]
+    if len(found) < count:
+        raise BadReference(f"the list {reference['ref']} ends before item {start + count - 1}")
+    whole: list[Any] = await filled(blobs, found, now)
+    return whole
+
+
+async def filled(blobs: Blobs, found: Any, now: int) -> Any:
+    """Give a list with those of its items loaded that were put away by themselves."""
+    if not isinstance(found, list) or not any(map(is_ref, found)):
+        return found
+    return [await value(blobs, item, now) if is_ref(item) else item for item in found]
+
+
+async def put_list(blobs: Blobs, ref: str, listed: Sequence[Any], kind: str = "auto", **more: Any) -> dict[str, Any]:
+    """Put a list away in parts; gives the manifest."""
+    parts = []
+    store = "db"
+    for number, (count, data) in enumerate(cut(listed)):
+        address = f"{ref}/part/{number}"
+        store = shelf(kind, len(data))
+        meta = await stored.put(blobs, address, data, store, stored.JSON, "none")
+        parts.append({"ref": address, "count": count, "meta": meta})
+    return manifest(ref, parts, store=store, **{"scope": "execution", "expires_at": None, **more})
+
+
+def check(reference: Reference, now: int) -> None:
+    """Refuse a reference whose time is over; raises BadReference."""
+    expires = reference.get("expires_at")
+    if isinstance(expires, int) and expires <= now:
+        when = datetime.fromtimestamp(expires / 1000, UTC).isoformat(timespec="seconds")
+        raise BadReference(f"the stored result {reference.get('ref')} has expired: its `ttl` ended at {when}")
+
+
+def refuse_larger(reference: Reference, most: int) -> None:
+    """Refuse to load what is too large for whoever asks; raises BadReference."""
+    if size(reference) > most:
+        raise BadReference(
+            f"the stored result {reference.get('ref')} has {size(reference):,} bytes, and a condition, a `set` or `loop.in` "
+            f"reads at most {most:,}; read it in a task, keep the part that is read with `select`, or loop over the list itself"
+        )
+
+
+def _part(part: Reference) -> Reference:
+    return {"kind": "result_ref", **part}

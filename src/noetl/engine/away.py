@@ -1,0 +1,168 @@
+"""Stored results where conditions are decided: what lies beside a reference is read, anything more is asked for.
+
+A decision that reads more stops with `Missing`; whoever decides loads that and decides again, with what was loaded under
+its address in `resolved`. What could not be loaded stands there as an exception, and reading it is an error of the
+template. Loads nothing itself. Tested in tests/unit/engine/test_needs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from noetl.expr import EvaluationError, Result
+from noetl.model.refs import beside, is_ref, visible
+
+Resolved = Mapping[str, Any]
+NOTHING: Final[Resolved] = {}
+_ABSENT: Final = object()
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """What a decision cannot be made without: stored results to load, and lists to put away, by address."""
+
+    loads: tuple[Mapping[str, Any], ...] = ()
+    puts: Mapping[str, Any] = {}
+    touched: bool = False  # the state was changed on the way, and is not what is committed
+
+
+class Missing(Exception):  # noqa: N818 (it is a question, not a mistake)
+    """A decision stops here until something was loaded or put away."""
+
+    def __init__(self, *loads: Mapping[str, Any], puts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(", ".join([*(str(reference["ref"]) for reference in loads), *(puts or {})]))
+        self.loads = loads
+        self.puts = puts or {}
+
+
+class UnreadableError(EvaluationError):
+    """A stored result that a template reads cannot be had."""
+
+
+def kind_of(error: Exception) -> str:
+    """Give the kind of failure that an error of a template is."""
+    return "reference" if isinstance(error, UnreadableError) else "template"
+
+
+def found(resolved: Resolved, ref: str) -> Any:
+    """Give what was loaded or made under an address; raises where that failed, KeyError where nobody has tried."""
+    value = resolved[ref]
+    if isinstance(value, Exception):
+        raise UnreadableError(str(value))
+    return value
+
+
+class StoredResult(Result):
+    """A result that was loaded; what was kept beside its reference is seen where the result has no such key."""
+
+    __slots__ = ("_beside",)
+
+    def __init__(self, value: Any, beside: Mapping[str, Any]) -> None:
+        super().__init__(value)
+        self._beside = beside
+
+    def __getitem__(self, key: str | int) -> Any:
+        try:
+            return super().__getitem__(key)
+        except KeyError:
+            return self._beside[key] if isinstance(key, str) else super().__getitem__(key)
+
+
+class Away(Mapping[str, Any]):
+    """A stored result that was not loaded, as plain data: its address, the fields beside it, and a question for the rest."""
+
+    __slots__ = ("_reference", "_resolved", "_shown")
+
+    def __init__(self, reference: Mapping[str, Any], resolved: Resolved) -> None:
+        self._reference = reference
+        self._resolved = resolved
+        self._shown: dict[str, Any] = {
+            name: seen(value, resolved) if is_ref(value) else value for name, value in beside(reference).items()
+        }
+        self._shown |= visible({**reference, "results": None})
+
+    def __getitem__(self, key: str) -> Any:
+        value = self._shown.get(key, _ABSENT)
+        if value is not _ABSENT:
+            return value
+        keys = self._reference.get("keys")
+        if isinstance(keys, list | tuple) and key not in keys:
+            raise KeyError(key)
+        self._ask()
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        self._ask()
+        return iter(())
+
+    def __len__(self) -> int:
+        self._ask()
+        return 0
+
+    def _ask(self) -> None:
+        if self._reference["ref"] in self._resolved:
+            found(self._resolved, self._reference["ref"])  # it was tried, and this says why it failed
+        raise Missing(self._reference)
+
+
+class Gathered(Mapping[str, Any]):
+    """A loop's result, whose `results` were put away or hold some that were."""
+
+    __slots__ = ("_resolved", "_value")
+
+    def __init__(self, value: Mapping[str, Any], resolved: Resolved) -> None:
+        self._value = value
+        self._resolved = resolved
+
+    def __getitem__(self, key: str) -> Any:
+        value = self._value[key]
+        return self._filled(value) if key == "results" else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._value)
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def _filled(self, value: Any) -> Any:
+        parts = [value] if is_ref(value) else value
+        missing = [part for part in parts if is_ref(part) and part["ref"] not in self._resolved]
+        if missing:
+            raise Missing(*missing)
+        filled = [found(self._resolved, part["ref"]) if is_ref(part) else part for part in parts]
+        return filled[0] if is_ref(value) else filled
+
+
+def seen(result: Any, resolved: Resolved = NOTHING) -> Any:
+    """Give a result as the server's templates see it: as plain data, loaded or with a question in it."""
+    if is_ref(result):
+        loaded = resolved.get(result["ref"], _ABSENT)
+        if loaded is _ABSENT or isinstance(loaded, Exception):
+            return Away(result, resolved)
+        return filled(result, loaded, resolved)
+    inner = result.get("results") if isinstance(result, Mapping) else None
+    if isinstance(inner, Mapping) and not is_ref(inner):
+        labels = {label: seen(value, resolved) if is_ref(value) else value for label, value in inner.items()}
+        own = {name: seen(value, resolved) if is_ref(value) else value for name, value in result.items()}
+        return {**own, "results": labels}
+    if is_ref(inner) or (isinstance(inner, list) and any(map(is_ref, inner))):
+        return Gathered(result, resolved)
+    return result
+
+
+def filled(reference: Mapping[str, Any], own: Any, resolved: Resolved) -> Any:
+    """Give a stored result that was loaded, with the labels that lie beside it."""
+    labels = {name: seen(part, resolved) if is_ref(part) else part for name, part in beside(reference).items()}
+    if isinstance(own, Mapping):
+        return {**labels, **own}
+    return {**labels, "data": own} if labels else own
+
+
+def view(result: Any, resolved: Resolved = NOTHING) -> Result:
+    """Give a result as the root name of its step."""
+    value = seen(result, resolved)
+    if is_ref(result) and not isinstance(value, Away):
+        return StoredResult(value, visible(result))
+    return Result(value)
