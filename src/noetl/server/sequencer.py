@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from noetl.engine.decide import Decision, Needs, decide, late
+from noetl.engine.decide import Needs, decide, late
 from noetl.engine.decision import projection
 from noetl.engine.state import Execution
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, UnknownExecution
-from noetl.model.messages import AnyMessage, ChildEnded, Report, Start, TimerDue
+from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Claim, Clock, Commit, Committed, EventLog, WorkQueue
+from noetl.server.commits import commit_of, no_child
 from noetl.server.inbox import Answer, Ask, Entry, Inbox
 from noetl.server.plans import Plans
 from noetl.server.states import States
@@ -231,7 +232,7 @@ class Sequencer:
             try:
                 message = msgspec.structs.replace(message, playbook=await self._plans.named(message))
             except InvalidInput as problem:
-                return _no_child(entry, message, str(problem))
+                return no_child(entry, message, str(problem))
         if not state.seq and not isinstance(message, Start):
             if entry.answer is None:  # sent to an execution that never was
                 return Commit(entry.execution_id, 0, (), consumed=entry.consumed)
@@ -241,9 +242,9 @@ class Sequencer:
         )
         before = state.seq
         if entry.late and isinstance(message, Report):
-            return _commit_of(entry, before, late(plan, state, message, now))
+            return commit_of(entry, before, late(plan, state, message, now))
         made = decide(plan, state, message, now, entry.resolved)
-        return made if isinstance(made, Needs) else _commit_of(entry, before, made)
+        return made if isinstance(made, Needs) else commit_of(entry, before, made)
 
     async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
         claims = [Claim(ask.worker, ask.pools, ask.most, now, now + self._lease_ms) for ask in asks]
@@ -376,35 +377,3 @@ def _pause(entries: Sequence[Entry]) -> float:
     """Give the seconds to wait for a store that is away: longer each time, never long."""
     tries = max((entry.tries for entry in entries), default=0)
     return min(0.02 * 2.0**tries, 2.0)
-
-
-def _commit_of(entry: Entry, before: int, made: Decision) -> Commit:
-    cleared = made.cleared
-    if isinstance(entry.message, TimerDue) and entry.message.timer_id not in dict(made.timers):
-        cleared = tuple(dict.fromkeys((*cleared, entry.message.timer_id)))  # also one that nobody waits for any more
-    return Commit(
-        entry.execution_id,
-        before,
-        made.events,
-        made.work,
-        made.finished,
-        made.held,
-        made.dropped,
-        made.timers,
-        cleared,
-        made.inbox,
-        entry.consumed,
-        made.projection,
-    )
-
-
-def _no_child(entry: Entry, start: Start, problem: str) -> Commit:
-    """Tell a parent that its child cannot be started; whoever else asked is told by an exception."""
-    if start.parent is None or entry.answer is not None:
-        raise InvalidInput(problem)
-    error = {"kind": "not_found", "code": "UNKNOWN_PLAYBOOK", "message": problem, "retryable": False}
-    told = ChildEnded(
-        f"{start.message_id}/unknown", str(start.parent.get("run_id")), entry.execution_id, "failed", None, error
-    )
-    parent = str(start.parent.get("execution_id"))
-    return Commit(entry.execution_id, 0, (), inbox=((parent, told),), consumed=entry.consumed)
