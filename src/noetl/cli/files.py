@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _MOST_BYTES = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class FileTrouble:
+class FileTrouble(Struct, frozen=True):
     """Why something could not be looked at."""
 
     message: str

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from noetl.cli.catalog import DiskCatalog
 from noetl.cli.files import FileTrouble, read_playbook
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from noetl.ports import Catalog
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A playbook that can run: its tree, the text it came from, the tree as it is pinned, and the hash of that."""
 
     tree: Playbook
@@ -38,12 +38,11 @@ class Prepared:
         return self.tree.path
 
 
-@dataclass(slots=True)
-class Preparing:
+class Preparing(Struct):
     """The playbooks that were found so far, by file."""
 
     folder: Path
-    found: dict[Path, Prepared | None] = field(default_factory=dict)
+    found: dict[Path, Prepared | None] = {}
 
     def read(self, name: str, only: str | None = None, quiet: bool = False) -> Prepared:
         """Read a playbook from a file or stdin, and the ones it calls. `only` keeps one step of it."""

@@ -8,9 +8,10 @@ the pictures and the editor. Tested in tests/unit/dsl/test_analyze.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from noetl.dsl.outcome import ERROR_FIELDS, ROUTING_EVENTS, STATUSES
 from noetl.dsl.playbook import Arc, Assign, Playbook, Step, Value
@@ -63,8 +64,7 @@ class Admission(NamedTuple):
     may_deny: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """One write to `ctx`, and who does it: a task of the pipeline, the step at its end, or an arc."""
 
     step: Step

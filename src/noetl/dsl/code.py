@@ -7,7 +7,8 @@ tests/unit/dsl/test_code.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.kinds import Kinds
@@ -17,8 +18,7 @@ from noetl.dsl.shape import fits
 from noetl.dsl.types import Level, LevelOf, ListOf, MapOf, OneOf, Text, Type
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Code:
+class Code(Struct, frozen=True, eq=False):
     """One text of code where it stands."""
 
     language: str  # sql, shell or python

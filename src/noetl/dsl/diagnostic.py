@@ -7,9 +7,10 @@ Tested in tests/unit/dsl/test_diagnostic.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
+
+from msgspec import Struct
 
 from noetl.dsl.nodes import Position, Source
 
@@ -17,8 +18,7 @@ Severity = Literal["error", "warning", "hint"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "hint")
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """What, where, why it matters and what to do; sorts by place, then by severity and code."""
 
     code: str

@@ -6,8 +6,10 @@ Findings are made by `shape` and told by the files in `rules/`. Tested in tests/
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from noetl.dsl.dialects import LegacyForm
 from noetl.dsl.grammar import LEVELS
@@ -34,8 +36,7 @@ SETS = frozenset({"set", "set_ctx", "set_iter"})
 ACTION_FIELDS = frozenset(LEVELS["task_then"].names()) - SETS
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeFinding:
+class ShapeFinding(Struct, frozen=True):
     """One place that does not fit the grammar."""
 
     kind: ShapeKind

@@ -7,21 +7,20 @@ Tested in tests/tools/test_registry.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from noetl.dsl.types import Level
 
 
-@dataclass(frozen=True, slots=True)
-class KindExample:
+class KindExample(Struct, frozen=True):
     """A task that uses the kind, as YAML, with one line that says what it shows."""
 
     title: str
     yaml: str
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """Where `field` has that `value` (any, if None; a default counts as written), `fields` must be there too."""
 
     field: str
@@ -29,8 +28,7 @@ class Need:
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A tool kind as the checks, the docs and the editor see it."""
 
     name: str

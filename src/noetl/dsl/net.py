@@ -7,8 +7,9 @@ do not exist are left out: they are told as diagnostics. Tested in tests/unit/ds
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from noetl.dsl.playbook import Arc, Playbook, Step
 
@@ -21,8 +22,7 @@ class Edge(NamedTuple):
     arc: Arc
 
 
-@dataclass(frozen=True, slots=True)
-class Net:
+class Net(Struct, frozen=True):
     """Steps by number, edges, and reachability as bit sets."""
 
     steps: tuple[Step, ...]
@@ -30,10 +30,10 @@ class Net:
     edges: tuple[Edge, ...]
     entry: int | None
     final: int | None
-    out: tuple[tuple[Edge, ...], ...] = field(repr=False)
-    into: tuple[tuple[Edge, ...], ...] = field(repr=False)
-    reach: tuple[int, ...] = field(repr=False)  # reach[i]: steps at the end of some non-empty path from i
-    groups: tuple[tuple[int, ...], ...] = field(repr=False)  # steps that reach each other; followers before the rest
+    out: tuple[tuple[Edge, ...], ...]
+    into: tuple[tuple[Edge, ...], ...]
+    reach: tuple[int, ...]  # reach[i]: steps at the end of some non-empty path from i
+    groups: tuple[tuple[int, ...], ...]  # steps that reach each other; followers before the rest
 
     def reaches(self, source: int, target: int) -> bool:
         return bool(self.reach[source] >> target & 1)

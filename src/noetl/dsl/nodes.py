@@ -9,17 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, NamedTuple
 
-_T = TypeVar("_T")
+from msgspec import Struct
+
 _NEWLINE = re.compile("\n")
-
-
-@dataclass_transform(frozen_default=True, eq_default=False)
-def _node(cls: type[_T]) -> type[_T]:
-    """Make a dataclass that the type checker keeps frozen; at run time it is not, since that doubles the cost of reading."""
-    return dataclass(slots=True, eq=False)(cls)
 
 
 class Position(NamedTuple):
@@ -29,16 +23,14 @@ class Position(NamedTuple):
     column: int
 
 
-@_node
-class Node:
+class Node(Struct, frozen=True, eq=False):
     """What every node has: the half-open range of characters it covers."""
 
     start: int
     end: int
 
 
-@_node
-class Scalar(Node):
+class Scalar(Node, frozen=True, eq=False):
     """One value: `text` is the content after quoting and folding, `value` what it means by the YAML 1.2 core table."""
 
     value: Any
@@ -57,13 +49,12 @@ class Entry(NamedTuple):
     value: Node
 
 
-@_node
-class MapNode(Node):
+class MapNode(Node, frozen=True, eq=False):
     """A map in source order; merged keys (`<<`) are already folded in, behind the explicit ones."""
 
     entries: tuple[Entry, ...]
     flow: bool = False
-    _index: dict[str, Entry] = field(default_factory=dict, repr=False)
+    _index: dict[str, Entry] = {}
 
     def __post_init__(self) -> None:
         if not self._index:
@@ -83,8 +74,7 @@ class MapNode(Node):
         return iter(self.entries)
 
 
-@_node
-class ListNode(Node):
+class ListNode(Node, frozen=True, eq=False):
     """A list in source order."""
 
     items: tuple[Node, ...]

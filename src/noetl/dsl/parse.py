@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
 import yaml
+from msgspec import Struct
 
 from noetl.dsl.compose import MAX_DEPTH, MAX_NODES, Composer, Event, UnreadableError
 from noetl.dsl.locate import locate
@@ -40,8 +40,7 @@ class Parser(Protocol):
 MakeParser = Callable[[str], Parser]
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """What was read: `root` is None where nothing could be, and the part before the break where the syntax is broken."""
 
     source: Source

@@ -7,8 +7,9 @@ by `canonical`; tested in tests/unit/dsl/test_normalize.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from noetl.dsl.nodes import Node, Scalar
 
@@ -16,34 +17,43 @@ SetScope = Literal["ctx", "iter", "step"]
 Mode = Literal["exclusive", "inclusive"]
 
 
-def _source() -> Any:
-    return field(default=None, compare=False, repr=False)
+class Part(Struct, frozen=True, eq=False):
+    """A part of the tree. Where it stands in the source, and which spelling it came in, take no part in equality."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        compared = (
+            name
+            for name in self.__struct_fields__
+            if name != "at" and not name.endswith("_at") and name != "api_version"
+        )
+        return all(getattr(self, name) == getattr(other, name) for name in compared)
+
+    __hash__ = None  # type: ignore[assignment]  # most parts hold maps
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Part, frozen=True, eq=False):
     """A free value of the playbook: plain data, templates still as text."""
 
     data: Any
-    at: Node | None = _source()
+    at: Node | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Part, frozen=True, eq=False):
     """One write of a `set`: `ctx.total` is scope `ctx`, key `total`."""
 
     scope: SetScope
     key: str
     value: Value
-    at: Scalar | None = _source()
+    at: Scalar | None = None
 
     @property
     def target(self) -> str:
         return f"{self.scope}.{self.key}"
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Part, frozen=True, eq=False):
     """What a matching task rule does."""
 
     do: str
@@ -54,67 +64,63 @@ class Action:
     jitter: Value | None = None
     to: str | None = None
     sets: tuple[Assign, ...] = ()
-    at: Node | None = _source()
+    at: Node | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRule:
+class TaskRule(Part, frozen=True, eq=False):
     """One rule of a task policy; `when` is None for `else`."""
 
     when: Value | None
     then: Action
-    at: Node | None = _source()
+    at: Node | None = None
 
     @property
     def is_else(self) -> bool:
         return self.when is None
 
 
-@dataclass(frozen=True, slots=True)
-class AdmitRule:
+class AdmitRule(Part, frozen=True, eq=False):
     """One rule of an admission gate; `when` is None for `else`."""
 
     when: Value | None
     allow: bool
-    at: Node | None = _source()
+    at: Node | None = None
 
     @property
     def is_else(self) -> bool:
         return self.when is None
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Part, frozen=True, eq=False):
     """One labelled tool call of a pipeline; `fields` are the kind's own inputs, `spec` what is layered over it."""
 
     label: str
     kind: str
     fields: dict[str, Value]
-    input: dict[str, Value] = field(default_factory=dict)
+    input: dict[str, Value] = {}
     rules: tuple[TaskRule, ...] | None = None  # None: no policy, the runtime retry decides
     on_unmatched: str = "continue"
     sets: tuple[Assign, ...] = ()
-    spec: dict[str, Value] = field(default_factory=dict)
+    spec: dict[str, Value] = {}
     auth: Value | None = None
     timeout_ms: Value | None = None
     desc: str = ""
-    at: Node | None = _source()
-    label_at: Scalar | None = _source()
-    rules_at: Node | None = _source()
+    at: Node | None = None
+    label_at: Scalar | None = None
+    rules_at: Node | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Part, frozen=True, eq=False):
     """The repetition of a step: over a list (`items`) or over rows claimed from a store (`cursor`)."""
 
     items: Value | None
     iterator: str
     cursor: dict[str, Value] | None = None
-    spec: dict[str, Value] = field(default_factory=dict)
+    spec: dict[str, Value] = {}
     item_timeout_ms: Value | None = None
     total_timeout_ms: Value | None = None
-    at: Node | None = _source()
-    iterator_at: Node | None = _source()
+    at: Node | None = None
+    iterator_at: Node | None = None
 
     @property
     def mode(self) -> Any:
@@ -122,32 +128,29 @@ class Loop:
         return value.data if value else "sequential"
 
 
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(Part, frozen=True, eq=False):
     """One way out of a step; `when` is None where the arc matches success only."""
 
     step: str
     when: Value | None = None
-    args: dict[str, Value] = field(default_factory=dict)
+    args: dict[str, Value] = {}
     sets: tuple[Assign, ...] = ()
     label: str | None = None
-    spec: dict[str, Value] = field(default_factory=dict)
-    at: Node | None = _source()
-    step_at: Scalar | None = _source()
+    spec: dict[str, Value] = {}
+    at: Node | None = None
+    step_at: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Router:
+class Router(Part, frozen=True, eq=False):
     """The ways out of a step, in file order."""
 
     arcs: tuple[Arc, ...]
     mode: Mode = "exclusive"
-    spec: dict[str, Value] = field(default_factory=dict)
-    at: Node | None = _source()
+    spec: dict[str, Value] = {}
+    at: Node | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Part, frozen=True, eq=False):
     """A transition of the net: admission gate, pipeline, router."""
 
     name: str
@@ -155,15 +158,15 @@ class Step:
     router: Router | None = None
     admit: tuple[AdmitRule, ...] | None = None
     loop: Loop | None = None
-    input: dict[str, Value] = field(default_factory=dict)
+    input: dict[str, Value] = {}
     sets: tuple[Assign, ...] = ()
-    spec: dict[str, Value] = field(default_factory=dict)
+    spec: dict[str, Value] = {}
     compensate: str | None = None
     desc: str = ""
-    at: Node | None = _source()
-    name_at: Scalar | None = _source()
-    compensate_at: Scalar | None = _source()
-    admit_at: Node | None = _source()
+    at: Node | None = None
+    name_at: Scalar | None = None
+    compensate_at: Scalar | None = None
+    admit_at: Node | None = None
 
     @property
     def arcs(self) -> tuple[Arc, ...]:
@@ -175,44 +178,41 @@ class Step:
         return value.data if value else "all"
 
 
-@dataclass(frozen=True, slots=True)
-class Executor:
+class Executor(Part, frozen=True, eq=False):
     """How the playbook wants to be run."""
 
     profile: str = "auto"
-    spec: dict[str, Value] = field(default_factory=dict)
+    spec: dict[str, Value] = {}
     requires: Value | None = None
-    at: Node | None = _source()
+    at: Node | None = None
 
     def setting(self, name: str) -> Any:
         value = self.spec.get(name)
         return value.data if value else None
 
 
-@dataclass(frozen=True, slots=True)
-class Keychain:
+class Keychain(Part, frozen=True, eq=False):
     """One named credential that the playbook declares."""
 
     name: str
-    fields: dict[str, Value] = field(default_factory=dict)
-    at: Node | None = _source()
+    fields: dict[str, Value] = {}
+    at: Node | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Playbook:
+class Playbook(Part, frozen=True, eq=False):
     """A whole playbook in its canonical form; `api_version` names the spelling it came in and is not compared."""
 
     name: str
     path: str
     workflow: tuple[Step, ...]
-    api_version: str = field(default="noetl.io/v10", compare=False)
-    metadata: dict[str, Value] = field(default_factory=dict)
+    api_version: str = "noetl.io/v10"
+    metadata: dict[str, Value] = {}
     keychain: tuple[Keychain, ...] = ()
-    executor: Executor = field(default_factory=Executor)
-    workload: dict[str, Value] = field(default_factory=dict)
+    executor: Executor = Executor()
+    workload: dict[str, Value] = {}
     workbook: tuple[Task, ...] = ()
     rollback: str | None = None
-    at: Node | None = _source()
+    at: Node | None = None
 
     def step(self, name: str) -> Step | None:
         return next((step for step in self.workflow if step.name == name), None)

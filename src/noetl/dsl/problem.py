@@ -6,8 +6,9 @@ Tested in tests/unit/dsl/test_parse.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 ProblemKind = Literal[
     "syntax",
@@ -28,8 +29,7 @@ ProblemKind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadProblem:
+class ReadProblem(Struct, frozen=True):
     """One thing wrong with a text: its kind, its half-open range of characters and the facts in a sentence."""
 
     kind: ProblemKind

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from noetl.dsl.scopes import (
     BEFORE_START,
@@ -31,8 +32,7 @@ ASKED: Final = re.compile(r"(?<![\w.])(?P<function>done|ok|fail)\(\s*(?P<quote>[
 Meaning = Literal["scope", "misplaced", "input", "ctx", "iter", "label", "step", "workload"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
+class Reference(Struct, frozen=True, eq=False):
     """One read of one template; without any meaning the name is unknown."""
 
     site: Site

@@ -7,8 +7,9 @@ file. Tested in tests/unit/dsl/test_rules.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from noetl.dsl.diagnostic import Severity
 from noetl.dsl.nodes import Node
@@ -18,8 +19,7 @@ from noetl.dsl.subject import Subject
 Group = Literal["reading", "shape", "names", "templates", "graph", "tools", "dialects"]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A finding of a rule: where, what exactly, and what to do; `end` and `start` are offsets in the source."""
 
     start: int
@@ -43,8 +43,7 @@ def inside(
     return Found(start, end, message, fix, severity)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One rule. Texts are Markdown, `bad` and `good` are whole playbooks that differ in this one thing."""
 
     code: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
 from noetl.dsl.kinds import Kind, Kinds, Need
@@ -45,12 +46,11 @@ def schema(kinds: Kinds) -> Schema:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
+class _Writer(Struct, frozen=True):
     """Writes the schemas of levels once each, under `$defs`."""
 
     kinds: Kinds
-    defs: dict[str, Schema] = field(default_factory=dict)
+    defs: dict[str, Schema] = {}
 
     def ref(self, level: Level) -> Schema:
         """Refer to the schema of a level; write it when it is first referred to."""

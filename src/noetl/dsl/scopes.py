@@ -7,7 +7,8 @@ gathered here too. What one read stands for is told by `references`. Tested in t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from noetl.dsl.playbook import Assign, Playbook, Step, Task, Value
 from noetl.dsl.sites import Role, Site
@@ -101,8 +102,7 @@ FINAL_ARGS = frozenset({"counts", "failures", "results"})
 _NONE: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """The names that a playbook itself brings; the maps are by step, and `workbook` by task."""
 
     workload: frozenset[str]

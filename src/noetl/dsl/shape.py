@@ -6,10 +6,10 @@ names, templates or the net. Tested in tests/unit/dsl/test_shape.py.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.dialects import LegacyForm, recognise
@@ -78,13 +78,12 @@ class _TaskLevels(NamedTuple):
     own: frozenset[str]  # the names of the kind's own inputs
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(Struct, frozen=True):
     """One walk over a document; `found` gathers what does not fit. Hot: a large playbook has ten thousand values."""
 
     kinds: Kinds
-    found: list[ShapeFinding] = dataclasses.field(default_factory=list)
-    known: dict[str, _TaskLevels] = dataclasses.field(default_factory=dict)
+    found: list[ShapeFinding] = []
+    known: dict[str, _TaskLevels] = {}
 
     def value(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
         """Check one value against its type; the tests are ordered by how often they decide."""

@@ -7,8 +7,9 @@ python task, is no site. Nothing is judged here. Tested in tests/unit/dsl/test_s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.kinds import Kind, Kinds
@@ -27,8 +28,7 @@ _NOT_RENDERED = frozenset({"workload_schema"})
 _CODE = frozenset({"code", "code_b64"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Site(Struct, frozen=True, eq=False):
     """One template where it stands."""
 
     node: Scalar

@@ -7,32 +7,29 @@ Tool kinds describe their inputs with the same types. Tested in tests/unit/dsl/t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from dataclasses import field as derived
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from noetl.dsl.nodes import Node
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(Struct, frozen=True):
     """Any value at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text(Type):
+class Text(Type, frozen=True):
     """A string; `code` names the language inside it (`sql`, `shell`, `python`), which other checks use."""
 
     code: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Flag(Type):
+class Flag(Type, frozen=True):
     """true or false."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number(Type):
+class Number(Type, frozen=True):
     """A number; `integer` excludes fractions, `least` and `most` are its bounds."""
 
     integer: bool = False
@@ -40,39 +37,34 @@ class Number(Type):
     most: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Type):
+class Choice(Type, frozen=True):
     """One of a few words."""
 
     words: tuple[str, ...]
     prefixes: tuple[str, ...] = ()  # `route_edge:` accepts any word behind it
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf(Type):
+class ListOf(Type, frozen=True):
     """A list; `least` items at the least."""
 
     item: Type
     least: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class MapOf(Type):
+class MapOf(Type, frozen=True):
     """A map with free keys."""
 
     value: Type
 
 
-@dataclass(frozen=True, slots=True)
-class LevelOf(Type):
+class LevelOf(Type, frozen=True):
     """A map with the fields of the level of that name; `own` is that level where the grammar does not hold it."""
 
     level: str
     own: Level | None = None  # a map inside a tool's input
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf(Type):
+class OneOf(Type, frozen=True):
     """The first alternative that fits the node's shape; `pick` decides where the shape alone cannot."""
 
     options: tuple[Type, ...]
@@ -82,8 +74,7 @@ class OneOf(Type):
 Rendered = Literal["", "start", "server", "worker"]
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One key of a map: its type, what it is for, and where a template in it is rendered (`""`: not a template)."""
 
     name: str
@@ -96,8 +87,7 @@ class Field:
     rendered: Rendered = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """A map of the language: a step, an arc, a policy rule, a tool's input."""
 
     name: str
@@ -105,13 +95,16 @@ class Level:
     fields: tuple[Field, ...]
     open: bool = False  # other keys are allowed
     example: str = ""
-    required: tuple[Field, ...] = derived(init=False, repr=False, compare=False)  # the fields that must be there
-    _by_name: Mapping[str, Field] = derived(init=False, repr=False, compare=False)
+    required: tuple[Field, ...] = ()  # the fields that must be there; derived, as is the next
+    _by_name: Mapping[str, Field] = {}
 
     def __post_init__(self) -> None:
         by_name = {name: known for known in reversed(self.fields) for name in (*known.aliases, known.name)}
-        object.__setattr__(self, "_by_name", by_name)
-        object.__setattr__(self, "required", tuple(known for known in self.fields if known.required))
+        force_setattr(self, "_by_name", by_name)
+        force_setattr(self, "required", tuple(known for known in self.fields if known.required))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.fields))
 
     def field(self, name: str) -> Field | None:
         return self._by_name.get(name)

@@ -8,18 +8,18 @@ Tested in tests/unit/expr/test_statements.py and test_reads.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 
-@dataclass(slots=True)
-class Names:
+class Names(Struct):
     """The variables of one scope."""
 
     parent: Names | None = None
-    slots: dict[str, int] = field(default_factory=dict)
-    sure: set[str] = field(default_factory=set)
-    namespaces: set[str] = field(default_factory=set)
-    used: set[str] = field(default_factory=set)
+    slots: dict[str, int] = {}
+    sure: set[str] = set()
+    namespaces: set[str] = set()
+    used: set[str] = set()
 
     def chain(self) -> Iterator[Names]:
         """This scope and those around it."""

@@ -8,16 +8,16 @@ Tested in tests/unit/expr/test_problems.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from noetl.expr.names import nearest
 
 ProblemKind = Literal["filter", "test", "function", "method", "statement", "attribute"]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One thing that is wrong, and where."""
 
     kind: ProblemKind

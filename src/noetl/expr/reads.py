@@ -6,10 +6,10 @@ surprise. The reads themselves are collected while the tree is lowered. Tested i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from jinja2 import nodes
+from msgspec import Struct
 
 from noetl.expr.undefined import Path
 
@@ -18,8 +18,7 @@ _CHAINS: Final = (nodes.And, nodes.Or)
 _NONE: Final[frozenset[Path]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """One place where a template reads a path."""
 
     path: Path

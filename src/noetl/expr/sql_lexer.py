@@ -8,8 +8,9 @@ tests/unit/expr/test_sql.py and test_sql_split.py.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from noetl.expr.errors import EvaluationError
 
@@ -68,8 +69,7 @@ _RUNNING: Final = frozenset({"DBLINK", "DBLINK_EXEC", "SCHEDULE", "SCHEDULE_IN_D
 _NOTED: Final = {"single": "TEXT", "escape": "ESCAPE", "double": "NAME"}
 
 
-@dataclass(slots=True)
-class Paren:
+class Paren(Struct):
     """An open bracket, or the statement itself: the words before it, and the clause that is being read inside."""
 
     before: tuple[str, ...] = ()
@@ -77,15 +77,14 @@ class Paren:
     items: int = 0  # things read inside so far
 
 
-@dataclass(slots=True)
-class Code:
+class Code(Struct):
     """A text of statements: the outermost one, or the body of a dollar quote."""
 
     delimiter: str = ""
     opened: int = 0  # where in the output the delimiter stands
     first: str = ""  # the first word of the statement
-    words: list[str] = field(default_factory=list)  # all words of the statement
-    tokens: list[str] = field(default_factory=list)  # the last few tokens
+    words: list[str] = []  # all words of the statement
+    tokens: list[str] = []  # the last few tokens
     parens: list[Paren] = field(default_factory=lambda: [Paren()])
     atomic: int = 0  # blocks of `BEGIN ATOMIC` that are open
     mode: str = "code"  # code, single, escape, double, dollar, line, block

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct
 
 from noetl.expr.errors import TemplateSyntaxError
 from noetl.expr.lexer import Piece
@@ -23,8 +24,7 @@ _SWALLOWED: Final = re.compile(r"[}%]\}.*\{[{%]", re.DOTALL)
 _STATEMENTS: Final = ("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "raw", "endraw")
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """Where a parser stopped, and why it says it did."""
 
     text: str

@@ -8,31 +8,30 @@ Tested through everything that walks it: tests/unit/expr/test_reads.py, test_com
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Final, get_args
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from noetl.expr.problems import Problem
 from noetl.expr.registry import Callee
 from noetl.expr.undefined import Path
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Const:
+class Const(Struct, eq=False):
     """A value known in advance."""
 
     value: Any
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Reading:
+class Reading(Struct, eq=False):
     """A constant path into the scope."""
 
     path: Path
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Local:
+class Local(Struct, eq=False):
     """A variable of the template. Slots are tried in order, innermost first; then, if there is one, the fallback."""
 
     name: str
@@ -41,8 +40,7 @@ class Local:
     copied: bool  # a namespace leaves only as a copy: nobody else may hold what `set` changes
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Items:
+class Items(Struct, eq=False):
     """Constant keys looked up in a value, one after the other."""
 
     base: Expr
@@ -50,8 +48,7 @@ class Items:
     path: Path
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Item:
+class Item(Struct, eq=False):
     """A computed key looked up in a value."""
 
     base: Expr
@@ -59,8 +56,7 @@ class Item:
     path: Path
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Range:
+class Range(Struct, eq=False):
     """A part of a list or text: `rows[1:3]`."""
 
     base: Expr
@@ -68,24 +64,21 @@ class Range:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Sequence:
+class Sequence(Struct, eq=False):
     """A list or, for the time of the evaluation, a tuple."""
 
     items: tuple[Expr, ...]
     is_tuple: bool
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Pairs:
+class Pairs(Struct, eq=False):
     """A map."""
 
     pairs: tuple[tuple[Expr, Expr], ...]
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Unary:
+class Unary(Struct, eq=False):
     """`-x` or `+x`."""
 
     sign: str
@@ -93,8 +86,7 @@ class Unary:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Arithmetic:
+class Arithmetic(Struct, eq=False):
     """A chain such as `a + b - c`, from left to right."""
 
     first: Expr
@@ -102,16 +94,14 @@ class Arithmetic:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Concat:
+class Concat(Struct, eq=False):
     """`a ~ b ~ c`."""
 
     parts: tuple[Expr, ...]
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Compare:
+class Compare(Struct, eq=False):
     """A chain such as `1 < x <= 5`."""
 
     first: Expr
@@ -119,37 +109,32 @@ class Compare:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class All:
+class All(Struct, eq=False):
     """`a and b and c`."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class AnyOf:
+class AnyOf(Struct, eq=False):
     """`a or b or c`."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Not:
+class Not(Struct, eq=False):
     """`not a`."""
 
     value: Expr
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Choice:
+class Choice(Struct, eq=False):
     """`b if a else c`; without `else`, an undefined value."""
 
     cases: tuple[tuple[Expr, Expr], ...]
     otherwise: Expr | None
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Arguments:
+class Arguments(Struct, eq=False):
     """What a call is given."""
 
     positional: tuple[Expr, ...] = ()
@@ -158,8 +143,7 @@ class Arguments:
     more_keywords: Expr | None = None  # **map
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Apply:
+class Apply(Struct, eq=False):
     """A filter or a test on a value."""
 
     callee: Callee
@@ -168,8 +152,7 @@ class Apply:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Call:
+class Call(Struct, eq=False):
     """A function."""
 
     callee: Callee
@@ -177,8 +160,7 @@ class Call:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Method:
+class Method(Struct, eq=False):
     """A method on a value; which one depends on the value's type."""
 
     name: str
@@ -187,16 +169,14 @@ class Method:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Get:
+class Get(Struct, eq=False):
     """`path.get('key', fallback)`: the value at the longer path, or the fallback."""
 
     read: Reading
     fallback: Expr
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Fails:
+class Fails(Struct, eq=False):
     """Something unknown or forbidden. `parts` are kept because they read."""
 
     problem: Problem
@@ -209,31 +189,27 @@ Expr = (
 )  # fmt: skip
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Text:
+class Text(Struct, eq=False):
     """Text as it stands."""
 
     text: str
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Output:
+class Output(Struct, eq=False):
     """`{{ … }}` in text."""
 
     value: Expr
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class If:
+class If(Struct, eq=False):
     """`{% if %}`, `{% elif %}`, `{% else %}`."""
 
     cases: tuple[tuple[Expr, Body], ...]
     otherwise: Body
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class For:
+class For(Struct, eq=False):
     """`{% for %}` with its filter and its `else`."""
 
     target: Target
@@ -246,8 +222,7 @@ class For:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Set:
+class Set(Struct, eq=False):
     """`{% set x = … %}`."""
 
     target: Target
@@ -255,8 +230,7 @@ class Set:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class SetBlock:
+class SetBlock(Struct, eq=False):
     """`{% set x %}…{% endset %}`: the text, through the filters if there are any."""
 
     target: Target
@@ -266,8 +240,7 @@ class SetBlock:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class SetField:
+class SetField(Struct, eq=False):
     """`{% set ns.x = … %}` on a namespace."""
 
     slot: int
@@ -276,8 +249,7 @@ class SetField:
     offset: int
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Refused:
+class Refused(Struct, eq=False):
     """A statement that is not part of the language."""
 
     problem: Problem

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class LegacyForm:
+
+class LegacyForm(Struct, frozen=True):
     """A key of an older dialect at one level of the language."""
 
     dialect: Literal["v1", "v2"]

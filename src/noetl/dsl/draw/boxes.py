@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from unicodedata import category, east_asian_width
 from xml.sax.saxutils import escape
+
+from msgspec import Struct
 
 from noetl.dsl.draw.captions import pipeline, shortened
 from noetl.dsl.draw.looks import FAMILY, ICONS, MONO_EM, SANS_EM
@@ -17,8 +18,7 @@ _PILL_HEIGHT, _PILL_GAP = 18.0, 6.0
 _NARROWEST = 112.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pill:
+class Pill(Struct, frozen=True):
     """A small mark with words in a box."""
 
     icon: str
@@ -29,8 +29,7 @@ class Pill:
         return 24.0 + wide(self.words, SMALL_SIZE, SANS_EM)
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A step with its size."""
 
     name: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from noetl.dsl.draw.order import Ordered, Pair
 
@@ -18,16 +19,14 @@ _SWEEPS = 24
 _WORK = 400_000  # cells times sweeps: a very large picture is ordered with less care, not for longer
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """The cells of one link from the upper box to the lower one; `label` is the cell that holds its text."""
 
     cells: tuple[int, ...]
     label: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Struct, frozen=True):
     """Rows of cells in their order; the first cells are the boxes, by their numbers."""
 
     rows: tuple[tuple[int, ...], ...]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(Struct, frozen=True):
     """`back` holds the numbers of the links that lead back or to the same step."""
 
     levels: tuple[tuple[int, ...], ...]

@@ -7,9 +7,10 @@ playbook can be drawn. Looks are the business of the other modules here. Tested 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+
+from msgspec import Struct
 
 from noetl.dsl.draw.joins import meeting_points
 from noetl.dsl.draw.order import Ordered, in_order
@@ -29,8 +30,7 @@ _SAID = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LoopMark:
+class LoopMark(Struct, frozen=True):
     """How a step repeats, in the words of its author."""
 
     iterator: str
@@ -39,8 +39,7 @@ class LoopMark:
     max_in_flight: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Vertex:
+class Vertex(Struct, frozen=True):
     """One step of the picture."""
 
     name: str
@@ -60,8 +59,7 @@ class Vertex:
         return tuple(kind or "?" for _, kind in self.tasks)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """One arc of the picture, or the way from a step to the one that undoes it."""
 
     source: int
@@ -86,8 +84,7 @@ class Link:
         return self.label or self.outcome_words or self.when
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Struct, frozen=True, dict=True):
     """A playbook as something to draw; vertices and links are in file order and refer to each other by number."""
 
     name: str

@@ -8,7 +8,8 @@ are made straight wherever there is room. Tested in tests/unit/dsl/test_draw_lay
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from noetl.dsl.draw.layers import Layers
 
@@ -16,8 +17,7 @@ _ROUNDS = 30
 _WORK = 600_000
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """The room that a cell takes to the left and to the right of its axis."""
 
     left: float

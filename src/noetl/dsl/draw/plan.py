@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from noetl.dsl.draw.boxes import SAID_SIZE, Box, box_of, wide
 from noetl.dsl.draw.captions import wrapped
@@ -23,8 +24,7 @@ _APART = 26.0  # between lines that meet one box
 _SPREAD = 0.62  # the part of a box's width over which its links leave it
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True, dict=True):
     """Coordinates of everything; the first cells are the boxes."""
 
     picture: Picture

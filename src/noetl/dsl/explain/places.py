@@ -7,7 +7,8 @@ tests/unit/dsl/test_explain.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.types import Field, Level, LevelOf, ListOf, MapOf, OneOf, Type
@@ -21,8 +22,7 @@ _SPOKEN: dict[tuple[str, ...], str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A field at one place: its path from the root, the level that holds it, and the field."""
 
     path: tuple[str, ...]

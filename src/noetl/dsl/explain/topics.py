@@ -7,9 +7,10 @@ them. Texts are written when they are asked for. Tested in tests/unit/dsl/test_e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
+
+from msgspec import Struct
 
 from noetl.dsl.explain.pages import callee_page, field_page, kind_page, level_page, rule_page, scope_page
 from noetl.dsl.explain.places import Place, fields_below, levels_of, places
@@ -41,8 +42,7 @@ METHODS: dict[str, Mapping[str, Callee]] = {
 _SAID: dict[Category, str] = {**{category: category for category in CATEGORIES}, "value": "value of"}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One thing that can be explained."""
 
     category: Category
@@ -51,8 +51,7 @@ class Entry:
     write: Callable[[], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """A name, and all that it stands for."""
 
     name: str
@@ -119,8 +118,7 @@ def _later(write: Callable[..., str], *arguments: object) -> Callable[[], str]:
     return _Text(write, arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """A text that is written when it is called for; two that would be the same are equal."""
 
     write: Callable[..., str]

@@ -7,11 +7,11 @@ Tested in tests/unit/dsl/test_format.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 
-@dataclass(slots=True)
-class Comment:
+class Comment(Struct):
     """A comment, from its `#` to the end of its line."""
 
     start: int
@@ -21,8 +21,7 @@ class Comment:
     after_empty_line: bool
 
 
-@dataclass(slots=True)
-class Leaf:
+class Leaf(Struct):
     """A scalar or an alias."""
 
     start: int
@@ -32,15 +31,14 @@ class Leaf:
     value: str
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """A key with its value, or an item of a list, with the comments around it."""
 
     key: Leaf | None
     value: Piece
-    leading: list[Comment] = field(default_factory=list)  # on the lines above
+    leading: list[Comment] = []  # on the lines above
     beside: Comment | None = None  # behind the key or the dash, where the value begins further down
-    inner: list[Comment] = field(default_factory=list)  # between the key or the dash and a value below
+    inner: list[Comment] = []  # between the key or the dash and a value below
     after: Comment | None = None  # behind the value
     after_empty_line: bool = False  # the line directly above is empty
 
@@ -53,8 +51,7 @@ class Entry:
         return self.leading[0].after_empty_line if self.leading else self.after_empty_line
 
 
-@dataclass(slots=True)
-class Collection:
+class Collection(Struct):
     """A map or a list, in block or in flow form."""
 
     is_map: bool
@@ -62,7 +59,7 @@ class Collection:
     entries: list[Entry]
     properties: str = ""
     opening: Comment | None = None  # behind the bracket that opens a flow collection
-    tail: list[Comment] = field(default_factory=list)  # below the last entry
+    tail: list[Comment] = []  # below the last entry
     start: int = 0  # of a flow collection, with its brackets
     end: int = 0
     bare: bool = False  # a single pair in a flow list, without braces

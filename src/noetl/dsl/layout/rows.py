@@ -7,8 +7,9 @@ Tested in tests/unit/dsl/test_format.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from noetl.dsl.layout.pieces import Collection, Comment, Entry, Leaf, Piece
 from noetl.dsl.layout.spelling import leaf_lines
@@ -16,8 +17,7 @@ from noetl.dsl.layout.spelling import leaf_lines
 WIDTH: Final = 100
 
 
-@dataclass(slots=True)
-class Row:
+class Row(Struct):
     """A line of a value; `column` counts from where the value's lines are indented to."""
 
     column: int

@@ -6,9 +6,10 @@ Tested in tests/unit/dsl/test_format.py.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
 
 from noetl.dsl.layout.pieces import Leaf
 from noetl.dsl.locate import indentation, lines_below
@@ -17,8 +18,7 @@ from noetl.dsl.nodes import Scalar
 _HEADER: Final = re.compile(r"[|>](?P<indicators>[0-9+-]*)(?P<comment>[ \t]*#[^\n]*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class BlockText:
+class BlockText(Struct, frozen=True):
     """A literal or folded scalar, apart from its place."""
 
     header: str

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from textwrap import dedent
+
+from msgspec import Struct
 
 # Python warns of unknown escapes such as `\\d`; a check has nobody to warn, so they are made plain text before.
 _ESCAPE = re.compile(r"\\(?![\n'\"\\abfnrtv0-7xNuU])|\\\\", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Why a snippet is not Python, and the offset of the place in its text."""
 
     message: str
