@@ -102,30 +102,43 @@ class Worker:
                 self._begin(lease)
 
     def _begin(self, lease: Lease) -> None:
+        held = self._take(lease)
+        if held is not None:
+            held.task = asyncio.create_task(self._serve(held))
+
+    def _take(self, lease: Lease) -> _Held | None:
         key = (lease.work.work_id, lease.epoch)
         if key in self._held:
-            return  # handed out twice by a repeated answer
+            return None  # handed out twice by a repeated answer
         for (work_id, _), older in self._held.items():
             if work_id == key[0] and older.task is not None:
                 older.task.cancel()  # its lease ran out, and the work came back to the same worker
         reporter = Reporter(lease, self._shared.control, self.name, self._shared.clock, self._shared.secrets)
         held = self._held[key] = _Held(lease, reporter)
-        held.task = asyncio.create_task(self._serve(key, held), name=f"work {key[0]}")
+        return held
 
-    async def _serve(self, key: tuple[str, int], held: _Held) -> None:
-        leases: list[Lease] = []
+    async def _serve(self, held: _Held | None) -> None:
+        """Do the work of a lease, and then of the one that its last report brought."""
+        while held is not None:
+            task, leases = held.task, await self._served(held)
+            held = self._take(leases[0]) if leases else None
+            if held is not None:
+                held.task = task
+            for lease in leases[1:]:
+                self._begin(lease)
+
+    async def _served(self, held: _Held) -> list[Lease]:
         try:
-            leases = await self._work(held)
+            return await self._work(held)
         except asyncio.CancelledError:
-            _log.info("stopped %s", key[0])
+            _log.info("stopped %s", held.lease.work.work_id)
+            return []
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must reach the execution
-            _log.exception("the worker failed on %s", key[0])
-            leases = await self._give_up(held, error)
+            _log.exception("the worker failed on %s", held.lease.work.work_id)
+            return await self._give_up(held, error)
         finally:
-            del self._held[key]
+            del self._held[held.lease.work.work_id, held.lease.epoch]
             self._room.set()
-        for lease in leases:
-            self._begin(lease)
 
     async def _work(self, held: _Held) -> list[Lease]:
         work = held.lease.work
