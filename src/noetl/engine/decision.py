@@ -17,7 +17,7 @@ from noetl.engine.evolve import apply
 from noetl.engine.names import Scope, functions
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun
-from noetl.engine.work import work_for, work_id
+from noetl.engine.work import WORK_EVENTS, work_for, work_id
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import event_id
 from noetl.model.messages import AnyMessage, Cancel
@@ -70,25 +70,40 @@ class Deciding:
         *,
         run: StepRun | None = None,
         at: int | None = None,
-        **fields: Any,
+        source: str = "server",
+        parent_id: str | None = None,
+        step_run_id: str | None = None,
+        task_run_id: str | None = None,
+        iteration: int | None = None,
+        attempt: int | None = None,
+        status: str | None = None,
+        duration_ms: float | None = None,
     ) -> Event:
         """Record a fact, apply it, and put the work that follows from it in the queue."""
+        state = self.state
         event = Event(
-            event_id=event_id(self.message.message_id, len(self.events)),
-            execution_id=self.state.execution_id,
-            seq=self.state.seq + 1,
-            event_type=event_type,
-            timestamp=self.at if at is None else at,
-            entity_type=EVENT_TYPES[event_type].entity,
-            entity_id=entity_id,
-            step_run_id=run.run_id if run is not None else fields.pop("step_run_id", None),
-            payload=payload or {},
-            **fields,
+            event_id(self.message.message_id, len(self.events)),
+            state.execution_id,
+            state.seq + 1,
+            event_type,
+            self.at if at is None else at,
+            source,
+            EVENT_TYPES[event_type].entity,
+            entity_id,
+            parent_id,
+            step_run_id if run is None else run.run_id,
+            task_run_id,
+            iteration,
+            attempt,
+            status,
+            duration_ms,
+            payload or {},
         )
-        apply(self.state, event)
+        apply(state, event)
         self.events.append(event)
-        for item in work_for(self.plan, event, self.state):
-            self.work[item.work_id] = item
+        if event_type in WORK_EVENTS:
+            for item in work_for(self.plan, event, state):
+                self.work[item.work_id] = item
         return event
 
     @cached_property

@@ -77,7 +77,7 @@ def shared(
         copied.append(
             msgspec.structs.replace(
                 event,
-                event_id=event_id(f"fork:{execution_id}", event.seq),
+                event_id=event_id(f"fork:{execution_id}", event.seq - 1),
                 execution_id=execution_id,
                 entity_id=execution_id if own else event.entity_id,
                 payload=payload,

@@ -63,6 +63,9 @@ def deadlocked(waiting: list[Meeting]) -> Meeting | None:
 def in_arc_order(tokens: list[Token]) -> list[Token]:
     """Order tokens as the arcs that sent them stand in the file."""
 
+    if len(tokens) == 1:
+        return tokens
+
     def place(token: Token) -> tuple[list[tuple[int, int]], int]:
         return sorted((_number(fork), min(branches)) for fork, branches in token.lineage.items()), token.seq
 
@@ -84,6 +87,9 @@ def _number(fork_id: str) -> int:
 
 def _groups(tokens: list[Token]) -> Iterator[list[Token]]:
     """Split tokens into groups of siblings, siblings of siblings included."""
+    if len(tokens) == 1:
+        yield tokens
+        return
     root = list(range(len(tokens)))
 
     def find(number: int) -> int:

@@ -28,13 +28,14 @@ class Plan:
     playbook_hash: str
     net: Net
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    _steps: Mapping[str, Step] = field(default_factory=dict, repr=False)
     _greedy: frozenset[str] = frozenset()
     _asking: frozenset[str] = frozenset()
     _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
     _reads: dict[str, frozenset[tuple[str | int, ...]]] = field(default_factory=dict, repr=False)
 
     def step(self, name: str) -> Step:
-        return self.net.steps[self.net.index[name]]
+        return self._steps[name]
 
     @property
     def entry(self) -> str:
@@ -58,9 +59,10 @@ class Plan:
 
     def policy(self, step: Step, *path: str) -> Any:
         """Look a policy up by layering: loop, step, executor."""
-        layers = [step.loop.spec if step.loop else {}, step.spec, self.playbook.executor.spec]
-        for layer in layers:
-            value: Any = layer["policy"].data if "policy" in layer else None
+        for layer in (step.loop.spec if step.loop else {}, step.spec, self.playbook.executor.spec):
+            if "policy" not in layer:
+                continue
+            value: Any = layer["policy"].data
             for key in path:
                 value = value.get(key) if isinstance(value, Mapping) else None
             if value is not None:
@@ -109,7 +111,7 @@ def plan(playbook: Playbook, playbook_hash: str, defaults: Mapping[str, Any] | N
     net = build(playbook)
     greedy = frozenset(step.name for step in net.steps if any(map(_is_greedy, step.tasks)))
     asking = frozenset(step.name for step in net.steps if any(map(_ASKS.search, _texts(_step_data(step, playbook)))))
-    return Plan(playbook, playbook_hash, net, defaults or {}, greedy, asking)
+    return Plan(playbook, playbook_hash, net, defaults or {}, {step.name: step for step in net.steps}, greedy, asking)
 
 
 def _is_greedy(task: Task) -> bool:

@@ -191,7 +191,8 @@ def _assigned(
 def route(d: Deciding, run: StepRun, step: Step, ending: Ending, name: str) -> None:
     """Choose arcs, apply their `set`, send tokens; a failure that no arc takes follows `on_step_fail`."""
     failed = ending.status != "ok"
-    scope = _scope(d, run, step, ending, name)
+    reads = any(arc.when is not None or arc.args or arc.sets for arc in step.arcs)
+    scope = _scope(d, run, step, ending, name) if reads else d.scope(run.args)
     choice = _choose(d, step, scope, takes_bare=not failed)
     if choice.broken is None and not choice.taken and not failed and _needs_next(d, step):
         message = f"no arc of step `{step.name}` matches, and `no_next_is_error` makes that a failure"

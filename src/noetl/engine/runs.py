@@ -83,7 +83,8 @@ def begin(d: Deciding, run: StepRun) -> None:
     if not step.tasks:
         end(d, run, Ending("ok"))
         return
-    seconds = number(d.plan.policy(step, "lifecycle", "deadline_s"), d.scope(run.args), d.calls)
+    given = d.plan.policy(step, "lifecycle", "deadline_s")
+    seconds = number(given, d.scope(run.args), d.calls) if given is not None else None
     if seconds is not None:
         d.set_timer(f"deadline:{run.run_id}", "deadline", d.at + round(seconds * 1000), run)
         if d.plan.is_work(run.step):

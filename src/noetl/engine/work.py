@@ -11,6 +11,8 @@ from noetl.engine.state import Execution, StepRun
 from noetl.model.events import Event
 from noetl.model.work import Chunk, WorkItem
 
+WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled"})  # that put work in the queue
+
 
 def work_id(state: Execution, run: StepRun, chunk: str | None = None) -> str:
     """Name a piece of work in the queue."""

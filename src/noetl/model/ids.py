@@ -6,6 +6,7 @@ so deciding the same message again gives the same ids. Tested in tests/unit/mode
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NewType
 
@@ -31,7 +32,12 @@ def run_id(step: str, number: int) -> RunId:
 
 def event_id(message_id: str, ordinal: int) -> str:
     """Derive the id of an event from the message that caused it, so that applying a message twice is noticed."""
-    return blake2b(f"{message_id}:{ordinal}".encode(), digest_size=16).hexdigest()
+    return f"{_digest(message_id)}.{ordinal}"
+
+
+@lru_cache(maxsize=16)  # all events of a message ask for the same one
+def _digest(message_id: str) -> str:
+    return blake2b(message_id.encode(), digest_size=16).hexdigest()
 
 
 def idempotency_key(

@@ -24,7 +24,9 @@ _KINDS: Final = (KIND, MANIFEST)
 
 def is_ref(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Tell whether a value is a reference, or a pipeline's result that is one beside its labels."""
-    return isinstance(value, Mapping) and value.get("kind") in _KINDS and str(value.get("ref")).startswith(SCHEME)
+    if value is None or not isinstance(value, Mapping):  # None is common, and asking what it is an instance of is slow
+        return False
+    return value.get("kind") in _KINDS and str(value.get("ref")).startswith(SCHEME)
 
 
 def is_manifest(value: Any) -> TypeGuard[Mapping[str, Any]]:
