@@ -21,9 +21,17 @@ LEASE_SECONDS = "NOETL_LEASE_SECONDS"
 MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
 CREDENTIAL = "NOETL_CREDENTIAL_"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
+HOST = "NOETL_HOST"
+PORT = "NOETL_PORT"
+AUTH = "NOETL_AUTH"
+ALLOWED_HOSTS = "NOETL_ALLOWED_HOSTS"
+ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
+ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
 _CAPACITY = 16
 _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
+_HOST = "127.0.0.1"
+_PORT = 8082
 VARIABLES: dict[
     str, tuple[str, str]
 ] = {  # environment variable → (default, what it is for); the reference page is made of it
@@ -41,6 +49,21 @@ VARIABLES: dict[
         "How often a piece of work is handed out before it is given up and its step fails.",
     ),
     LOG_LEVEL: ("error", "Which lines the process itself writes to standard error: debug, info, warning or error."),
+    HOST: (_HOST, "The address that the server listens on. Others than this machine need tokens."),
+    PORT: (str(_PORT), "The port that the server listens on."),
+    AUTH: (
+        "auto",
+        "Whether the server asks for API tokens: `token`, `none`, or `auto`, which asks where others can reach it.",
+    ),
+    ALLOWED_HOSTS: (
+        "",
+        "Names that the server is called by, divided by commas. On loopback its own names are enough; elsewhere any name.",
+    ),
+    ALLOWED_ORIGINS: ("", "Other origins whose pages may call the server, divided by commas."),
+    ENCRYPTION_KEY: (
+        "",
+        "What credentials are sealed with: 32 bytes in URL-safe base64. Several, the newest first. Else a key file.",
+    ),
     CREDENTIAL + "NAME": (
         "",
         "A credential: `auth: pg_main` reads `NOETL_CREDENTIAL_PG_MAIN`, a JSON object, an address or a token.",
@@ -66,6 +89,36 @@ class Settings:
     def blobs(self) -> Path:
         """The folder for results that are too large for the store."""
         return self.store.with_name("blobs")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What a server listens on, whom it asks for tokens, and what it seals credentials with."""
+
+    host: str = _HOST
+    port: int = _PORT
+    auth: str = "auto"
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    key: str = ""
+
+
+def server_settings(
+    environment: Mapping[str, str], host: str | None = None, port: int | None = None, auth: str | None = None
+) -> ServerSettings:
+    """Gather the settings of a server; what a command is given wins."""
+    return ServerSettings(
+        host or environment.get(HOST, "").strip() or _HOST,
+        port if port is not None else _number(environment, PORT, _PORT),
+        auth or environment.get(AUTH, "").strip() or "auto",
+        _listed(environment.get(ALLOWED_HOSTS, "")),
+        _listed(environment.get(ALLOWED_ORIGINS, "")),
+        environment.get(ENCRYPTION_KEY, "").strip(),
+    )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def settings(environment: Mapping[str, str], folder: Path, store: str | None = None) -> Settings:

@@ -7,21 +7,23 @@ decided here. Tested in tests/tools/test_wiring.py and tests/acceptance/test_run
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.kinds import Kinds
 from noetl.model.errors import InvalidInput
-from noetl.ports import Blobs, Catalog, EventLog, WorkQueue
-from noetl.settings import Settings, credential
+from noetl.ports import AuditTrail, Blobs, Catalog, Credentials, EventLog, Runtime, Tokens, WorkQueue
+from noetl.settings import ServerSettings, Settings, credential
 from noetl.tools import kinds
 
 if TYPE_CHECKING:
     from noetl.engine.plan import Plan
     from noetl.server.control import LocalControl
+    from noetl.server.credentials import Vault
+    from noetl.server.services import Services
 
 
 class SystemClock:
@@ -38,6 +40,10 @@ class SystemClock:
 
 class Store(EventLog, WorkQueue, Catalog, Protocol):
     """A store that is all three."""
+
+
+class Team(Runtime, Tokens, Credentials, AuditTrail, Protocol):
+    """What is kept for a team beside it."""
 
 
 def language_kinds() -> Kinds:
@@ -75,6 +81,16 @@ def open_store(settings: Settings) -> Store:
     return SqliteStore(settings.store)
 
 
+def open_team(store: Store) -> Team:
+    """Give workers, tokens, credentials and the audit trail of a store."""
+    from noetl.stores.sqlite import SqliteStore
+    from noetl.stores.team_sqlite import SqliteTeam
+
+    if not isinstance(store, SqliteStore):
+        raise InvalidInput("this store keeps nothing for a team")
+    return SqliteTeam(store.database)
+
+
 def open_blobs(settings: Settings, store: Store) -> Blobs:
     """Give the places for large results: `db`, which is the store's own file, and `file`, a folder beside it."""
     from noetl.blobs.database import DatabaseBlobs
@@ -102,6 +118,7 @@ class Embedded:
     settings: Settings
     store: Store
     control: LocalControl
+    credential: Callable[[str], Awaitable[Mapping[str, Any]]]
 
     @asynccontextmanager
     async def working(self, pool: str) -> AsyncIterator[None]:
@@ -123,7 +140,7 @@ class Embedded:
             children,
             blobs,
             client.get,
-            _credential,
+            self.credential,
             StoredResults(blobs, clock),
             defaults=_defaults(self.settings),
             folder=os.getcwd(),
@@ -157,9 +174,77 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             blobs=open_blobs(settings, store),
         )
         async with control:
-            yield Embedded(settings, store, control)
+            yield Embedded(settings, store, control, _credential)
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[tuple[Services, Embedded]]:
+    """Run a server's parts on the store; the application is made of them."""
+    from noetl.server.app import running
+    from noetl.server.auth import Gate, is_loopback, needs_token
+    from noetl.server.handouts import Handouts
+    from noetl.server.metrics import Metrics
+    from noetl.server.reading import Reader
+    from noetl.server.services import Bounds, Services
+
+    clock = SystemClock()
+    async with embedded(settings) as app:
+        store, team = app.store, open_team(app.store)
+        now = clock.now()
+        live = [token for token in await team.tokens() if token.revoked_at is None]
+        has_tokens = any(token.expires_at is None or token.expires_at > now for token in live)
+        required = needs_token(server.auth, server.host, has_tokens=has_tokens)
+        names = ("localhost", "127.0.0.1", "::1", server.host) if is_loopback(server.host) else ()
+        vault = _vault(settings, server)
+        services = Services(
+            server_id=f"{os.uname().nodename}:{os.getpid()}",
+            control=app.control,
+            store=store,
+            team=team,
+            blobs=open_blobs(settings, store),
+            clock=clock,
+            kinds=kinds(),
+            cannot_run=cannot_run,
+            gate=Gate(team, clock, required=required),
+            handouts=Handouts(app.control, store, team, clock, lease_ms=settings.lease_ms),
+            reader=Reader(store),
+            metrics=Metrics(),
+            vault=vault,
+            bounds=Bounds((*names, *server.hosts), server.origins),
+        )
+        async with running(services):
+            yield services, replace(app, credential=_stored(team, vault))
+
+
+def _vault(settings: Settings, server: ServerSettings) -> Vault:
+    """Give what seals credentials: with the key of the settings, else that of a file beside the store."""
+    from base64 import urlsafe_b64encode
+    from secrets import token_bytes
+
+    from noetl.server.credentials import Vault, keys_of
+
+    if server.key:
+        return Vault(keys_of(server.key))
+    path = settings.store.with_name("key")
+    with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(urlsafe_b64encode(token_bytes(32)).decode())
+    return Vault(keys_of(path.read_text(encoding="ascii")))
+
+
+def _stored(team: Credentials, vault: Vault) -> Callable[[str], Awaitable[Mapping[str, Any]]]:
+    """Give what resolves credentials for a worker of this process: its environment first, then the store."""
+
+    async def resolve(name: str) -> Mapping[str, Any]:
+        with suppress(KeyError):
+            return credential(os.environ, name)
+        row = await team.sealed_credential(name)
+        if row is None:
+            raise KeyError(name)
+        return vault.open(name, bytes(row["sealed"]))
+
+    return resolve
 
 
 async def _credential(name: str) -> Mapping[str, Any]:

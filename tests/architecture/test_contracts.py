@@ -40,7 +40,7 @@ PACKAGES = (
 
 def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     """A package with every layer of the real one and nothing in it, then the given files."""
-    files = dict.fromkeys(("__init__", "__main__", "wiring", "settings", "ports", "errors"), "")
+    files = dict.fromkeys(("__init__", "__main__", "wiring", "settings", "wire", "ports", "errors"), "")
     files |= {f"{package}/__init__": "" for package in PACKAGES}
     files |= {"tools/contract": "", "tools/fields": "import noetl.tools.contract", "dsl/parse": "", "expr/budget": ""}
     files |= dict.fromkeys(("tools/http", "tools/shell"), "import noetl.tools.contract, noetl.tools.fields")
@@ -127,7 +127,7 @@ def distribution(module: str, known: Mapping[str, list[str]]) -> str | None:
     root = module.partition(".")[0]
     if root == "noetl" or root in sys.stdlib_module_names:
         return None
-    return known[root][0].lower()
+    return known[root][0].lower().replace("_", "-")  # both spellings of a name are one
 
 
 def test_every_library_that_the_package_imports_is_declared() -> None:

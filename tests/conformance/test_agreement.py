@@ -51,6 +51,7 @@ actions = st.one_of(
     st.tuples(st.just("claim"), claims),
     st.tuples(st.just("extend"), st.integers(0, 5)),
     st.tuples(st.just("release"), st.integers(0, 5)),
+    st.tuples(st.just("abandon"), st.integers(0, 5)),
     st.tuples(st.just("expired"), st.integers(1, 3)),
     st.tuples(st.just("expire"), EXECUTIONS),
     st.tuples(st.just("remove"), EXECUTIONS),
@@ -126,6 +127,9 @@ class Player:
 
     async def release(self, number: int) -> Any:
         return await self.store.release(self.held(number), self.now)
+
+    async def abandon(self, number: int) -> Any:
+        return await self.store.abandon("w", self.held(number), self.now)
 
     async def expired(self, most: int) -> Any:
         return await self.store.expired(self.now, most)

@@ -241,6 +241,16 @@ async def test_released_work_is_queued_again_without_counting(store: Store) -> N
     assert (await store.commit([commit(at=1, finished=tuple(held(one)))])).commits[0].status == "fenced"
 
 
+async def test_work_that_is_abandoned_runs_out_at_once_for_its_own_worker_only(store: Store) -> None:
+    await store.commit([put(work("a"), work("b"), work("c"))])
+    one, two, three = await store.claim("w", [""], 3, 10, 20)
+    assert await store.abandon("other", held(one), 11) == 0
+    assert await store.abandon("w", [*held(two), (three.work.work_id, three.epoch + 1)], 11) == 1
+    assert [lease.work.step for lease, _ in await store.expired(11, 5)] == ["b"]
+    [again] = await store.claim("w", [""], 3, 11, 20)
+    assert (again.work.step, again.attempt) == ("b", 2)
+
+
 async def test_claimers_at_once_never_get_the_same_work(place: Place) -> None:
     stores = [place.open() for _ in range(4)]
     await stores[0].commit([put(*(work(f"w{number}") for number in range(200)))])

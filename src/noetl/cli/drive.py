@@ -21,8 +21,8 @@ from noetl.cli.progress import Progress
 from noetl.engine.decision import needs_signal
 from noetl.engine.evolve import evolve, fold
 from noetl.engine.state import Execution
-from noetl.model.errors import Conflict
 from noetl.model.messages import AnyMessage, Cancel
+from noetl.server.forks import tell_surely
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
@@ -125,11 +125,5 @@ async def _interruptible(app: Embedded, execution_id: str) -> AsyncIterator[None
 
 async def tell(app: Embedded, execution_id: str, message: AnyMessage) -> bool:
     """Give an execution a message; somebody else's commit in between is not the caller's trouble."""
-    for _ in range(20):
-        try:
-            await app.control.submit(execution_id, message)
-        except Conflict:
-            await asyncio.sleep(0.05)
-        else:
-            return True
-    raise Conflict(f"execution {execution_id} is changed by somebody else all the time; try again.")
+    await tell_surely(app.control, execution_id, message)
+    return True

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from noetl.cli.progress import clock, seconds
 from noetl.cli.store import EXIT_CODES, WAITING, as_json
+from noetl.engine.view import status_of, summary
 from noetl.settings import CREDENTIAL
 
 if TYPE_CHECKING:
@@ -22,33 +23,12 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 20_000
 
 
-def summary(state: Execution) -> dict[str, Any]:
-    """Give what programs read of an execution; its keys are an interface."""
-    ended = state.phase == "ended"
-    return {
-        "execution_id": state.execution_id,
-        "status": status_of(state),
-        "result": state.result if ended else None,
-        "error": state.error,
-        "ctx": state.ctx,
-        "steps": state.counts,
-        "duration_ms": (state.ended_at if ended else int(time() * 1000)) - state.started_at,
-    }
-
-
-def status_of(state: Execution) -> str:
-    """Give the status; one that only a signal can move is `waiting`, also where a run of it is under way."""
-    from noetl.engine.decision import needs_signal
-
-    return "waiting" if state.status == "running" and needs_signal(state) else state.status
-
-
 def exit_code(state: Execution) -> int:
     return EXIT_CODES.get(state.outcome or "", WAITING) if state.phase == "ended" else WAITING
 
 
 def say_summary(state: Execution) -> None:
-    typer.echo(as_json(summary(state)))
+    typer.echo(as_json(summary(state, int(time() * 1000))))
 
 
 def say_ending(state: Execution) -> None:

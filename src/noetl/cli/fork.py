@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, call, driving, existing, history, local_settings, the_id
+from noetl.cli.store import AsJson, Id, StorePath, call, driving, existing, local_settings, the_id
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl.engine.state import Execution
-    from noetl.model.messages import AnyMessage
     from noetl.wiring import Embedded
 
 
@@ -37,11 +36,14 @@ def command(
     """Start a new execution from the middle of an old one."""
 
     async def job() -> int:
-        from noetl.cli.start import followed, new_execution
+        from time import time
+
+        from noetl.cli.start import followed
+        from noetl.server.starting import new_execution
         from noetl.wiring import embedded
 
         settings = existing(local_settings(store))
-        execution_id = new_execution()
+        execution_id = new_execution(int(time() * 1000))
         async with embedded(settings) as app:
             with driving(settings, execution_id):
                 source = await the_id(app.store, id)
@@ -59,38 +61,26 @@ async def _fork(
 ) -> Execution:
     from time import time
 
-    from noetl.cli.drive import new_id, tell
     from noetl.cli.playbooks import Preparing
-    from noetl.engine.evolve import fold
-    from noetl.engine.fork import fork, place, shared
-    from noetl.model.messages import PatchCtx, Resume
-    from noetl.ports import Commit
-    from noetl.wiring import read_plan
+    from noetl.server.forks import fork_from
 
-    events = await history(app.store, source)
-    pinned = str(events[0].payload.get("playbook", ""))
+    pinned = ""
     if playbook is not None:
         preparing = Preparing(Path.cwd())
         pinned = preparing.read(playbook).playbook
         await preparing.register(app.store, int(time() * 1000))
-    copied = shared(
-        events,
-        place(events, start),
+    made = await fork_from(
+        app.store,
+        app.control,
+        source,
         execution_id,
+        start,
+        ctx=changes["ctx"],
+        workload=changes["workload"],
         playbook=pinned,
         pool=f"local:{execution_id}",
-        workload=changes["workload"],
     )
-    made = fork(await read_plan(app.store, pinned), copied, execution_id)
-    await app.store.commit(
-        [Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)]
-    )
-    state = fold(execution_id, made.events)
-    # The message also moves the tokens that the cut left waiting.
-    writes = changes["ctx"]
-    message: AnyMessage = PatchCtx(new_id(), writes, "fork") if writes else Resume(new_id())
-    await tell(app, execution_id, message)
-    return state
+    return made.state
 
 
 def patches(given: list[str]) -> dict[str, dict[str, Any]]:

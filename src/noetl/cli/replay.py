@@ -5,19 +5,15 @@ Nothing runs and nothing is written. Tested in tests/acceptance/test_run_command
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noetl.cli.store import AsJson, Id, StorePath, as_json, history, reading
-from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from noetl.model.events import Event
     from noetl.wiring import Store
-
-_NOTHING = object()
 
 
 def command(
@@ -34,6 +30,8 @@ def command(
     """Show the state of an execution at any event, or what changed between two."""
 
     async def job(opened: Store) -> None:
+        from noetl.engine.view import changed, view
+
         events = await history(opened, id)
         after = view(events, len(events) if to is None else to)
         if diff is None:
@@ -49,36 +47,6 @@ def command(
             typer.echo(f"{change['path']}: {was} → {now}")
 
     reading(store, job)
-
-
-def view(events: list[Event], seq: int) -> dict[str, Any]:
-    """Give everything that is known of an execution after an event, as plain data."""
-    import msgspec
-
-    from noetl.engine.evolve import fold
-    from noetl.engine.state import checksum
-
-    if not 0 <= seq <= len(events):
-        raise InvalidInput(f"there is no event {seq}: the log goes from 1 to {len(events)}.")
-    state = fold(events[0].execution_id if events else "", events[:seq])
-    data: dict[str, Any] = msgspec.to_builtins(state)
-    last = events[seq - 1].event_type if seq else None
-    return {"seq": seq, "event": last, "status": state.status, "checksum": checksum(state), **data}
-
-
-def changed(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """Give every place where two pieces of plain data differ."""
-    if before == after:
-        return
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in dict.fromkeys([*before, *after]):
-            yield from changed(
-                before.get(key, _NOTHING), after.get(key, _NOTHING), f"{path}.{key}" if path else str(key)
-            )
-        return
-    change: dict[str, Any] = {"path": path}
-    change |= {"before": before} if before is not _NOTHING else {}
-    yield change | ({"after": after} if after is not _NOTHING else {})
 
 
 def pretty(data: Mapping[str, Any]) -> str:

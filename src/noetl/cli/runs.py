@@ -47,14 +47,11 @@ def command(
 
 async def listed(store: Store, status: str | None, limit: int) -> list[Mapping[str, Any]]:
     """Give the newest executions; one that only a signal can move counts as waiting, though a run of it is under way."""
+    from noetl.engine.view import status_in
+
     found = await store.executions(Selection((status,) if status else (), limit=limit))
     if status == "waiting":
         found += await store.executions(Selection(("running",), limit=limit))
         found.sort(key=lambda row: int(row["execution_id"]), reverse=True)
-    shown: list[Mapping[str, Any]] = [{**row, "status": _status(row)} for row in found]
+    shown: list[Mapping[str, Any]] = [{**row, "status": status_in(row)} for row in found]
     return [row for row in shown if status is None or row["status"] == status][:limit]
-
-
-def _status(row: Mapping[str, Any]) -> str:
-    found = str(row.get("status", "pending"))
-    return "waiting" if found == "running" and row.get("needs_signal") else found

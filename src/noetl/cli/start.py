@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from random import SystemRandom
 from time import time
 from typing import Any
 
@@ -21,15 +20,10 @@ from noetl.cli.store import driving, plan_of
 from noetl.engine.evolve import fold
 from noetl.engine.explain import standings
 from noetl.engine.state import Execution
-from noetl.model.ids import ExecutionId, snowflake
 from noetl.model.messages import AnyMessage, PatchCtx, Start
+from noetl.server.starting import new_execution
 from noetl.settings import Settings
 from noetl.wiring import Embedded, embedded
-
-
-def new_execution() -> ExecutionId:
-    """Make the id of an execution; two processes of one machine that start in the same millisecond get two."""
-    return snowflake(int(time() * 1000), os.getpid(), SystemRandom().getrandbits(12))
 
 
 async def start_and_drive(
@@ -42,7 +36,7 @@ async def start_and_drive(
     as_json: bool,
 ) -> int:
     """Start an execution, drive it, and tell how it ended; gives the exit code."""
-    execution_id = new_execution()
+    execution_id = new_execution(int(time() * 1000))
     pool = f"local:{execution_id}"
     async with embedded(settings) as app:
         with driving(settings, execution_id):

@@ -30,15 +30,18 @@ def command(id: Id, json: AsJson = False, store: StorePath = None) -> None:
     """Tell how an execution stands."""
 
     async def job(opened: Store) -> None:
-        from noetl.cli.ending import standing_line, status_of, summary
+        from time import time
+
+        from noetl.cli.ending import standing_line
         from noetl.cli.progress import clock, seconds
         from noetl.engine.decision import needs_signal
         from noetl.engine.explain import standings
+        from noetl.engine.view import status_of, summary
 
         state, events = await state_of(opened, id)
         driver = holder_of(local_settings(store), root_of(state))
         if json:
-            typer.echo(as_json({**summary(state), "path": state.path, "driven_by": driver}))
+            typer.echo(as_json({**summary(state, int(time() * 1000)), "path": state.path, "driven_by": driver}))
             return
         typer.echo(f"execution {state.execution_id} of {state.path}: {status_of(state)}")
         ended = (

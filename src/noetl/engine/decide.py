@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from noetl.engine import reports
+from noetl.engine.admit import schedule
 from noetl.engine.away import NOTHING, Missing, Needs, Resolved
 from noetl.engine.decision import Deciding, Decision
 from noetl.engine.flow import advance
@@ -28,6 +29,7 @@ from noetl.model.messages import (
     AnyMessage,
     Cancel,
     ChildEnded,
+    Complete,
     LeaseLost,
     PatchCtx,
     Pause,
@@ -133,6 +135,26 @@ def _cancel(d: Deciding, message: Cancel) -> None:
     stop(d, reason)
 
 
+def _complete(d: Deciding, message: Complete) -> None:
+    """Take a step as done: its runs end here, and tokens that wait at it become one that does."""
+    if message.step not in d.plan.net.index:
+        return
+    waiting = [token for token in d.state.tokens.values() if token.step == message.step]
+    runs = _unended(d, message.step)
+    if not runs and not waiting:
+        return
+    d.emit("step.forced", message.step, {"by": message.by})
+    if not runs:
+        schedule(d, message.step, waiting)
+    for run in _unended(d, message.step):
+        d.drop_work(run)
+        end(d, run, Ending("ok", message.result, is_loop=run.loop is not None))
+
+
+def _unended(d: Deciding, step: str) -> list[StepRun]:
+    return [run for run in d.state.runs.values() if run.step == step and run.phase != "routing"]
+
+
 def _pause(d: Deciding, _message: Pause) -> None:
     if not d.state.paused:
         d.emit("playbook.paused", d.state.execution_id)
@@ -156,6 +178,7 @@ _HANDLERS: dict[type, Callable[[Deciding, Any], None]] = {
     TimerDue: _timer,
     ChildEnded: _child,
     Cancel: _cancel,
+    Complete: _complete,
     Pause: _pause,
     Resume: _resume,
     LeaseLost: reports.lease_lost,

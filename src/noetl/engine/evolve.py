@@ -53,6 +53,7 @@ def _requested(state: Execution, event: Event, payload: Payload) -> None:
     state.iter = payload.get("iter")
     state.pool = payload.get("pool", "")
     state.tags = tuple(payload.get("tags", ()))
+    state.priority = payload.get("priority", 0)
     state.started_at = event.timestamp
 
 

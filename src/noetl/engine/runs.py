@@ -53,6 +53,8 @@ def _place(d: Deciding, step: Step, args: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"`pool` is {pool!r}, which is no name of a pool")
         found["pool"] = str(pool)
     priority = _setting(d, step, "priority", args)
+    if priority is None or priority == "":
+        priority = d.state.priority
     if priority is not None and priority != "":
         try:
             level = None if isinstance(priority, bool) else int(priority)

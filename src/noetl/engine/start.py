@@ -72,6 +72,8 @@ def start(d: Deciding, message: Start) -> None:
     request |= {"iter": message.iter} if message.iter is not None else {}
     request |= {"tags": list(message.tags)} if message.tags else {}
     request |= {"pool": message.pool} if message.pool else {}
+    request |= {"priority": message.priority} if message.priority else {}
+    request |= {"trace": message.trace} if message.trace else {}
     d.emit("playbook.execution.requested", state.execution_id, request)
     try:
         workload = check(d.plan, state.execution_id, message, d.at)

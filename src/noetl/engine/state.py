@@ -200,6 +200,7 @@ class Execution:
     parent: Mapping[str, Any] | None = None
     pool: str = ""  # of all its work, where the start named one
     tags: tuple[str, ...] = ()
+    priority: int = 0  # of all its work that names none itself
     tokens: dict[str, Token] = field(default_factory=dict)
     runs: dict[str, StepRun] = field(default_factory=dict)
     ended: dict[str, Ended] = field(default_factory=dict)

@@ -74,6 +74,7 @@ EVENT_TYPES: dict[str, EventType] = {
             ("step.exit", "call.done", "step.finished", "action_completed"),
         ),
         EventType("step.failed", "step", "A step-run failed.", ("call.error", "action_error")),
+        EventType("step.forced", "step", "Somebody took a step as done without its work."),
         EventType("step.skipped", "step", "A step-run ended without doing its work."),
         EventType("step.suspended", "step", "A pipeline gave its lease back until something happens."),
         EventType("loop.started", "loop", "A loop's list was evaluated.", ("loop_started",)),

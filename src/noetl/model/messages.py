@@ -28,6 +28,8 @@ class Start(Message, frozen=True):
     iter: Mapping[str, Any] | None = None  # the enclosing iteration, for a child
     tags: tuple[str, ...] = ()
     pool: str = ""  # where all of its work goes, whatever the playbook says: `local:<id>` for a run with its own driver
+    priority: int = 0  # of all its work that names none itself
+    trace: str = ""  # a W3C traceparent that it belongs to
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -128,6 +130,14 @@ class Cancel(Message, frozen=True):
     by: str = ""
 
 
+class Complete(Message, frozen=True):
+    """Take a step as done without its work."""
+
+    step: str
+    result: Any = None
+    by: str = ""
+
+
 class Pause(Message, frozen=True):
     """Schedule nothing new."""
 
@@ -145,4 +155,4 @@ class LeaseLost(Message, frozen=True):
     exhausted: bool = False
 
 
-AnyMessage = Start | Report | Signal | PatchCtx | TimerDue | ChildEnded | Cancel | Pause | Resume | LeaseLost
+AnyMessage = Start | Report | Signal | PatchCtx | TimerDue | ChildEnded | Cancel | Complete | Pause | Resume | LeaseLost

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
+from noetl.engine.plan import Plan
 from noetl.engine.start import check
 from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.events import Event
@@ -74,7 +75,7 @@ class LocalControl:
         self.leases = Leases(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
         )
-        self._pools: dict[str, tuple[str, ...]] = {}
+        self._takes: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}  # worker → pools, tags
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> LocalControl:
@@ -91,14 +92,16 @@ class LocalControl:
 
     async def submit(self, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
         """Decide a message; a start whose payload does not fit is refused before anything is written."""
-        if isinstance(message, Start) and message.parent is None:
+        if isinstance(message, Start) and "run_id" not in (message.parent or {}):
             plan = await self._plans.get(await self._plans.named(message))
             check(plan, execution_id, message, self._clock.now())
         return (await self.sequencer.submit(execution_id, message)).row
 
-    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]:
+    async def claim(
+        self, worker: str, pools: Sequence[str], most: int, wait_s: float, tags: Sequence[str] = ()
+    ) -> list[Lease]:
         """Give work of these pools, and wait for it that long."""
-        self._pools[worker] = tuple(pools)
+        self._takes[worker] = (tuple(pools), tuple(tags))
         ask = self._ask(worker, most, waits=wait_s > 0)
         self.sequencer.ask(ask)
         timer = asyncio.ensure_future(self._clock.sleep(wait_s)) if wait_s > 0 else None
@@ -118,6 +121,10 @@ class LocalControl:
 
     async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
         """Apply a report, and give new work in the same commit."""
+        return (await self.reported(execution_id, report, want))[1]
+
+    async def reported(self, execution_id: str, report: Report, want: int = 0) -> tuple[str, list[Lease]]:
+        """Apply a report likewise; also tells whether it was applied, a duplicate, or late."""
         ask = self._ask(report.worker, want) if want > 0 else None
         try:
             answer = await self.sequencer.submit(execution_id, report, ask)
@@ -129,10 +136,22 @@ class LocalControl:
             self._let_go(ask)
             raise
         if answer.status == "duplicate":
-            return [*self.sequencer.handed(report.message_id), *leases]
+            return answer.status, [*self.sequencer.handed(report.message_id), *leases]
         if leases:
             self.sequencer.remember(report.message_id, leases)
-        return leases
+        return answer.status, leases
+
+    async def plan(self, playbook: str) -> Plan:
+        """Give the plan of a pinned playbook."""
+        return await self._plans.get(playbook)
+
+    def takes(self, worker: str, pools: Sequence[str], tags: Sequence[str]) -> None:
+        """Note what a worker takes with its reports, before it claims anything."""
+        self._takes[worker] = (tuple(pools), tuple(tags))
+
+    def forget(self, worker: str) -> None:
+        """Forget a worker that is gone."""
+        self._takes.pop(worker, None)
 
     def _let_go(self, ask: Ask | None) -> None:
         """Nobody is there any more to receive what a worker asked for."""
@@ -162,8 +181,8 @@ class LocalControl:
         return count
 
     def _ask(self, worker: str, most: int, *, waits: bool = False) -> Ask:
-        pools = self._pools.get(worker, ("",))
-        return Ask(worker, pools, most, asyncio.get_running_loop().create_future(), waits)
+        pools, tags = self._takes.get(worker, (("",), ()))
+        return Ask(worker, pools, most, asyncio.get_running_loop().create_future(), waits, tags)
 
     async def _watch(self) -> None:
         """Notice what other processes commit to the same store."""

@@ -7,11 +7,11 @@ them together, a few times a second; of an end it is told at once. Tested in tes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 
 from noetl.model.events import Event
-from noetl.ports import Clock, EventLog
+from noetl.ports import Clock, EventLog, Position
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _LAST = "playbook.processed"  # after it, only late reports and repairs
@@ -32,18 +32,20 @@ class Followers:
         self._log = log
         self._clock = clock
         self._followers: dict[str, set[_Follower]] = {}
+        self._of_all: set[_Follower] = set()
 
     def tell(self, execution_id: str, ended: bool = False) -> None:
-        """Wake those who follow one execution."""
-        for follower in self._followers.get(execution_id, ()):
+        """Wake those who follow one execution, or all."""
+        for follower in (*self._followers.get(execution_id, ()), *self._of_all):
             follower.more.set()
             if ended:
                 follower.hurry.set()
 
     def tell_all(self) -> None:
         """Wake everybody: somebody else has committed."""
-        for execution_id in self._followers:
-            self.tell(execution_id)
+        for followers in (*self._followers.values(), self._of_all):
+            for follower in followers:
+                follower.more.set()
 
     async def follow(self, execution_id: str, after: int = 0) -> AsyncGenerator[Event, None]:
         """Give the events of an execution as they come, until it has ended."""
@@ -74,6 +76,26 @@ class Followers:
             self._followers[execution_id].discard(follower)
             if not self._followers[execution_id]:
                 del self._followers[execution_id]
+
+    async def follow_all(self, position: Mapping[str, int]) -> AsyncGenerator[list[Position], None]:
+        """Give the events of all executions after a position as they come, in batches."""
+        follower = _Follower()
+        self._of_all.add(follower)
+        after = dict(position)
+        try:
+            while True:
+                follower.more.clear()
+                follower.hurry.clear()
+                found = await self._log.feed(after, _PAGE)
+                read_at = self._clock.now()
+                for one in found:
+                    after[one.writer_id] = one.writer_seq
+                if found:
+                    yield found
+                if len(found) < _PAGE:
+                    await self._wait(follower, read_at)
+        finally:
+            self._of_all.discard(follower)
 
     async def _wait(self, follower: _Follower, read_at: int) -> None:
         await follower.more.wait()

@@ -24,6 +24,7 @@ class Ask:
     most: int
     answer: asyncio.Future[list[Lease]]
     waits: bool = False
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class Sequencer:
         self._returns: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()  # messages whose decision waits for stored results
         self.on_events: list[Callable[[str, bool], None]] = []  # told which execution has new events, and if it ended
+        self.on_commit: list[Callable[[Commit], None]] = []  # told of everything that this sequencer has applied
         self.on_time: list[Callable[[int], None]] = []  # told of times at which something may have to be done
 
     # What others ask of it
@@ -105,6 +106,11 @@ class Sequencer:
         """Look into the queue for those who wait: it may have changed by another hand or by time."""
         self._inbox.look = True
         self._wake.set()
+
+    @property
+    def unanswered(self) -> int:
+        """How many messages wait for their answer."""
+        return len(self._unanswered)
 
     async def state(self, execution_id: str) -> Execution:
         """Give the state as it stands, to be looked at and not changed."""
@@ -247,7 +253,7 @@ class Sequencer:
         return made if isinstance(made, Needs) else commit_of(entry, before, made)
 
     async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
-        claims = [Claim(ask.worker, ask.pools, ask.most, now, now + self._lease_ms) for ask in asks]
+        claims = [Claim(ask.worker, ask.pools, ask.most, now, now + self._lease_ms, ask.tags) for ask in asks]
         try:
             receipt = await self._store.commit([made.commit for made in decided], claims)
         except Exception as error:  # noqa: BLE001  whatever it was: nothing in memory can be trusted, the log can
@@ -286,6 +292,8 @@ class Sequencer:
                 self._inbox.own(other, message)
             times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
             self._tell(execution_id, bool(commit.events), "ended_at" in commit.projection, times)
+            for told in self.on_commit:
+                told(commit)
         else:  # an earlier commit of unknown outcome had applied it, and nobody was told of what it changed
             self._states.drop(execution_id)
             self._tell(execution_id, True, True, [self._clock.now()])

@@ -131,6 +131,15 @@ class MemoryStore(MemoryCatalog):
             row.until = min(row.until, now)
         return len(rows)
 
+    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
+        found = 0
+        for work_id, epoch in held:
+            row = self.tables.queue.get(work_id)
+            if row is not None and (row.state, row.epoch, row.worker) == ("leased", epoch, worker):
+                row.until = min(row.until, now)
+                found += 1
+        return found
+
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         for work_id, epoch in held:
             row = self.tables.queue.get(work_id)

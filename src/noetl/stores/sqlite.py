@@ -160,6 +160,13 @@ class SqliteStore(SqliteCatalog):
         given = (now, execution_id)
         return await self.database.write(lambda connection: connection.execute(_SQL["expire_leases"], given).rowcount)
 
+    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            abandon = _SQL["abandon_lease"]
+            return sum(connection.execute(abandon, (now, *one, worker)).rowcount for one in held)
+
+        return await self.database.write(job) if held else 0
+
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         await self._write("release_lease", [(now, work_id, epoch) for work_id, epoch in held])
 

@@ -126,6 +126,9 @@ WHERE status = 'leased' AND lease_until <= ? ORDER BY lease_until, number;
 -- name: take_lease_back
 UPDATE queue SET status = ?, worker_id = '', lease_until = 0 WHERE number = ?;
 
+-- name: abandon_lease
+UPDATE queue SET lease_until = min(lease_until, ?) WHERE work_id = ? AND epoch = ? AND worker_id = ? AND status = 'leased';
+
 -- name: release_lease
 UPDATE queue
 SET status = 'queued', worker_id = '', lease_until = 0, attempts = attempts - 1, available_at = min(available_at, ?)

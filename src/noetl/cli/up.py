@@ -1,0 +1,22 @@
+"""`noetl up`: a server and a worker in one process, on one store.
+
+Tested in tests/server/test_up.py.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from noetl.cli.serve import Auth, Host, Port
+from noetl.cli.store import StorePath, call
+
+
+def command(host: Host = None, port: Port = None, auth: Auth = None, store: StorePath = None) -> None:
+    """Run a server and a worker in one process."""
+
+    async def job() -> int:
+        from noetl.cli.listen import listen
+
+        return await listen(host, port, auth, store, works=True)
+
+    raise typer.Exit(call(job, fast=True))

@@ -1,0 +1,100 @@
+"""What people and programs see of an execution: its status, its summary, its state at any event, its events.
+
+Pure looks at states and events; how they are printed or sent is for others. Tested in tests/unit/engine/test_view.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.engine.decision import needs_signal
+from noetl.engine.evolve import fold
+from noetl.engine.state import Execution, checksum
+from noetl.model.errors import InvalidInput
+from noetl.model.events import CANONICAL, EVENT_TYPES, Event
+
+ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
+_NOTHING = object()
+
+
+def status_of(state: Execution) -> str:
+    """Give the status; one that only a signal can move is `waiting`, also where a run of it is under way."""
+    return "waiting" if state.status == "running" and needs_signal(state) else state.status
+
+
+def status_in(row: Mapping[str, Any]) -> str:
+    """Give the status that the row of an execution tells, likewise."""
+    found = str(row.get("status", "pending"))
+    return "waiting" if found == "running" and row.get("needs_signal") else found
+
+
+def summary(state: Execution, now: int) -> dict[str, Any]:
+    """Give what programs read of an execution; its keys are an interface."""
+    ended = state.phase == "ended"
+    return {
+        "execution_id": state.execution_id,
+        "status": status_of(state),
+        "result": state.result if ended else None,
+        "error": state.error,
+        "ctx": state.ctx,
+        "steps": state.counts,
+        "duration_ms": (state.ended_at if ended else now) - state.started_at,
+    }
+
+
+def view(events: Sequence[Event], seq: int) -> dict[str, Any]:
+    """Give everything that is known of an execution after an event, as plain data."""
+    if not 0 <= seq <= len(events):
+        raise InvalidInput(f"there is no event {seq}: the log goes from 1 to {len(events)}.")
+    state = fold(events[0].execution_id if events else "", events[:seq])
+    data: dict[str, Any] = msgspec.to_builtins(state, str_keys=True)
+    last = events[seq - 1].event_type if seq else None
+    return {"seq": seq, "event": last, "status": state.status, "checksum": checksum(state), **data}
+
+
+def changed(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]:
+    """Give every place where two pieces of plain data differ."""
+    if before == after:
+        return
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in dict.fromkeys([*before, *after]):
+            yield from changed(
+                before.get(key, _NOTHING), after.get(key, _NOTHING), f"{path}.{key}" if path else str(key)
+            )
+        return
+    change: dict[str, Any] = {"path": path}
+    change |= {"before": before} if before is not _NOTHING else {}
+    yield change | ({"after": after} if after is not _NOTHING else {})
+
+
+def types(given: Iterable[str]) -> frozenset[str]:
+    """Give the event types that are meant: by name, older name, display name, or `step.*`."""
+    displayed = {kind.display: name for name, kind in EVENT_TYPES.items()}
+    found: set[str] = set()
+    for word in given:
+        name = CANONICAL.get(word, displayed.get(word, word))
+        matching = {
+            known for known in EVENT_TYPES if known == name or (name.endswith("*") and known.startswith(name[:-1]))
+        }
+        if not matching:
+            raise InvalidInput(f"there is no event type `{word}`; these there are: {', '.join(EVENT_TYPES)}.")
+        found |= matching
+    return frozenset(found)
+
+
+def envelope(event: Event) -> dict[str, Any]:
+    """Give an event as programs read it: every key, and the step it belongs to."""
+    return {name: getattr(event, name) for name in event.__struct_fields__} | {"step": step_of(event)}
+
+
+def step_of(event: Event) -> str | None:
+    """Give the step that an event belongs to."""
+    if event.step_run_id is not None:
+        return event.step_run_id.partition("#")[0]
+    if event.entity_type in ("step", "loop"):
+        return event.entity_id or None
+    named = event.payload.get("step")
+    return named if isinstance(named, str) else None

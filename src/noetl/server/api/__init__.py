@@ -1,0 +1,25 @@
+"""The HTTP API: one file per noun, each with a `noun` that lists its routes.
+
+A new noun is a file here and a line in the table. Tested in tests/server.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from noetl.server.endpoint import Endpoint, Noun
+
+NOUNS = (
+    "health", "execute", "executions", "steering", "events", "results", "vars", "catalog", "playbooks", "credentials",
+    "worker", "blobs", "workers", "queue", "tokens", "audit", "context", "page",
+)  # fmt: skip
+
+
+def nouns() -> list[Noun]:
+    """Give every noun."""
+    return [import_module(f"noetl.server.api.{name}").noun for name in NOUNS]
+
+
+def endpoints() -> list[Endpoint]:
+    """Give every route, in the order in which they are tried."""
+    return [endpoint for noun in nouns() for endpoint in noun.endpoints]

@@ -1,0 +1,74 @@
+"""Large results of workers on other machines: put and read over HTTP, on the strength of a lease.
+
+A worker writes under the addresses of the execution whose work it holds, and reads those of its family: the execution
+itself, its parents, children and what it was forked from. Tested in tests/server/test_blobs.py.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.responses import Response
+
+from noetl.model.errors import BadReference, InvalidInput, UnknownExecution
+from noetl.model.refs import SCHEME
+from noetl.server.api.worker import holder
+from noetl.server.endpoint import Call, Noun
+from noetl.server.limits import MOST_BLOB_BYTES
+from noetl.server.problems import Refusal
+from noetl.wire.answers import Removed
+from noetl.wire.requests import BlobQuery
+
+_PLAIN = "application/octet-stream"
+_PREFIX = SCHEME + "execution/"
+_MOST_KIN = 64
+noun = Noun("blobs", "Large results of remote workers.")
+
+
+async def _allowed(call: Call, query: BlobQuery, *, writes: bool) -> None:
+    await holder(call, query.worker, (query.work, query.epoch))
+    mine = query.work.partition(":")[0]
+    if not query.ref.startswith(_PREFIX):
+        raise Refusal(422, "invalid-input", f"an address begins with {_PREFIX}", where="query ref")
+    owner = query.ref.removeprefix(_PREFIX).partition("/")[0]
+    if owner == mine or (not writes and await _root(call, owner) == await _root(call, mine)):
+        return
+    raise Refusal(403, "not-held", f"the work {query.work} has nothing to do with execution {owner}")
+
+
+async def _root(call: Call, execution_id: str) -> str:
+    """Give the execution that a family began with."""
+    for _ in range(_MOST_KIN):
+        first = await call.services.store.read(execution_id, 0, 1) if execution_id.isdecimal() else []
+        if not first:
+            raise UnknownExecution(f"there is no execution {execution_id} in this store")
+        payload = first[0].payload
+        before = (payload.get("parent") or {}).get("execution_id")
+        before = before or (payload.get("forked_from") or {}).get("execution_id")
+        if before is None:
+            break
+        execution_id = str(before)
+    return execution_id
+
+
+@noun.route("PUT", "/api/blobs", "worker", takes=_PLAIN, most=MOST_BLOB_BYTES, problems=(403, 413, 503))
+async def put(call: Call, query: BlobQuery) -> Removed:
+    """Keep bytes under an address of the execution whose work is held."""
+    await _allowed(call, query, writes=True)
+    try:
+        meta = msgspec.json.decode(query.meta, type=dict)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        raise Refusal(422, "invalid-input", "`meta` is no JSON object", where="query meta") from None
+    await call.services.blobs.put(query.ref, call.raw, meta)
+    return Removed(removed=0)
+
+
+@noun.route("GET", "/api/blobs", "worker", gives=_PLAIN, problems=(403, 404))
+async def get(call: Call, query: BlobQuery) -> Response:
+    """Give bytes under an address of the same family."""
+    await _allowed(call, query, writes=False)
+    try:
+        data = await call.services.blobs.get(query.ref, query.start, query.length)
+        about = await call.services.blobs.about(query.ref)
+    except InvalidInput as error:
+        raise BadReference(str(error)) from None
+    return Response(data, 200, {"X-NoETL-Meta": msgspec.json.encode(about).decode("latin-1")}, _PLAIN)

@@ -1,0 +1,36 @@
+"""Templates rendered with what an execution knows: for people who write them and for older workers.
+
+Sees no secrets: those are resolved on workers only. Tested in tests/server/test_api_executions.py.
+"""
+
+from __future__ import annotations
+
+from noetl.engine.names import Scope, functions, render
+from noetl.engine.writes import plain
+from noetl.expr import TemplateError, first_undefined
+from noetl.server.endpoint import Call, Noun
+from noetl.server.problems import Refusal
+from noetl.wire.answers import RenderedValue
+from noetl.wire.requests import Rendered
+
+noun = Noun("context", "Templates with the values of an execution.")
+
+
+@noun.route(
+    "POST",
+    "/context/render",
+    "viewer",
+    example={"execution_id": "7123", "template": "{{ workload.name | upper }}", "strict": True},
+    problems=(404, 422),
+)
+async def rendered(call: Call, body: Rendered) -> RenderedValue:
+    """Render a template, or data that holds some."""
+    state = await call.services.reader.state(body.execution_id)
+    try:
+        value = render(body.template, Scope(state, body.args), functions(state, call.services.clock.now()))
+        missing = first_undefined(value)
+        if missing is not None and body.strict:
+            missing.fail()
+    except TemplateError as error:
+        raise Refusal(422, "template", error.message, where="$.template") from None
+    return RenderedValue(result=plain(value))

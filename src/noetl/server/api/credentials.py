@@ -1,0 +1,65 @@
+"""Credentials: put and listed here, opened only for a worker that holds a lease.
+
+What one holds is never given back by these routes. Tested in tests/server/test_credentials.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.server.credentials import Vault
+from noetl.server.endpoint import Call, Noun
+from noetl.server.problems import Refusal, not_found
+from noetl.wire.answers import CredentialRow, CredentialRows, Removed
+from noetl.wire.requests import CredentialPut
+
+noun = Noun("credentials", "Secrets that tasks name in `auth`.")
+
+
+def vault_of(call: Call) -> Vault:
+    """Give what seals and opens. Raises Refusal where this server has no key."""
+    vault = call.services.vault
+    if vault is None:
+        raise Refusal(
+            503,
+            "no-key",
+            "this server has no key to seal credentials with",
+            fix="Start it with NOETL_ENCRYPTION_KEY: 32 bytes in URL-safe base64.",
+        )
+    return vault
+
+
+@noun.route(
+    "PUT",
+    "/api/credentials/{name}",
+    "editor",
+    act="credential.put",
+    example={"kind": "postgres", "data": {"dsn": "postgresql://user:secret@db/app"}},
+    problems=(422, 503),
+)
+async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
+    """Keep a credential; one of the same name is replaced."""
+    team, now = call.services.team, call.services.clock.now()
+    sealed = vault_of(call).seal(name, body.data)
+    version = await team.put_credential(name, body.kind, sealed, body.about, now)
+    call.detail = {"kind": body.kind, "version": version}
+    return CredentialRow(name=name, kind=body.kind, version=version, about=body.about, updated_at=now)
+
+
+@noun.route("GET", "/api/credentials", "editor")
+async def listed(call: Call) -> CredentialRows:
+    """List the credentials without what they hold."""
+    return CredentialRows(credentials=[_row(row) for row in await call.services.team.credentials()])
+
+
+@noun.route("DELETE", "/api/credentials/{name}", "editor", act="credential.delete", problems=(404,))
+async def remove(call: Call, name: str) -> Removed:
+    """Delete a credential."""
+    if not await call.services.team.delete_credential(name):
+        raise not_found(f"there is no credential `{name}`")
+    return Removed(removed=1)
+
+
+def _row(row: Mapping[str, Any]) -> CredentialRow:
+    return CredentialRow(**{name: row[name] for name in CredentialRow.__struct_fields__ if name in row})

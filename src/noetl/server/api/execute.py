@@ -1,0 +1,150 @@
+"""Starts executions: by path and version, by content hash, or by text.
+
+A start that is sent again with the same `Idempotency-Key` gives the execution that the first one started. Tested in
+tests/server/test_api_execute.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from noetl.model.messages import Start
+from noetl.ports import Selection
+from noetl.server.auth import forbidden, may
+from noetl.server.checking import checked
+from noetl.server.endpoint import Call, Noun
+from noetl.server.forks import tell_surely
+from noetl.server.problems import Refusal, not_found
+from noetl.server.reading import known_id
+from noetl.server.starting import KEY_MS, key_tag, keyed_execution, new_execution
+from noetl.wire.answers import Started
+from noetl.wire.requests import Execute, SeedExecute
+
+_EXAMPLE = {"path": "examples/hello", "payload": {"name": "Ada"}, "tags": ["nightly"], "priority": 5}
+_SEED = {"playbook_id": "examples/hello", "parameters": {"name": "Ada"}}
+_MOST_KEY = 200
+noun = Noun("execute", "Start executions.")
+
+
+@noun.route(
+    "POST",
+    "/api/execute",
+    "operator",
+    status=201,
+    act="execution.start",
+    example=_EXAMPLE,
+    problems=(404, 409, 422, 503),
+)
+async def execute(call: Call, body: Execute) -> Started:
+    """Start an execution."""
+    return await _start(call, body)
+
+
+@noun.route(
+    "POST",
+    "/api/executions/execute",
+    "operator",
+    status=201,
+    act="execution.start",
+    example=_SEED,
+    problems=(404, 409, 422, 503),
+)
+async def execute_named(call: Call, body: SeedExecute) -> Started:
+    """Start an execution, in the older words."""
+    path = body.path or body.playbook_id
+    if path is None:
+        raise Refusal(422, "invalid-input", "no playbook is named", where="$.playbook_id", fix="Name its path.")
+    payload = next((one for one in (body.payload, body.parameters, body.input_payload) if one is not None), {})
+    version = None if body.version in (None, "latest") else _version(body.version)
+    return await _start(
+        call, Execute(path=path, version=version, payload=payload, tags=body.tags, priority=body.priority)
+    )
+
+
+def _version(given: Any) -> int:
+    try:
+        return max(1, int(given))
+    except ValueError:
+        raise Refusal(422, "invalid-input", f"no version is called {given!r}", where="$.version") from None
+
+
+async def _start(call: Call, body: Execute) -> Started:
+    services = call.services
+    named = [one for one in ("path", "playbook", "content") if getattr(body, one) is not None]
+    if not named or ("content" in named and len(named) > 1):
+        raise Refusal(
+            422,
+            "invalid-input",
+            "a start names one playbook: its `path`, its content hash in `playbook`, or its text in `content`",
+            where="$",
+        )
+    path, playbook = await _meant(call, body)
+    now = services.clock.now()
+    key = call.request.headers.get("idempotency-key", "")
+    tags = tuple(body.tags)
+    if key:
+        if len(key) > _MOST_KEY:
+            raise Refusal(422, "invalid-input", f"the key is longer than {_MOST_KEY}", where="header Idempotency-Key")
+        tag = key_tag(call.actor.name, key)
+        repeated = await _found(call, tag, path, now)
+        if repeated is not None:
+            return repeated
+        execution_id, message_id, tags = keyed_execution(call.actor.name, key, now), f"start:{tag}", (*tags, tag)
+    else:
+        execution_id, message_id = new_execution(now), uuid4().hex
+    parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
+    message = Start(
+        message_id, path, playbook, body.payload, parent, tags=tags, priority=body.priority, trace=body.trace or ""
+    )
+    row = await tell_surely(services.control, execution_id, message)
+    call.entity, call.detail = execution_id, {"path": path, "playbook": playbook}
+    return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
+
+
+async def _meant(call: Call, body: Execute) -> tuple[str, str]:
+    """Give the path and the content hash that a start means."""
+    store = call.services.store
+    if body.content is not None:
+        if not may(call.actor, "editor"):  # it brings a playbook that nobody has registered
+            raise forbidden(call.actor, "editor")
+        made = await checked(call.services, body.content)
+        place = f"by-content/{made.playbook[:16]}"
+        await store.register(place, made.content, made.canonical, made.playbook, call.services.clock.now())
+        return made.path, made.playbook
+    if body.path is not None:
+        found = await store.find(body.path, body.version)
+        if found is None:
+            which = f"version {body.version} of `{body.path}`" if body.version else f"`{body.path}`"
+            raise not_found(
+                f"the catalog has no {which}", "Register it with POST /api/catalog, or check path and version."
+            )
+        if body.playbook is not None and body.playbook != found["playbook"]:
+            raise Refusal(409, "conflict", f"`{body.path}` has another content hash", where="$.playbook")
+        return body.path, str(found["playbook"])
+    playbook = str(body.playbook)
+    plan = await call.services.control.plan(playbook)
+    return plan.playbook.path, playbook
+
+
+async def _found(call: Call, tag: str, path: str, now: int) -> Started | None:
+    """Give the execution that a key has started before."""
+    rows = await call.services.store.executions(Selection(tag=tag, since=now - KEY_MS, limit=1))
+    if not rows:
+        return None
+    row = rows[0]
+    if row.get("path") != path:
+        raise Refusal(
+            409,
+            "key-reused",
+            f"this key has started an execution of `{row.get('path')}`",
+            where="header Idempotency-Key",
+            fix="Use another key for another request.",
+        )
+    return Started(
+        execution_id=str(row["execution_id"]),
+        status=str(row.get("status")),
+        path=path,
+        playbook=str(row.get("playbook", "")),
+        repeated=True,
+    )

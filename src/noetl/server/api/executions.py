@@ -1,0 +1,134 @@
+"""Executions: lists, one in detail, its state at any event, why it is where it is.
+
+Looks only; what moves an execution is in `steering`. Tested in tests/server/test_api_executions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from starlette.responses import Response
+
+from noetl.engine.explain import choices, standings
+from noetl.engine.view import changed, status_in, status_of, view
+from noetl.ports import Selection
+from noetl.server.endpoint import Call, Noun
+from noetl.server.problems import Refusal
+from noetl.server.reading import known_id
+from noetl.server.sse import followed, listed_live
+from noetl.wire.answers import Execution, ExecutionRow, Executions, Explained, State, Told
+from noetl.wire.requests import ExecutionsQuery, FeedQuery, FollowQuery, StateQuery
+
+_ENVELOPE = ("seq", "event", "status", "checksum")
+noun = Noun("executions", "What runs and what ran.")
+
+
+@noun.route("GET", "/api/executions", "viewer", problems=(400,))
+async def listed(call: Call, query: ExecutionsQuery) -> Executions:
+    """List executions, the newest first."""
+    before = known_id(query.cursor) if query.cursor is not None else None
+    wanted = query.status
+    if "waiting" in wanted:  # also those that run and only a signal can move
+        wanted = (*wanted, "running")
+    found = await call.services.store.executions(
+        Selection(
+            status=wanted,
+            path=query.path,
+            text=query.search,
+            tag=query.tag,
+            parent=query.parent,
+            since=query.since,
+            until=query.until,
+            before=before,
+            limit=query.limit,
+        )
+    )
+    rows = [row_of(row) for row in found]
+    shown = [row for row in rows if not query.status or row.status in query.status]
+    return Executions(executions=shown, next=rows[-1].execution_id if len(rows) == query.limit else None)
+
+
+def row_of(row: Mapping[str, Any]) -> ExecutionRow:
+    """Give an execution as lists show it."""
+    return ExecutionRow(**_row(row))
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: row[name] for name in ExecutionRow.__struct_fields__ if name in row}
+    return {**kept, "status": status_in(row), "tags": list(row.get("tags") or ())}
+
+
+@noun.route("GET", "/api/executions/stream", "viewer", gives="text/event-stream", problems=(400, 503))
+async def stream(call: Call, query: FeedQuery) -> Response:
+    """Follow all executions as server-sent events; `Last-Event-ID` goes on where a stream ended."""
+    return await listed_live(call, query)
+
+
+@noun.route("GET", "/api/executions/{execution_id}", "viewer", problems=(404,))
+async def detail(call: Call, execution_id: str) -> Execution:
+    """Give an execution in detail."""
+    row = await call.services.reader.row(execution_id)
+    state = await call.services.reader.state(execution_id)
+    ended = state.phase == "ended"
+    return Execution(
+        **{
+            **_row(row),
+            "status": status_of(state),
+            "error": state.error,
+            "result": state.result if ended else None,
+            "ctx": state.ctx,
+            "workload": state.workload,
+            "steps": state.counts,
+            "failures": state.failures,
+            "children": list(state.children),
+            "compensated": state.compensated,
+            "paused": state.paused,
+            "duration_ms": (state.ended_at if ended else call.services.clock.now()) - state.started_at,
+        }
+    )
+
+
+@noun.route("GET", "/api/executions/{execution_id}/state", "viewer", problems=(400, 404))
+async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
+    """Give the state after any event, or what changed between two."""
+    await call.services.reader.row(execution_id)
+    events = await call.services.store.read(execution_id)
+    after = view(events, len(events) if query.seq is None else query.seq)
+    changes = list(changed(view(events, query.diff), after)) if query.diff is not None else None
+    rest = {} if changes is not None else {name: value for name, value in after.items() if name not in _ENVELOPE}
+    return State(**{name: after[name] for name in _ENVELOPE}, state=rest, changes=changes)
+
+
+@noun.route("GET", "/api/executions/{execution_id}/explain", "viewer", problems=(404,))
+async def explain(call: Call, execution_id: str) -> Explained:
+    """Tell why an execution is where it is: what has not ended, what it waits for, and how it came there."""
+    services = call.services
+    state = await services.reader.state(execution_id)
+    events = await services.store.read(execution_id)
+    plan = await services.control.plan(state.playbook)
+    standing = standings(plan, state, events) if state.phase != "ended" else ()
+    return Explained(
+        execution_id=execution_id,
+        status=status_of(state),
+        error=state.error,
+        standing=[asdict(one) for one in standing],
+        choices=[asdict(one) for one in choices(events)],
+    )
+
+
+@noun.route("GET", "/api/executions/{execution_id}/events/stream", "viewer", gives="text/event-stream", problems=(404,))
+async def follow(call: Call, execution_id: str, query: FollowQuery) -> Response:
+    """Follow one execution as server-sent events until it has ended; `Last-Event-ID` goes on where a stream ended."""
+    return await followed(call, execution_id, query)
+
+
+@noun.route("DELETE", "/api/executions/{execution_id}", "admin", act="execution.delete", problems=(404, 409))
+async def remove(call: Call, execution_id: str) -> Told:
+    """Delete an execution that has ended, and its log."""
+    row = await call.services.reader.row(execution_id)
+    if not await call.services.store.remove(execution_id):
+        raise Refusal(409, "conflict", f"execution {execution_id} has not ended", fix="Cancel it first.")
+    call.services.reader.forget(execution_id)
+    return Told(execution_id=execution_id, status="deleted", last_seq=row["last_seq"])

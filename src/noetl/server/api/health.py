@@ -1,0 +1,45 @@
+"""Whether the server is there, whether it can work, and its counters.
+
+Tested in tests/server/test_health.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from noetl import __version__
+from noetl.model.errors import StoreUnavailable
+from noetl.server.endpoint import Call, Noun
+from noetl.wire.answers import Health
+
+_PATIENCE_S = 2.0
+noun = Noun("health", "Is it there, can it work, and what has it done.")
+
+
+@noun.route("GET", "/health", "open")
+async def health(call: Call) -> Health:
+    """Tell that the process is there."""
+    return Health(status="ok", version=__version__, server=call.services.server_id)
+
+
+@noun.route("GET", "/ready", "open", problems=(503,))
+async def ready(call: Call) -> Health:
+    """Tell whether the server can work: its store answers, and it is not stopping."""
+    if call.services.stopping.is_set():
+        raise StoreUnavailable("the server is stopping")
+    try:
+        await asyncio.wait_for(call.services.store.version(), _PATIENCE_S)
+    except TimeoutError:
+        raise StoreUnavailable("the store does not answer") from None
+    return Health(status="ready", version=__version__, server=call.services.server_id, checks={"store": "ok"})
+
+
+@noun.route("GET", "/metrics", "viewer", gives="text/plain")
+async def metrics(call: Call) -> Response:
+    """Give the counters in the text format of Prometheus."""
+    services = call.services
+    depths = await services.team.depths()
+    text = services.metrics.page(depths, services.control.sequencer.unanswered, services.handouts.workers)
+    return Response(text, media_type="text/plain; version=0.0.4")

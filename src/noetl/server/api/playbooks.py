@@ -1,0 +1,26 @@
+"""Canonical trees by content hash: what executions are pinned to, fetched once by every worker.
+
+Tested in tests/server/test_worker_http.py.
+"""
+
+from __future__ import annotations
+
+import re
+
+from starlette.responses import Response
+
+from noetl.server.endpoint import Call, Noun
+from noetl.server.problems import not_found
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+noun = Noun("playbooks", "Pinned playbooks by content hash.")
+
+
+@noun.route("GET", "/api/playbooks/{playbook}", "member", problems=(404,))
+async def canonical(call: Call, playbook: str) -> Response:
+    """Give the canonical tree of a content hash; it never changes."""
+    data = await call.services.store.canonical(playbook) if _HASH.fullmatch(playbook) else None
+    if data is None:
+        raise not_found(f"there is no playbook with the content hash {playbook[:80]}")
+    headers = {"Cache-Control": "private, max-age=31536000, immutable", "ETag": f'"{playbook}"'}
+    return Response(data, 200, headers, "application/json")

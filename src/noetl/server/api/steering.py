@@ -1,0 +1,169 @@
+"""What moves an execution from outside: cancel, pause, resume, signal, patch, complete, fork, retry.
+
+Each is one message, or a new execution that shares the history of this one. Tested in tests/server/test_api_steering.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from noetl.engine.view import ENDED
+from noetl.model.messages import AnyMessage, Cancel, Complete, PatchCtx, Pause, Resume, Signal
+from noetl.server.endpoint import Call, Noun
+from noetl.server.forks import fork_from, tell_surely
+from noetl.server.problems import Refusal
+from noetl.server.reading import known_id
+from noetl.server.starting import new_execution
+from noetl.wire.answers import Forked, Told
+from noetl.wire.requests import Cancellation, CtxPatch, Forced, Fork, Retry, SignalSent
+
+_PLACE = "/api/executions/{execution_id}"
+noun = Noun("steering", "Move an execution from outside.")
+
+
+async def _tell(call: Call, execution_id: str, message: AnyMessage) -> Told:
+    row = await call.services.reader.row(execution_id)
+    if row.get("status") in ENDED:
+        raise Refusal(
+            409,
+            "ended",
+            f"execution {execution_id} has ended: {row['status']}",
+            fix="Fork it, or retry it from the step that failed.",
+        )
+    row = dict(await tell_surely(call.services.control, execution_id, message))
+    return Told(execution_id=execution_id, status=str(row["status"]), last_seq=row["last_seq"])
+
+
+@noun.route(
+    "POST",
+    _PLACE + "/cancel",
+    "operator",
+    act="execution.cancel",
+    example={"reason": "wrong date"},
+    problems=(404, 409, 503),
+)
+async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
+    """End an execution and its children, or one step-run of it."""
+    if not body.cascade:
+        raise Refusal(
+            422, "invalid-input", "children are cancelled with their parent", where="$.cascade", fix="Leave it away."
+        )
+    call.detail = {"reason": body.reason, "run": body.run}
+    reason = body.reason or f"it was cancelled by {call.actor.name}"
+    return await _tell(call, execution_id, Cancel(uuid4().hex, reason, body.run, by=call.actor.name))
+
+
+@noun.route("POST", _PLACE + "/pause", "operator", act="execution.pause", problems=(404, 409, 503))
+async def pause(call: Call, execution_id: str) -> Told:
+    """Let an execution schedule nothing new."""
+    return await _tell(call, execution_id, Pause(uuid4().hex))
+
+
+@noun.route("POST", _PLACE + "/resume", "operator", act="execution.resume", problems=(404, 409, 503))
+async def resume(call: Call, execution_id: str) -> Told:
+    """Let a paused execution go on."""
+    return await _tell(call, execution_id, Resume(uuid4().hex))
+
+
+@noun.route(
+    "POST",
+    _PLACE + "/signal",
+    "operator",
+    act="execution.signal",
+    example={"name": "approved", "data": {"by": "Ada"}},
+    problems=(404, 409, 503),
+)
+async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
+    """Send a signal to an execution; sent again with the same `Idempotency-Key`, it is the same signal."""
+    call.detail = {"name": body.name}
+    key = call.request.headers.get("idempotency-key", "")
+    name = f"signal:{call.actor.name}:{key[:200]}" if key else uuid4().hex
+    return await _tell(call, execution_id, Signal(name, body.name, body.data))
+
+
+@noun.route(
+    "PATCH",
+    _PLACE + "/ctx",
+    "editor",
+    act="execution.patch",
+    example={"writes": {"limit": 10}},
+    problems=(404, 409, 503),
+)
+async def patch(call: Call, execution_id: str, body: CtxPatch) -> Told:
+    """Change values of `ctx`."""
+    call.detail = {"keys": sorted(body.writes)}
+    return await _tell(call, execution_id, PatchCtx(uuid4().hex, body.writes, call.actor.name))
+
+
+@noun.route(
+    "POST",
+    "/api/admin/executions/{execution_id}/steps/{step}/force-complete",
+    "admin",
+    act="step.force-complete",
+    example={"result": {"rows": []}, "reason": "done by hand"},
+    problems=(404, 409, 503),
+)
+async def complete(call: Call, execution_id: str, step: str, body: Forced) -> Told:
+    """Take a step as done without its work: what runs of it ends, what is parked at it is let through."""
+    call.entity, call.detail = execution_id, {"step": step, "reason": body.reason}
+    state = await call.services.reader.state(execution_id)
+    waiting = [run.step for run in state.runs.values() if run.phase != "routing"]
+    waiting += [token.step for token in state.tokens.values()]
+    if step not in waiting and state.phase != "ended":
+        there = ", ".join(dict.fromkeys(waiting)) or "nothing"
+        raise Refusal(409, "not-waiting", f"nothing of step `{step}` has not ended; what has not: {there}")
+    return await _tell(call, execution_id, Complete(uuid4().hex, step, body.result, call.actor.name))
+
+
+@noun.route(
+    "POST",
+    _PLACE + "/fork",
+    "operator",
+    status=201,
+    act="execution.fork",
+    example={"start": "load", "ctx": {"limit": 10}},
+    problems=(400, 404),
+)
+async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
+    """Start a new execution that shares this one's history up to a step or an event."""
+    return await _fork(call, execution_id, body.start, body.ctx, body.workload, body.playbook or "")
+
+
+@noun.route(
+    "POST",
+    _PLACE + "/retry",
+    "operator",
+    status=201,
+    act="execution.retry",
+    example={"latest": True},
+    problems=(400, 404, 409),
+)
+async def retry(call: Call, execution_id: str, body: Retry) -> Forked:
+    """Go on from the step that failed, in a new execution; what had ended before is not done again."""
+    services = call.services
+    state = await services.reader.state(execution_id)
+    step = body.step or next((str(failure["step"]) for failure in state.failures), None)
+    if step is None:
+        raise Refusal(409, "nothing-failed", f"no step of execution {execution_id} has failed", fix="Fork it instead.")
+    playbook = ""
+    if body.latest:
+        found = await services.store.find(state.path)
+        if found is None:
+            raise Refusal(409, "conflict", f"`{state.path}` is not in the catalog any more", where="$.latest")
+        playbook = str(found["playbook"])
+    return await _fork(call, execution_id, step, body.ctx, {}, playbook)
+
+
+async def _fork(
+    call: Call, source: str, start: str, ctx: dict[str, Any], workload: dict[str, Any], playbook: str
+) -> Forked:
+    services = call.services
+    await services.reader.row(known_id(source))
+    made_id = new_execution(services.clock.now())
+    made = await fork_from(
+        services.store, services.control, source, made_id, start, ctx=ctx, workload=workload, playbook=playbook
+    )
+    call.entity, call.detail = made_id, {"source": source, "start": start}
+    row = await services.reader.row(made_id)
+    return Forked(execution_id=made_id, source=source, seq=made.seq, status=str(row["status"]))

@@ -1,0 +1,54 @@
+"""API tokens: made, listed, revoked. A secret is shown once and never kept.
+
+Tested in tests/server/test_auth.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetl.ports import Token
+from noetl.server.endpoint import Call, Noun
+from noetl.server.problems import not_found
+from noetl.server.tokens import made
+from noetl.wire.answers import Removed, TokenMade, TokenRow, TokenRows
+from noetl.wire.requests import TokenAsked
+
+noun = Noun("tokens", "Who may call.")
+
+
+@noun.route(
+    "POST",
+    "/api/tokens",
+    "admin",
+    status=201,
+    act="token.create",
+    example={"role": "operator", "name": "nightly", "expires_s": 86400},
+    problems=(422,),
+)
+async def create(call: Call, body: TokenAsked) -> TokenMade:
+    """Make a token; its secret is shown this once."""
+    now = call.services.clock.now()
+    token, secret = made(body.role, body.name, body.expires_s, body.pool, call.actor.name, now)
+    await call.services.team.add_token(token)
+    call.entity, call.detail = token.token_id, {"role": token.role, "name": token.name}
+    return TokenMade(**_shown(token), secret=secret)
+
+
+@noun.route("GET", "/api/tokens", "admin")
+async def listed(call: Call) -> TokenRows:
+    """List the tokens without their secrets."""
+    return TokenRows(tokens=[TokenRow(**_shown(token)) for token in await call.services.team.tokens()])
+
+
+@noun.route("DELETE", "/api/tokens/{token_id}", "admin", act="token.revoke", problems=(404,))
+async def revoke(call: Call, token_id: str) -> Removed:
+    """Revoke a token: it ends within a second, everywhere."""
+    if not await call.services.team.revoke(token_id, call.services.clock.now()):
+        raise not_found(f"there is no token {token_id}")
+    call.services.gate.forget()
+    return Removed(removed=1)
+
+
+def _shown(token: Token) -> dict[str, Any]:
+    return {name: getattr(token, name) for name in TokenRow.__struct_fields__}

@@ -1,0 +1,98 @@
+"""Workers and pools: who is there, what waits for them, and how one is let go.
+
+Tested in tests/server/test_api_workers.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetl.ports import WorkerInfo
+from noetl.server.endpoint import Call, Noun
+from noetl.server.problems import not_found
+from noetl.server.sessions import worker_name
+from noetl.wire.answers import PoolRow, PoolRows, WorkerRow, WorkerRows, WorkerStatus
+from noetl.wire.requests import WorkerRegistered, WorkerSeen
+
+noun = Noun("workers", "Who does the work.")
+
+
+@noun.route("GET", "/api/workers", "viewer")
+async def listed(call: Call) -> WorkerRows:
+    """List the workers that are known."""
+    return WorkerRows(workers=[_row(one) for one in await call.services.team.workers()])
+
+
+@noun.route(
+    "POST",
+    "/api/workers",
+    "worker",
+    status=201,
+    act="worker.register",
+    example={"worker_id": "host:17", "pool": "gpu", "tags": ["gpu"], "capacity": 4},
+)
+async def register(call: Call, body: WorkerRegistered) -> WorkerStatus:
+    """Write a worker down that has no session."""
+    now, name = call.services.clock.now(), worker_name(call.actor, body.worker_id)
+    call.entity = name
+    info = WorkerInfo(
+        name, body.pool, body.tags, body.capacity, 0, "ready", body.host, body.version, registered_at=now, seen_at=now
+    )
+    await call.services.team.enlist(info)
+    return WorkerStatus(worker_id=name, status="ready")
+
+
+@noun.route("POST", "/api/workers/{worker_id}/heartbeat", "worker", problems=(404,))
+async def heartbeat(call: Call, worker_id: str, body: WorkerSeen) -> WorkerStatus:
+    """Note a sign of life; gives the worker's status, which may say that it is to drain."""
+    name = worker_name(call.actor, worker_id)
+    status = await call.services.team.seen(name, call.services.clock.now(), body.active)
+    if status is None:
+        raise not_found(f"there is no worker {name}", "Register it with POST /api/workers.")
+    return WorkerStatus(worker_id=name, status=status)
+
+
+@noun.route("POST", "/api/workers/{worker_id}/drain", "operator", act="worker.drain", problems=(404,))
+async def drain(call: Call, worker_id: str) -> WorkerStatus:
+    """Let a worker take no more work; it ends what it has."""
+    if not await call.services.team.set_status(worker_id, "draining"):
+        raise not_found(f"there is no worker {worker_id}")
+    call.services.handouts.drain(worker_id)
+    return WorkerStatus(worker_id=worker_id, status="draining")
+
+
+@noun.route("DELETE", "/api/workers/{worker_id}", "admin", act="worker.remove")
+async def remove(call: Call, worker_id: str) -> WorkerStatus:
+    """Strike a worker off the list; what it holds runs out."""
+    await call.services.team.discharge(worker_id)
+    return WorkerStatus(worker_id=worker_id, status="gone")
+
+
+@noun.route("GET", "/api/pools", "viewer")
+async def pools(call: Call) -> PoolRows:
+    """List the pools: their workers, and what waits in them."""
+    rows: dict[str, dict[str, Any]] = {}
+
+    def row(pool: str) -> dict[str, Any]:
+        empty = {"pool": pool, "workers": 0, "capacity": 0, "queued": 0, "leased": 0, "dead": 0, "oldest": None}
+        return rows.setdefault(pool, empty)
+
+    for worker in await call.services.team.workers():
+        if worker.status == "ready":
+            for pool in worker.pool.split(","):
+                found = row(pool)
+                found["workers"] += 1
+                found["capacity"] += worker.capacity
+    for depth in await call.services.team.depths():
+        found = row(str(depth["pool"]))
+        for name in ("queued", "leased", "dead"):
+            found[name] += int(depth[name])
+        times = [at for at in (found["oldest"], depth.get("oldest")) if at is not None]
+        found["oldest"] = min(times, default=None)
+    return PoolRows(pools=[PoolRow(**rows[name]) for name in sorted(rows)])
+
+
+def _row(worker: WorkerInfo) -> WorkerRow:
+    return WorkerRow(
+        **{**{name: getattr(worker, name) for name in worker.__struct_fields__}, "tags": list(worker.tags)}
+    )

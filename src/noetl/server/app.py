@@ -1,0 +1,58 @@
+"""The HTTP application: every route of the API behind one guard.
+
+Made of Starlette's routing and msgspec alone. Starting and stopping its parts is `running`. Tested in tests/server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from noetl.server.api import endpoints
+from noetl.server.guard import Guard
+from noetl.server.problems import Refusal, answer
+from noetl.server.services import Services
+from noetl.server.sessions import session_route
+
+_WORDS = {404: "no-such-route", 405: "method"}
+_FIXES = {404: "GET /docs lists the routes.", 405: "GET /docs lists the routes and their methods."}
+
+
+def app(services: Services) -> Starlette:
+    """Make the application of a server."""
+    made = Starlette(
+        routes=[session_route(services), *(endpoint.route(services) for endpoint in endpoints())],
+        middleware=[Middleware(Guard, services=services)],
+        exception_handlers={HTTPException: _refused},
+    )
+    made.router.redirect_slashes = False  # one spelling per route: nothing is opened by another
+    return made
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = f"{request.method} {request.url.path} is no route of this server"
+    headers = dict(getattr(error, "headers", None) or {})
+    refusal = Refusal(status, _WORDS.get(status, "refused"), detail, fix=_FIXES.get(status), headers=headers)
+    return answer(refusal, request.url.path)
+
+
+@asynccontextmanager
+async def running(services: Services) -> AsyncIterator[None]:
+    """Run what the routes need beside the control plane; at the end, let streams and sessions go."""
+    services.control.sequencer.on_commit.append(services.metrics.committed)
+    sweeping = asyncio.create_task(services.handouts.run(), name="noetl-handouts")
+    try:
+        yield
+    finally:
+        services.stopping.set()
+        sweeping.cancel()
+        await asyncio.gather(sweeping, return_exceptions=True)
+        await services.handouts.close()

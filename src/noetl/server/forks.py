@@ -1,0 +1,75 @@
+"""Begins a fork in the store: a new execution that shares an old one's history up to a step or an event.
+
+Which history that is, is decided in `engine.fork`. The command line and the API share it. Tested in
+tests/acceptance/test_run_fork.py and tests/server/test_api_executions.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import uuid4
+
+from noetl.engine.evolve import fold
+from noetl.engine.fork import fork, place, shared
+from noetl.engine.state import Execution
+from noetl.model.errors import Conflict, UnknownExecution
+from noetl.model.messages import AnyMessage, PatchCtx, Resume
+from noetl.ports import Catalog, Commit, ControlPlane, EventLog
+from noetl.server.plans import Plans
+
+_TRIES = 20
+
+
+class Store(EventLog, Catalog, Protocol):
+    """A log and a catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A fork: its state before it moves, and the event that it goes on after."""
+
+    state: Execution
+    seq: int
+
+
+async def fork_from(
+    store: Store,
+    control: ControlPlane,
+    source: str,
+    execution_id: str,
+    start: str,
+    *,
+    ctx: Mapping[str, Any],
+    workload: Mapping[str, Any],
+    playbook: str = "",
+    pool: str = "",
+) -> Made:
+    """Write a fork down and let it go on."""
+    events = await store.read(source)
+    if not events:
+        raise UnknownExecution(f"there is no execution {source} in this store")
+    pinned = playbook or str(events[0].payload.get("playbook", ""))
+    seq = place(events, start)
+    copied = shared(events, seq, execution_id, playbook=pinned, pool=pool, workload=workload)
+    made = fork(await Plans(store).get(pinned), copied, execution_id)
+    await store.commit(
+        [Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)]
+    )
+    state = fold(execution_id, made.events)
+    # The message also moves the tokens that the cut left waiting.
+    message: AnyMessage = PatchCtx(uuid4().hex, ctx, "fork") if ctx else Resume(uuid4().hex)
+    await tell_surely(control, execution_id, message)
+    return Made(state, seq)
+
+
+async def tell_surely(control: ControlPlane, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
+    """Give an execution a message; somebody else's commit in between is not the caller's trouble."""
+    for _ in range(_TRIES):
+        try:
+            return await control.submit(execution_id, message)
+        except Conflict:
+            await asyncio.sleep(0.05)
+    raise Conflict(f"execution {execution_id} is changed by somebody else all the time; try again.")

@@ -1,0 +1,322 @@
+"""Work in workers' hands: what was handed to whom, what was acknowledged, and what must stop.
+
+Sessions and HTTP routes mean the same because both come here. A claim that is sent again gets the same leases; a hand-off
+that nobody acknowledges goes back to the queue; the leases of a session that closed and did not come back run out. The
+store decides who holds a lease; what is remembered here saves asking it. Tested in tests/server/test_handouts.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from noetl.model.errors import NoetlError
+from noetl.model.work import Lease
+from noetl.ports import Clock, Commit, Runtime, WorkerInfo, WorkQueue
+from noetl.server.control import LocalControl
+from noetl.server.problems import Refusal
+from noetl.server.reading import known_id
+from noetl.wire.session import ACK_MS, RECONNECT_MS, Claim, Drain, Held, Hello, Leases, Report, Stop, ToWorker
+
+_log = logging.getLogger(__name__)
+_CLAIMS_KEPT = 64  # per worker, for when one is sent again
+_LONGEST_WAIT_S = 30.0
+_MOST_WORK = 1_000
+_SEEN_MS = 5_000  # how often a sign of life is written down
+_GONE_MS = 120_000  # a worker without work that says nothing is forgotten
+_SWEEP_S = 0.2
+
+Push = Callable[[ToWorker], None]
+
+
+@dataclass(slots=True)
+class _Given:
+    lease: Lease | None  # None: handed out by another server
+    until: int
+    ack_by: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Hand:
+    """A worker as this server knows it."""
+
+    name: str
+    hello: Hello
+    registered_at: int
+    push: Push | None = None  # to its session, while there is one
+    given: dict[Held, _Given] = field(default_factory=dict)
+    claims: OrderedDict[str, asyncio.Task[list[Lease]]] = field(default_factory=OrderedDict)
+    draining: bool = False
+    heard_at: int = 0
+    noted_at: int = 0
+
+
+class Handouts:
+    """The workers that speak to this server."""
+
+    def __init__(
+        self,
+        control: LocalControl,
+        queue: WorkQueue,
+        runtime: Runtime,
+        clock: Clock,
+        *,
+        lease_ms: int,
+        ack_ms: int = ACK_MS,
+        reconnect_ms: int = RECONNECT_MS,
+    ) -> None:
+        self._control = control
+        self._queue = queue
+        self._runtime = runtime
+        self._clock = clock
+        self.lease_ms = lease_ms
+        self._ack_ms = ack_ms
+        self._reconnect_ms = reconnect_ms
+        self._hands: dict[str, Hand] = {}
+        self._holders: dict[str, Hand] = {}  # work_id → who has it
+        self._leaving: set[asyncio.Task[None]] = set()
+        control.sequencer.on_commit.append(self._committed)
+
+    @property
+    def workers(self) -> int:
+        return len(self._hands)
+
+    # Coming and going
+
+    async def hello(self, name: str, hello: Hello, push: Push | None = None) -> tuple[Hand, list[str]]:
+        """Let a worker in; gives it, and the work of its `held` that it must stop."""
+        now = self._clock.now()
+        hand = self._hands.get(name)
+        if hand is None:
+            hand = self._hands[name] = Hand(name, hello, now)
+        hand.hello, hand.push, hand.registered_at, hand.heard_at, hand.noted_at = hello, push, now, now, now
+        self._control.takes(name, hello.pools, hello.tags)
+        status = await self._runtime.seen(name, now, len(hello.held))
+        hand.draining = status == "draining"
+        await self._runtime.enlist(
+            WorkerInfo(
+                name,
+                ",".join(hello.pools),
+                hello.tags,
+                hello.capacity,
+                len(hello.held),
+                "draining" if hand.draining else "ready",
+                hello.host,
+                hello.version,
+                now,
+                now,
+            )
+        )
+        return hand, await self.heartbeat(hand, hello.held) if hello.held else []
+
+    def hand(self, name: str) -> Hand:
+        """Give a worker that has said hello. Raises Refusal."""
+        found = self._hands.get(name)
+        if found is None:
+            raise Refusal(
+                409,
+                "unknown-worker",
+                f"this server does not know the worker {name}",
+                fix="Say hello first, then again.",
+            )
+        found.heard_at = self._clock.now()
+        return found
+
+    def closed(self, hand: Hand, push: Push) -> None:
+        """Note that a session ended; its worker may come back within a moment, here or at another server."""
+        if hand.push == push:
+            hand.push = None
+            task = asyncio.create_task(self._gone(hand, hand.registered_at))
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    async def _gone(self, hand: Hand, registered_at: int) -> None:
+        await self._clock.sleep(self._reconnect_ms / 1000)
+        if _is_back(hand, registered_at):
+            return
+        try:
+            elsewhere = [one for one in await self._runtime.workers() if one.worker_id == hand.name]
+            if elsewhere and elsewhere[0].registered_at == registered_at:
+                await self._queue.abandon(hand.name, list(hand.given), self._clock.now())
+                await self._control.leases.expire()
+                await self._runtime.set_status(hand.name, "gone")
+        except NoetlError as error:
+            _log.warning("the leases of %s stay until they run out: %s", hand.name, error)
+        if not _is_back(hand, registered_at):
+            self._forget(hand)
+
+    def _forget(self, hand: Hand) -> None:
+        for claim in hand.claims.values():
+            claim.cancel()
+        self._take(hand, list(hand.given))
+        self._hands.pop(hand.name, None)
+        self._control.forget(hand.name)
+
+    # Work
+
+    async def claim(self, hand: Hand, claim: Claim) -> list[Lease]:
+        """Give work; the same work where this claim was sent before."""
+        task = hand.claims.get(claim.id) if claim.id else None
+        if task is None or task.cancelled():
+            task = asyncio.create_task(self._claim(hand, claim))
+            if claim.id:
+                hand.claims[claim.id] = task
+                while len(hand.claims) > _CLAIMS_KEPT:
+                    hand.claims.popitem(last=False)
+        try:
+            leases = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                return []  # the worker drains, or is gone
+            raise
+        return [lease for lease in leases if (lease.work.work_id, lease.epoch) in hand.given]
+
+    async def _claim(self, hand: Hand, claim: Claim) -> list[Lease]:
+        if hand.draining:
+            return []
+        hello = hand.hello
+        most, wait_s = max(1, min(claim.most, _MOST_WORK)), max(0.0, min(claim.wait_s, _LONGEST_WAIT_S))
+        leases = await self._control.claim(hand.name, hello.pools, most, wait_s, hello.tags)
+        self._handed(hand, leases)
+        return leases
+
+    async def report(self, hand: Hand, frame: Report) -> Leases:
+        """Apply a report, and give new work in the same commit."""
+        known_id(frame.execution_id)
+        report = replace(frame.report, worker=hand.name)
+        name = f"{frame.execution_id}:{report.run_id}" + (f":{report.chunk}" if report.chunk is not None else "")
+        held = (name, report.epoch)
+        is_held = await self.holds(hand, held)
+        if not is_held:
+            report = replace(report, epoch=-1)  # of no lease: applied before, or late; never somebody else's
+        want = 0 if hand.draining else max(0, min(frame.want, _MOST_WORK))
+        status, leases = await self._control.reported(frame.execution_id, report, want)
+        if report.ending is not None or (report.suspension is not None and report.suspension.index is None):
+            self._take(hand, [held])
+        if status == "duplicate":
+            leases = [lease for lease in leases if await self.holds(hand, (lease.work.work_id, lease.epoch))]
+        self._handed(hand, leases)
+        return Leases(frame.id, tuple(leases), status if is_held or status == "duplicate" else "late")
+
+    async def heartbeat(self, hand: Hand, held: Sequence[Held]) -> list[str]:
+        """Keep leases alive; gives the work that must stop."""
+        now = self._clock.now()
+        lost = set(await self._control.heartbeat(hand.name, held)) if held else set()
+        for one in held:
+            if one[0] in lost:
+                self._take(hand, [one])
+            else:
+                self._has(hand, one, now + self.lease_ms)
+        hand.heard_at = now
+        if now - hand.noted_at >= _SEEN_MS:
+            hand.noted_at = now
+            status = await self._runtime.seen(hand.name, now, len(held))
+            if status == "draining":
+                hand.draining = True
+        return sorted(lost)
+
+    def ack(self, hand: Hand, held: Iterable[Held]) -> None:
+        """Note that leases have arrived."""
+        for one in held:
+            given = hand.given.get(one)
+            if given is not None:
+                given.ack_by = None
+
+    async def release(self, hand: Hand, held: Sequence[Held]) -> None:
+        """Take work back that was not started."""
+        mine = [one for one in held if await self.holds(hand, one)]
+        self._take(hand, mine)
+        await self._queue.release(mine, self._clock.now())
+        self._control.sequencer.look()
+
+    async def holds(self, hand: Hand, held: Held) -> bool:
+        """Tell whether a worker holds a lease now."""
+        now = self._clock.now()
+        given = hand.given.get(held)
+        if given is not None and given.until > now:
+            return True
+        if held[0] in await self._queue.extend(hand.name, [held], now + self.lease_ms):
+            self._take(hand, [held])
+            return False
+        self._has(hand, held, now + self.lease_ms)
+        return True
+
+    def drain(self, name: str) -> None:
+        """Let a worker take no more work; what waits is answered empty."""
+        hand = self._hands.get(name)
+        if hand is None:
+            return
+        hand.draining = True
+        for claim in hand.claims.values():
+            claim.cancel()
+        if hand.push is not None:
+            hand.push(Drain())
+
+    # What is remembered
+
+    def _handed(self, hand: Hand, leases: Iterable[Lease]) -> None:
+        for lease in leases:
+            held = (lease.work.work_id, lease.epoch)
+            ack_by = self._clock.now() + self._ack_ms if hand.hello.acks else None
+            hand.given[held] = _Given(lease, lease.until, ack_by)
+            self._holders[held[0]] = hand
+
+    def _has(self, hand: Hand, held: Held, until: int) -> None:
+        given = hand.given.get(held)
+        if given is None:
+            given = hand.given[held] = _Given(None, until)
+        given.until, given.ack_by = until, None
+        self._holders[held[0]] = hand
+
+    def _take(self, hand: Hand, held: Iterable[Held]) -> None:
+        for one in held:
+            if hand.given.pop(one, None) is not None and self._holders.get(one[0]) is hand:
+                del self._holders[one[0]]
+
+    def _committed(self, commit: Commit) -> None:
+        """Tell workers at once of work that was taken out of the queue over their heads."""
+        stops: dict[Hand, list[str]] = {}
+        for work_id in commit.dropped:
+            hand = self._holders.get(work_id)
+            if hand is not None:
+                stops.setdefault(hand, []).append(work_id)
+        for hand, work in stops.items():
+            self._take(hand, [held for held in hand.given if held[0] in work])
+            if hand.push is not None:
+                hand.push(Stop(tuple(work)))
+
+    async def run(self) -> None:
+        """Take back what nobody acknowledged, until cancelled."""
+        while True:
+            await self._clock.sleep(_SWEEP_S)
+            now = self._clock.now()
+            for hand in list(self._hands.values()):
+                self._sweep(hand, now)
+
+    def _sweep(self, hand: Hand, now: int) -> None:
+        unseen = [held for held, given in hand.given.items() if given.ack_by is not None and given.ack_by <= now]
+        back = [lease for held in unseen if (lease := hand.given[held].lease) is not None]
+        self._take(hand, unseen)
+        if back:
+            _log.info("%d leases that %s did not acknowledge go back to the queue", len(back), hand.name)
+            self._control.sequencer.give_back(back)
+        self._take(hand, [held for held, given in hand.given.items() if given.until <= now])
+        if hand.push is None and not hand.given and now - hand.heard_at > _GONE_MS:
+            self._forget(hand)
+
+    async def close(self) -> None:
+        """Forget everybody without taking anything back: another server, or this one anew, goes on with them."""
+        for task in self._leaving:
+            task.cancel()
+        for hand in list(self._hands.values()):
+            self._forget(hand)
+
+
+def _is_back(hand: Hand, registered_at: int) -> bool:
+    """Tell whether a worker whose session had closed has another one here."""
+    return hand.push is not None or hand.registered_at != registered_at

@@ -1,0 +1,100 @@
+"""Bounds on what a request may bring: bytes, values, depth; read so that a refused body is never held whole.
+
+A body within the byte limit can still be made of millions of empty lists, so its separators are counted before it is
+decoded. Tested in tests/server/test_limits.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from noetl.server.problems import Refusal, invalid
+
+Result = TypeVar("Result")
+MOST_BYTES = 8 * 1024 * 1024
+MOST_BLOB_BYTES = 64 * 1024 * 1024
+MOST_VALUES = 400_000
+MOST_DEPTH = 64
+_SURELY_FLAT = MOST_DEPTH  # with fewer brackets than this, nothing can be too deep
+
+
+async def body_of(request: Request, most: int = MOST_BYTES) -> bytes:
+    """Read a body; one that is too large is refused as soon as that is known."""
+    told = request.headers.get("content-length", "")
+    if told and (not told.isdecimal() or int(told) > most):
+        raise _too_large(most)
+    return await bounded(request.stream(), most)
+
+
+async def bounded(stream: AsyncIterator[bytes], most: int) -> bytes:
+    """Gather a stream of unknown length up to a limit."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in stream:
+        size += len(part)
+        if size > most:
+            raise _too_large(most)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def decoded(body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str = "the body") -> Result:
+    """Decode JSON of bounded size and depth into what is expected."""
+    raw = body.encode() if isinstance(body, str) else body
+    if raw.count(b",") > MOST_VALUES:
+        raise Refusal(413, "too-many-values", f"{what} holds more than {MOST_VALUES:,} values", fix="Send it in parts.")
+    if raw.count(b"[") + raw.count(b"{") > _SURELY_FLAT:
+        _refuse_depth(raw, what)
+    try:
+        return decoder.decode(raw)
+    except RecursionError:
+        raise _too_deep(what) from None
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise invalid(error, what) from None
+    except UnicodeDecodeError:
+        raise Refusal(400, "malformed", f"{what} is not UTF-8") from None
+
+
+def _refuse_depth(raw: bytes, what: str) -> None:
+    try:
+        data = msgspec.json.decode(raw)
+    except RecursionError:
+        raise _too_deep(what) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return  # told better by the typed decoder
+    if deeper(data, MOST_DEPTH):
+        raise _too_deep(what)
+
+
+def deeper(data: Any, most: int) -> bool:
+    """Tell whether plain data is nested deeper than that."""
+    level = [data]
+    for _ in range(most):
+        level = [
+            value
+            for one in level
+            if isinstance(one, dict | list)
+            for value in (one.values() if isinstance(one, dict) else one)
+            if isinstance(value, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _too_large(most: int) -> Refusal:
+    return Refusal(
+        413,
+        "too-large",
+        f"the body is larger than {most:,} bytes",
+        fix="Send less, or put large data where a task can read it.",
+        headers={"Connection": "close"},
+    )
+
+
+def _too_deep(what: str) -> Refusal:
+    return Refusal(400, "too-deep", f"{what} is nested deeper than {MOST_DEPTH} levels", fix="Send flatter data.")

@@ -1,0 +1,132 @@
+"""Counts what this server does, in the words of its operators: `/metrics`.
+
+Everything is read off the commits that this server has applied; the queue's depth is asked of the store when somebody
+looks. Tested in tests/server/test_health.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from noetl.model.events import Event
+from noetl.ports import Commit
+
+_STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
+_STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+_MOST_RUNS = 10_000  # whose start is remembered
+
+
+class Metrics:
+    """The counters of one server."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, labels, registry=registry)
+
+        self._started = counter("noetl_executions_started_total", "Executions started.", "workflow")
+        self._completed = counter("noetl_executions_completed_total", "Executions ended.", "workflow", "status")
+        self._calls = counter("noetl_step_calls_total", "Tokens sent to a step.", "workflow", "step")
+        self._runs = counter("noetl_step_runs_total", "Step-runs that a worker began.", "workflow", "step")
+        self._took = Histogram(
+            "noetl_step_duration_seconds",
+            "From scheduled to ended.",
+            ("workflow", "step"),
+            registry=registry,
+            buckets=_STEP_BUCKETS,
+        )
+        self._items = counter("noetl_loop_items_total", "Items of loops.", "workflow", "step")
+        self._ended_items = counter("noetl_loop_completed_total", "Items that ended.", "workflow", "step", "ok")
+        self._whens = counter("noetl_when_eval_total", "Conditions of gates.", "workflow", "step", "outcome")
+        self._edges = counter("noetl_edge_eval_total", "Arcs looked at.", "workflow", "from", "to", "outcome")
+        self._late = counter("noetl_reports_late_total", "Reports from workers that had lost the lease.", "workflow")
+        self._queue = Gauge("noetl_task_queue_inflight", "Work that is queued or leased.", ("pool",), registry=registry)
+        self._waiting = Gauge("noetl_messages_unanswered", "Messages that wait for a commit.", registry=registry)
+        self._workers = Gauge("noetl_workers", "Workers that speak to this server.", registry=registry)
+        self._begun: dict[tuple[str, str], int] = {}
+
+    def committed(self, commit: Commit) -> None:
+        """Count what a commit holds."""
+        workflow = str(commit.projection.get("path", ""))
+        for event in commit.events:
+            count = _COUNTED.get(event.event_type)
+            if count is not None:
+                count(self, workflow, event)
+
+    def page(self, depths: Iterable[Mapping[str, Any]], waiting: int, workers: int) -> bytes:
+        """Give everything in the text format."""
+        self._queue.clear()
+        sums: dict[str, int] = {}
+        for row in depths:
+            pool = str(row.get("pool", "")) or "default"
+            sums[pool] = sums.get(pool, 0) + int(row.get("queued", 0)) + int(row.get("leased", 0))
+        for pool, number in sums.items():
+            self._queue.labels(pool).set(number)
+        self._waiting.set(waiting)
+        self._workers.set(workers)
+        return generate_latest(self.registry)
+
+    def _execution_started(self, workflow: str, _event: Event) -> None:
+        self._started.labels(workflow).inc()
+
+    def _execution_ended(self, workflow: str, event: Event) -> None:
+        status = str(event.status or event.payload.get("status", ""))
+        self._completed.labels(workflow, _STATUSES.get(status, status)).inc()
+
+    def _token(self, workflow: str, event: Event) -> None:
+        self._calls.labels(workflow, str(event.payload.get("step", event.entity_id))).inc()
+
+    def _scheduled(self, _workflow: str, event: Event) -> None:
+        self._begun[event.execution_id, str(event.step_run_id)] = event.timestamp
+        while len(self._begun) > _MOST_RUNS:
+            del self._begun[next(iter(self._begun))]
+
+    def _run(self, workflow: str, event: Event) -> None:
+        self._runs.labels(workflow, event.entity_id).inc()
+
+    def _step_ended(self, workflow: str, event: Event) -> None:
+        begun = self._begun.pop((event.execution_id, str(event.step_run_id)), None)
+        if begun is not None:
+            self._took.labels(workflow, event.entity_id).observe((event.timestamp - begun) / 1000)
+
+    def _loop(self, workflow: str, event: Event) -> None:
+        total = event.payload.get("total", len(event.payload.get("items") or ()))
+        self._items.labels(workflow, event.entity_id).inc(total if isinstance(total, int) else 0)
+
+    def _item(self, workflow: str, event: Event) -> None:
+        ok = "true" if event.event_type == "loop.iteration.done" else "false"
+        self._ended_items.labels(workflow, event.entity_id, ok).inc()
+
+    def _gate(self, workflow: str, event: Event) -> None:
+        self._whens.labels(workflow, event.entity_id, "true" if event.payload.get("allow") else "false").inc()
+
+    def _router(self, workflow: str, event: Event) -> None:
+        taken = event.payload.get("taken", ())
+        for arc in event.payload.get("arcs", ()):
+            outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
+            self._edges.labels(workflow, event.entity_id, str(arc.get("step", "")), outcome).inc()
+
+    def _report_late(self, workflow: str, _event: Event) -> None:
+        self._late.labels(workflow).inc()
+
+
+_COUNTED = {
+    "playbook.started": Metrics._execution_started,
+    "playbook.finished": Metrics._execution_ended,
+    "token.created": Metrics._token,
+    "step.scheduled": Metrics._scheduled,
+    "step.started": Metrics._run,
+    "step.done": Metrics._step_ended,
+    "step.failed": Metrics._step_ended,
+    "loop.done": Metrics._step_ended,
+    "loop.started": Metrics._loop,
+    "loop.iteration.done": Metrics._item,
+    "loop.iteration.failed": Metrics._item,
+    "policy.admit.evaluated": Metrics._gate,
+    "next.evaluated": Metrics._router,
+    "report.late": Metrics._report_late,
+}

@@ -1,0 +1,105 @@
+"""Turns everything that can go wrong with a request into one shape: `application/problem+json`.
+
+One table from the error tree to statuses. A mistake of ours is logged and told as 500 without its insides. Tested in
+tests/server/test_problems.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from noetl.model.errors import (
+    BadReference,
+    Conflict,
+    Foreign,
+    InvalidInput,
+    InvalidPayload,
+    InvalidPlaybook,
+    NoetlError,
+    StoreUnavailable,
+    UnknownExecution,
+)
+from noetl.wire.problem import Problem
+
+MEDIA = "application/problem+json"
+STATUSES: dict[type[NoetlError], tuple[int, str]] = {  # the first that fits; then the word that `type` ends with
+    InvalidPlaybook: (422, "invalid-playbook"),
+    InvalidPayload: (422, "invalid-payload"),
+    UnknownExecution: (404, "unknown-execution"),
+    InvalidInput: (400, "invalid-input"),
+    Conflict: (409, "conflict"),
+    BadReference: (404, "bad-reference"),
+    StoreUnavailable: (503, "store-unavailable"),
+    Foreign: (409, "foreign-execution"),
+    NoetlError: (500, "error"),
+}
+RETRY_S = 2.0
+_PLACE = re.compile(r"^(?P<why>.*?)(?: - at `(?:key in )?(?P<where>\$[^`]*)`)?$", re.DOTALL)
+_log = logging.getLogger(__name__)
+
+
+class Refusal(Exception):  # noqa: N818  it is an answer, not a mistake
+    """An answer that is an error."""
+
+    def __init__(
+        self,
+        status: int,
+        word: str,
+        detail: str,
+        *,
+        where: str | None = None,
+        fix: str | None = None,
+        errors: tuple[Any, ...] = (),
+        retry_after_s: float | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        title = HTTPStatus(status).phrase
+        kind = f"about:blank#{word}"
+        self.problem = Problem(kind, title, status, detail, where, fix, None, errors, retry_after_s)
+        self.headers = headers or {}
+
+
+def not_found(detail: str, fix: str | None = None) -> Refusal:
+    return Refusal(404, "not-found", detail, fix=fix)
+
+
+def invalid(error: msgspec.ValidationError | msgspec.DecodeError, what: str) -> Refusal:
+    """Tell where a body or a query does not fit, and why."""
+    text = str(error)
+    if not isinstance(error, msgspec.ValidationError):
+        return Refusal(400, "malformed", f"{what} is not JSON: {text}", fix="Send one JSON value, encoded as UTF-8.")
+    found = _PLACE.match(text)
+    why, where = (found["why"], found["where"] or "$") if found else (text, "$")
+    return Refusal(422, "invalid-input", f"{what} does not fit: {why}.", where=where, fix="See /api/openapi.json.")
+
+
+def problem_of(error: BaseException) -> tuple[Problem, dict[str, str]]:
+    """Give the problem that an exception is, and the headers that go with it."""
+    if isinstance(error, Refusal):
+        return error.problem, error.headers
+    if isinstance(error, NoetlError):
+        status, word = next(found for kind, found in STATUSES.items() if isinstance(error, kind))
+        retry = RETRY_S if status == 503 else None
+        kind = f"about:blank#{word}"
+        return Problem(kind, HTTPStatus(status).phrase, status, str(error), retry_after_s=retry), {}
+    if isinstance(error, RecursionError):
+        return Refusal(400, "too-deep", "what was sent is nested too deeply").problem, {}
+    _log.error("a request failed", exc_info=error)
+    detail = "the server made a mistake; its log tells more"
+    return Problem("about:blank#internal", "Internal Server Error", 500, detail), {}
+
+
+def answer(error: BaseException, path: str) -> Response:
+    """Give the HTTP answer for an exception."""
+    problem, headers = problem_of(error)
+    if problem.retry_after_s is not None:
+        headers = {**headers, "Retry-After": str(max(1, round(problem.retry_after_s)))}
+    body = msgspec.json.encode(msgspec.structs.replace(problem, instance=path))
+    return Response(body, problem.status, headers, MEDIA)

@@ -1,0 +1,89 @@
+"""Gives states and histories to those who look: read from the log, never from a decision that is under way.
+
+The last states are kept and brought up to date by the events after them. Decides nothing. Tested in
+tests/server/test_reading.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict
+from typing import Any
+
+from noetl.engine.evolve import fold
+from noetl.engine.state import Execution
+from noetl.engine.view import envelope, step_of, types
+from noetl.model.errors import UnknownExecution
+from noetl.ports import EventLog
+from noetl.server.states import States
+from noetl.wire.answers import EventRow, Events
+from noetl.wire.requests import EventsQuery
+
+_ID = re.compile(r"[0-9]{1,18}")
+_PAGE = 1_000
+_MOST_PAGES = 20  # looked through for one request
+_MOST_STATES = 64
+
+
+def known_id(text: str) -> str:
+    """Give an id of an execution as stores know it. Raises UnknownExecution."""
+    if _ID.fullmatch(text) is None:
+        raise UnknownExecution(f"there is no execution {text[:40]!r}: an id is a number")
+    return text
+
+
+class Reader:
+    """States by execution, for looking at."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._states: OrderedDict[str, tuple[asyncio.Lock, Execution]] = OrderedDict()
+
+    async def row(self, execution_id: str) -> dict[str, Any]:
+        """Give the row of an execution. Raises UnknownExecution."""
+        found = await self._log.execution(known_id(execution_id))
+        if found is None:
+            raise UnknownExecution(f"there is no execution {execution_id} in this store")
+        return dict(found)
+
+    async def state(self, execution_id: str) -> Execution:
+        """Give the state as it is committed; not to be changed, nor kept while something else is awaited."""
+        known = self._states.get(known_id(execution_id))
+        if known is None:
+            known = (asyncio.Lock(), await States(self._log).get(execution_id))
+            if not known[1].seq:
+                raise UnknownExecution(f"there is no execution {execution_id} in this store")
+            known = self._states.setdefault(execution_id, known)
+            if len(self._states) > _MOST_STATES:
+                self._states.popitem(last=False)
+        self._states.move_to_end(execution_id)
+        lock, state = known
+        async with lock:
+            while events := await self._log.read(execution_id, state.seq, _PAGE):
+                fold(execution_id, events, state)
+                if len(events) < _PAGE:
+                    break
+        return state
+
+    def forget(self, execution_id: str) -> None:
+        """Forget an execution that was removed."""
+        self._states.pop(execution_id, None)
+
+    async def events(self, execution_id: str, query: EventsQuery) -> Events:
+        """Give events of an execution that a query wants, a page at a time."""
+        wanted = types(query.type) if query.type else None
+        await self.row(execution_id)
+        found: list[EventRow] = []
+        after = query.after
+        for _ in range(_MOST_PAGES):
+            events = await self._log.read(execution_id, after, _PAGE)
+            for event in events:
+                after = event.seq
+                if (wanted is None or event.event_type in wanted) and query.step in (None, step_of(event)):
+                    found.append(EventRow(**envelope(event)))
+                    if len(found) == query.limit:
+                        return Events(events=found, next=after)
+            if len(events) < _PAGE:
+                return Events(events=found)
+        return Events(events=found, next=after)

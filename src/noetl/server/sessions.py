@@ -1,0 +1,197 @@
+"""A worker's session: one WebSocket with frames both ways.
+
+What the frames mean is in `handouts`, which the HTTP routes share. A waiting claim does not hold up anything else; a worker
+that sends faster than it is served is read more slowly. Tested in tests/server/test_sessions.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from noetl.server.auth import NOBODY, Actor, forbidden, may, unauthorised
+from noetl.server.handouts import Hand
+from noetl.server.limits import decoded
+from noetl.server.problems import Refusal, problem_of
+from noetl.server.services import Services
+from noetl.wire.session import (
+    Ack,
+    Claim,
+    Drain,
+    FromWorker,
+    Heartbeat,
+    Hello,
+    Leases,
+    Refused,
+    Release,
+    Report,
+    Stop,
+    ToWorker,
+    Welcome,
+)
+
+PATH = "/api/worker/session"
+_HELLO_S = 10.0
+_MOST_AT_ONCE = 256  # frames of one session that are being served
+_POLICY, _RESTART = 1008, 1012
+_decoder: msgspec.json.Decoder[FromWorker] = msgspec.json.Decoder(FromWorker)
+_encode = msgspec.json.Encoder().encode
+_log = logging.getLogger(__name__)
+
+
+def session_route(services: Services) -> WebSocketRoute:
+    """Give the route of the workers' sessions."""
+
+    async def serve(websocket: WebSocket) -> None:
+        await websocket.accept()
+        await Session(websocket, services).run()
+
+    return WebSocketRoute(PATH, serve)
+
+
+def worker_name(actor: Actor, given: str) -> str:
+    """Give the name under which a worker holds leases: nobody with another token can have it."""
+    if not given or len(given) > 200:
+        raise Refusal(422, "invalid-input", "a worker has a name of 1 to 200 characters", where="$.worker")
+    return given if actor.token_id is None else f"{given}@{actor.token_id}"
+
+
+def admitted(actor: Actor, hello: Hello) -> str:
+    """Check that somebody may be this worker; gives its name. Raises Refusal."""
+    if not may(actor, "worker"):
+        raise unauthorised("a worker needs a token") if actor is NOBODY else forbidden(actor, "worker")
+    if actor.pool is not None and set(hello.pools) != {actor.pool}:
+        raise Refusal(
+            403,
+            "forbidden",
+            f"the token of {actor.name} is for the pool `{actor.pool}` only",
+            where="$.pools",
+            fix="Name that pool, or use another token.",
+        )
+    return worker_name(actor, hello.worker)
+
+
+def welcome(services: Services, hand: Hand, stop: list[str]) -> Welcome:
+    lease_ms = services.handouts.lease_ms
+    beat = min(1_000, lease_ms // 3)
+    return Welcome(hand.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=hand.draining)
+
+
+class Session:
+    """One connection of a worker."""
+
+    def __init__(self, websocket: WebSocket, services: Services) -> None:
+        self._websocket = websocket
+        self._services = services
+        self._room = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Serve until either side ends it."""
+        try:
+            hand = await self._begin()
+        except (WebSocketDisconnect, TimeoutError):
+            return
+        except Exception as error:  # noqa: BLE001  told to whoever asked
+            await self._send(Refused(problem_of(error)[0]))
+            await self._close(_POLICY)
+            return
+        stopping = asyncio.create_task(self._services.stopping.wait())
+        reading = asyncio.create_task(self._read(hand))
+        try:
+            await asyncio.wait({stopping, reading}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                await self._close(_RESTART)
+        finally:
+            if not self._services.stopping.is_set():
+                self._services.handouts.closed(hand, self.push)
+            for task in (stopping, reading, *self._tasks):
+                task.cancel()
+            await asyncio.gather(stopping, reading, *self._tasks, return_exceptions=True)
+
+    async def _begin(self) -> Hand:
+        services = self._services
+        actor = await services.gate.who(self._websocket.headers.get("authorization"))
+        frame = await asyncio.wait_for(self._receive(), _HELLO_S)
+        if not isinstance(frame, Hello):
+            raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
+        if actor is NOBODY and frame.token:
+            actor = await services.gate.holder(frame.token)
+        name = admitted(actor, frame)
+        hand, stop = await services.handouts.hello(name, frame, self.push)
+        await self._send(welcome(services, hand, stop))
+        return hand
+
+    async def _receive(self) -> FromWorker:
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1005))
+        return decoded(message.get("bytes") or message.get("text") or b"", _decoder, "the frame")
+
+    async def _read(self, hand: Hand) -> None:
+        while True:
+            try:
+                frame = await self._receive()
+            except (WebSocketDisconnect, RuntimeError):
+                return
+            except Refusal as refusal:
+                await self._send(Refused(refusal.problem))
+                continue
+            if isinstance(frame, Ack):
+                self._services.handouts.ack(hand, frame.held)
+                continue
+            await self._room.acquire()
+            task = asyncio.create_task(self._serve(hand, frame))
+            self._tasks.add(task)
+            task.add_done_callback(self._served)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._room.release()
+
+    async def _serve(self, hand: Hand, frame: FromWorker) -> None:
+        try:
+            answer = await self._answer(hand, frame)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001  told to whoever asked; a mistake of ours is logged there
+            answer = Refused(problem_of(error)[0], getattr(frame, "id", ""))
+        if answer is not None:
+            await self._send(answer)
+
+    async def _answer(self, hand: Hand, frame: FromWorker) -> ToWorker | None:
+        handouts = self._services.handouts
+        if isinstance(frame, Claim):
+            return Leases(frame.id, tuple(await handouts.claim(hand, frame)))
+        if isinstance(frame, Report):
+            return await handouts.report(hand, frame)
+        if isinstance(frame, Heartbeat):
+            return Stop(tuple(await handouts.heartbeat(hand, frame.held)), frame.id, hand.draining)
+        if isinstance(frame, Release):
+            await handouts.release(hand, frame.held)
+        elif isinstance(frame, Drain):
+            handouts.drain(hand.name)
+        return None
+
+    def push(self, frame: ToWorker) -> None:
+        """Send something that was not asked for."""
+        task = asyncio.create_task(self._send(frame))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, frame: ToWorker) -> None:
+        if self._websocket.application_state is not WebSocketState.CONNECTED:
+            return
+        data: Any = _encode(frame)
+        with suppress(WebSocketDisconnect, RuntimeError):  # it closed meanwhile; its leases are looked after
+            await self._websocket.send_bytes(data)
+
+    async def _close(self, code: int) -> None:
+        with suppress(WebSocketDisconnect, RuntimeError):
+            await self._websocket.close(code)

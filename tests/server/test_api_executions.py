@@ -1,0 +1,244 @@
+"""Executions over HTTP, done by a worker in the same process: start, look, steer, fork, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.serving import FAILS, ONE, TWO, WAITS, in_process, playbook
+
+pytestmark = pytest.mark.asyncio
+GATED = playbook(
+    "  - step: start\n    tool: {kind: noop}\n    next: gated\n"
+    "  - step: gated\n    spec: {policy: {admit: {rules: [{when: '{{ ctx.open }}', then: {allow: true}}]}}}\n"
+    "    tool: {kind: noop, result: in}\n    next: after\n"
+    "  - step: after\n    tool: {kind: noop, result: '{{ gated }}'}\n",
+    "gated",
+)
+
+
+async def test_an_execution_is_started_seen_and_explained(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        started = await served.start(ONE, payload={"n": 5}, tags=["nightly"])
+        found = await served.until(started, "completed")
+        assert found["result"] == 5
+        assert found["workload"] == {"n": 5}
+        assert found["steps"]["one"]["done"] == 1
+        assert found["tags"] == ["nightly"]
+        explained = await served.json("GET", f"/api/executions/{started}/explain")
+        assert explained["standing"] == []
+        assert explained["choices"][0]["step"] == "one"
+
+
+async def test_a_start_by_content_and_by_hash(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        made = await served.json("POST", "/api/execute", {"content": ONE}, 201)
+        await served.until(made["execution_id"], "completed")
+        again = await served.json("POST", "/api/execute", {"playbook": made["playbook"], "payload": {"n": 3}}, 201)
+        assert (await served.until(again["execution_id"], "completed"))["result"] == 3
+        seed = await served.json("POST", "/api/executions/execute", {"playbook_id": "test/one"}, 404)
+        assert "test/one" in seed["detail"]
+
+
+async def test_the_same_key_starts_once_also_at_the_same_time(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        path = await served.register(WAITS)
+        key = {"Idempotency-Key": "abc"}
+        made = await asyncio.gather(
+            *(served.json("POST", "/api/execute", {"path": path}, 201, headers=key) for _ in range(8))
+        )
+        assert len({one["execution_id"] for one in made}) == 1
+        again = await served.json("POST", "/api/execute", {"path": path}, 201, headers=key)
+        assert again["repeated"]
+        assert len((await served.json("GET", "/api/executions"))["executions"]) == 1
+        other = await served.register(ONE)
+        refused = await served.json("POST", "/api/execute", {"path": other}, 409, headers=key)
+        assert refused["where"] == "header Idempotency-Key"
+
+
+async def test_a_request_cannot_say_what_the_playbook_says(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        path = await served.register(ONE)
+        for field in ("spec", "auth", "pool", "executor"):
+            refused = await served.json("POST", "/api/execute", {"path": path, field: {}}, 422)
+            assert field in refused["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "where"),
+    [
+        ({}, 422, "$"),
+        ({"path": 3}, 422, "$.path"),
+        ({"path": "x", "payload": []}, 422, "$.payload"),
+        ({"path": "no/such"}, 404, None),
+        ({"path": "x", "content": "y"}, 422, "$"),
+        ({"playbook": "0" * 64}, 400, None),
+        ({"content": "a: ["}, 422, "$.content, line 1"),
+        ({"path": "x", "priority": 10**6}, 422, "$.priority"),
+    ],
+)
+async def test_a_bad_start_is_told_where_and_why(tmp_path: Path, body: Any, status: int, where: str | None) -> None:
+    async with in_process(tmp_path) as served:
+        answer = await served.http.post("/api/execute", json=body)
+        assert answer.headers["content-type"] == "application/problem+json"
+        told = answer.json()
+        assert (told["status"], told.get("where")) == (status, where), told
+        assert told["detail"]
+
+
+async def test_a_payload_that_does_not_fit_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    text = ONE.replace(
+        "workload:", "executor: {spec: {workload_schema: " + str(schema).replace("'", '"') + "}}\nworkload:"
+    )
+    async with in_process(tmp_path) as served:
+        path = await served.register(text)
+        told = await served.json("POST", "/api/execute", {"path": path, "payload": {"n": "x"}}, 422)
+        assert "workload.n" in told["detail"]
+        assert (await served.json("GET", "/api/executions"))["executions"] == []
+
+
+async def test_lists_are_filtered_searched_and_paged(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        ids = [await served.start(ONE, tags=[f"t{n}"]) for n in range(5)]
+        for one in ids:
+            await served.until(one, "completed")
+        waiting = await served.start(WAITS)
+        await served.until(waiting, "waiting")
+        page = await served.json("GET", "/api/executions?limit=4")
+        rest = await served.json("GET", f"/api/executions?limit=4&cursor={page['next']}")
+        seen = [row["execution_id"] for row in (*page["executions"], *rest["executions"])]
+        assert seen == sorted([*ids, waiting], key=int, reverse=True)
+        assert rest["next"] is None
+
+        async def found(query: str) -> list[str]:
+            return [row["execution_id"] for row in (await served.json("GET", f"/api/executions?{query}"))["executions"]]
+
+        assert await found("tag=t3") == [ids[3]]
+        assert await found("status=waiting") == [waiting]
+        assert len(await found("status=completed&path=test/one")) == 5
+        assert await found("search=waits") == [waiting]
+        await served.json("GET", "/api/executions?nonsense=1", None, 422)
+        await served.json("GET", "/api/executions?limit=0", None, 422)
+
+
+async def test_events_are_filtered_and_paged_and_states_shown_at_any_of_them(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        started = await served.start(TWO)
+        await served.until(started, "completed")
+        every = (await served.json("GET", f"/api/executions/{started}/events"))["events"]
+        assert [event["seq"] for event in every] == list(range(1, len(every) + 1))
+        page = await served.json("GET", f"/api/executions/{started}/events?type=step.*&step=two&limit=2")
+        assert {event["step"] for event in page["events"]} == {"two"}
+        assert page["next"] == page["events"][-1]["seq"]
+        state = await served.json("GET", f"/api/executions/{started}/state?seq=3")
+        assert (state["seq"], state["status"]) == (3, "running")
+        whole = await served.json("GET", f"/api/executions/{started}/state")
+        assert whole["state"]["result"] == 2
+        changes = (await served.json("GET", f"/api/executions/{started}/state?seq=5&diff=3"))["changes"]
+        assert "seq" in {change["path"] for change in changes}
+        await served.json("GET", f"/api/executions/{started}/state?seq=9999", None, 400)
+
+
+async def test_unknown_executions_are_not_found(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        for path in ("", "/events", "/state", "/explain", "/events/stream"):
+            for name in ("123", "nonsense", "9" * 40):
+                told = await served.json("GET", f"/api/executions/{name}{path}", None, 404)
+                assert told["type"] == "about:blank#unknown-execution"
+        await served.json("POST", "/api/executions/123/cancel", {}, 404)
+
+
+async def test_signals_pauses_and_patches_move_an_execution(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        started = await served.start(WAITS)
+        await served.until(started, "waiting")
+        assert (await served.json("POST", f"/api/executions/{started}/pause"))["status"] == "paused"
+        await served.json("POST", f"/api/executions/{started}/resume")
+        await served.json("PATCH", f"/api/executions/{started}/ctx", {"writes": {"a.b": 1}})
+        assert (await served.json("GET", f"/api/vars/{started}"))["vars"] == {"a": {"b": 1}}
+        await served.json("POST", f"/api/vars/{started}", {"writes": {"c": 2}})
+        assert (await served.json("GET", f"/api/vars/{started}/c"))["value"] == 2
+        rendered = await served.json(
+            "POST", "/context/render", {"execution_id": started, "template": ["{{ ctx.c + 1 }}"]}
+        )
+        assert rendered["result"] == [3]
+        await served.json("POST", "/context/render", {"execution_id": started, "template": "{{ nope }}"}, 422)
+        await served.json("POST", f"/api/executions/{started}/signal", {"name": "go", "data": {"by": "Ada"}})
+        found = await served.until(started, "completed")
+        assert found["result"]["by"] == "Ada"
+        told = await served.json("POST", f"/api/executions/{started}/signal", {"name": "go"}, 409)
+        assert told["fix"]
+
+
+async def test_cancelling_tells_the_reason_and_who(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        started = await served.start(WAITS)
+        told = await served.json("POST", f"/api/executions/{started}/cancel", {"reason": "wrong date"})
+        assert told["status"] == "cancelled"
+        found = await served.json("GET", f"/api/executions/{started}")
+        assert found["error"]["message"] == "wrong date"
+        events = (await served.json("GET", f"/api/executions/{started}/events?type=execution.cancelled"))["events"]
+        assert events[0]["payload"]["by"] == "local"
+
+
+async def test_a_failed_execution_is_retried_from_the_step_that_failed(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        started = await served.start(FAILS)
+        await served.until(started, "failed")
+        retried = await served.json("POST", f"/api/executions/{started}/retry", {"ctx": {"n": 1}}, 201)
+        found = await served.until(retried["execution_id"], "completed", "failed")
+        assert found["status"] == "completed", found
+        assert found["result"] == 1
+        forked = await served.json("POST", f"/api/executions/{started}/fork", {"start": "first"}, 201)
+        await served.until(forked["execution_id"], "failed")
+        await served.json("POST", f"/api/executions/{started}/fork", {"start": "nowhere"}, 400)
+        await served.json("POST", f"/api/executions/{retried['execution_id']}/retry", {}, 409)
+
+
+async def test_a_step_that_is_forced_counts_as_done(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        started = await served.start(GATED)
+        await served.until(started, "waiting")
+        place = f"/api/admin/executions/{started}/steps"
+        await served.json("POST", f"{place}/after/force-complete", {}, 409)
+        await served.json("POST", f"{place}/gated/force-complete", {"result": "by hand"})
+        assert (await served.until(started, "completed"))["result"] == "by hand"
+        waiting = await served.start(WAITS)
+        await served.until(waiting, "waiting")
+        await served.json("POST", f"/api/admin/executions/{waiting}/steps/ask/force-complete", {"result": 4})
+        assert (await served.until(waiting, "completed"))["result"] == 4
+
+
+async def test_an_ended_execution_is_deleted_and_a_running_one_is_not(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        started, waiting = await served.start(ONE), await served.start(WAITS)
+        await served.until(started, "completed")
+        await served.json("DELETE", f"/api/executions/{waiting}", None, 409)
+        await served.json("DELETE", f"/api/executions/{started}")
+        await served.json("GET", f"/api/executions/{started}", None, 404)
+
+
+async def test_priority_orders_the_work_of_executions(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        low, high = await served.start(ONE), await served.start(ONE, priority=5)
+        leases = await served.services.store.claim("w", [""], 2, served.services.clock.now(), 2**50)
+        assert [lease.work.execution_id for lease in leases] == [high, low]
+
+
+async def test_every_act_is_in_the_audit_trail(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        started = await served.start(WAITS)
+        await served.json("POST", f"/api/executions/{started}/cancel", {"reason": "no"})
+        entries = (await served.json("GET", "/api/audit"))["entries"]
+        assert [(one["actor"], one["action"], one["entity"]) for one in entries] == [
+            ("local", "execution.cancel", started),
+            ("local", "execution.start", started),
+            ("local", "playbook.register", "test/waits"),
+        ]
+        assert entries[0]["detail"] == {"reason": "no", "run": None}
+        (one,) = (await served.json("GET", f"/api/audit?entity={started}&limit=1"))["entries"]
+        assert one["action"] == "execution.cancel"
