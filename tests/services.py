@@ -37,56 +37,80 @@ def free_port() -> int:
         return port
 
 
+class PostgresServer:
+    """A PostgreSQL server in a folder of its own; it can be stopped and started again on the same data and port."""
+
+    def __init__(self, **settings: str) -> None:
+        as_root = os.geteuid() == 0
+        self._who: dict[str, Any] = {"user": _USER} if as_root else {}
+        self._folder = Path(tempfile.mkdtemp(prefix="noetl-pg-", dir="/tmp"))
+        if as_root:
+            os.chown(self._folder, pwd.getpwnam(_USER).pw_uid, -1)
+        self._port, self._settings = free_port(), {"max_connections": "50", **settings}
+        self._environment = {"PATH": os.environ["PATH"], "HOME": str(self._folder), "LC_ALL": "C.UTF-8"}
+        self._process: subprocess.Popen[bytes] | None = None
+        make = ["-D", str(self._folder / "data"), "-U", "noetl", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"]
+        self._run("initdb", *make)
+
+    def address(self, database: str = "postgres") -> str:
+        return f"postgresql://noetl@127.0.0.1:{self._port}/{database}"
+
+    def start(self, **settings: str) -> None:
+        """Start it, and wait until it answers."""
+        given = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", **self._settings, **settings}
+        options = [part for name, value in given.items() for part in ("-c", f"{name}={value}")]
+        command = [str(_programs() / "postgres"), "-D", str(self._folder / "data"), "-p", str(self._port), *options]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self._folder, env=self._environment, **self._who
+            )
+        for _ in range(600):
+            assert self._process.poll() is None, self._log.read_text()
+            if self._run("pg_isready", "-h", "127.0.0.1", "-p", str(self._port), check=False).returncode == 0:
+                return
+            sleep(0.05)
+        raise AssertionError(self._log.read_text())
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End it: SIGINT ends sessions and writes everything down, SIGQUIT is a crash."""
+        if self._process is None:
+            return
+        self._process.send_signal(how)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "log"
+
+    def _run(self, program: str, *given: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
+        command = [str(_programs() / program), *given]
+        return subprocess.run(
+            command, check=check, capture_output=True, cwd=self._folder, env=self._environment, **self._who
+        )
+
+
+@contextmanager
+def postgres_server(**settings: str) -> Iterator[PostgresServer]:
+    """Give a running server that the test may stop and start."""
+    server = PostgresServer(**settings)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Start a PostgreSQL server in a folder of its own; gives its address."""
-    as_root = os.geteuid() == 0
-    who: dict[str, Any] = {"user": _USER} if as_root else {}
-    folder = Path(tempfile.mkdtemp(prefix="noetl-pg-", dir="/tmp"))
-    if as_root:
-        os.chown(folder, pwd.getpwnam(_USER).pw_uid, -1)
-    data, port, programs = folder / "data", free_port(), _programs()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8"}
-    try:
-        make = [
-            str(programs / "initdb"),
-            "-D",
-            str(data),
-            "-U",
-            "noetl",
-            "-A",
-            "trust",
-            "-N",
-            "-E",
-            "UTF8",
-            "--locale=C",
-        ]
-        subprocess.run(make, check=True, capture_output=True, cwd=folder, env=environment, **who)
-        serve = [str(programs / "postgres"), "-D", str(data), "-p", str(port), "-c", "listen_addresses=127.0.0.1",
-                 "-c", "unix_socket_directories=", "-c", "max_connections=50"]  # fmt: skip
-        with (folder / "log").open("wb") as log:
-            server = subprocess.Popen(serve, stdout=log, stderr=log, cwd=folder, env=environment, **who)
-        try:
-            _wait_until_ready(server, programs, port, environment, folder)
-            yield f"postgresql://noetl@127.0.0.1:{port}/postgres"
-        finally:
-            server.send_signal(signal.SIGINT)
-            try:
-                server.wait(20)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _wait_until_ready(
-    server: subprocess.Popen[bytes], programs: Path, port: int, environment: dict[str, str], folder: Path
-) -> None:
-    ask = [str(programs / "pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-t", "30"]
-    for _ in range(300):
-        assert server.poll() is None, (folder / "log").read_text()
-        if subprocess.run(ask, capture_output=True, env=environment, check=False).returncode == 0:
-            return
-        sleep(0.05)
-    raise AssertionError((folder / "log").read_text())
+    """Start a PostgreSQL server; gives its address."""
+    with postgres_server() as server:
+        yield server.address()

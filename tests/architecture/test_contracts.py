@@ -138,6 +138,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
     extras = {
         "noetl.lsp": editors,
         "noetl.cli.lsp": editors,
+        "noetl.stores.postgres": postgres,
         "noetl.tools.postgres": postgres,
         "noetl.tools.pg_pool": postgres,
         "noetl.tools.connections": postgres | declared("duckdb"),

@@ -11,9 +11,12 @@ import pytest_asyncio
 
 from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Runtime, Tokens, WorkQueue
 from noetl.stores.memory import MemoryStore
+from noetl.stores.postgres import PostgresStore
 from noetl.stores.sqlite import SqliteStore
 from noetl.stores.team_memory import MemoryTeam
+from noetl.stores.team_postgres import PostgresTeam
 from noetl.stores.team_sqlite import SqliteTeam
+from tests.databases import fresh_database
 
 
 class Store(EventLog, WorkQueue, Catalog, Protocol):
@@ -31,6 +34,7 @@ class Place:
         self.kind = kind
         self._path = folder / "noetl.db"
         self._tables: MemoryStore | None = None
+        self._address = fresh_database() if kind == "postgres" else ""
         self._opened: list[Store] = []
 
     def open(self) -> Store:
@@ -38,6 +42,8 @@ class Place:
         if self.kind == "memory":
             self._tables = self._tables or MemoryStore()
             store = MemoryStore(self._tables.tables)
+        elif self.kind == "postgres":
+            store = PostgresStore(self._address)
         else:
             store = SqliteStore(self._path)
         self._opened.append(store)
@@ -47,6 +53,8 @@ class Place:
         """Give what is kept for a team beside a store."""
         if isinstance(store, MemoryStore):
             return MemoryTeam(store.tables)
+        if isinstance(store, PostgresStore):
+            return PostgresTeam(store.database)
         assert isinstance(store, SqliteStore)
         return SqliteTeam(store.database)
 
@@ -55,7 +63,7 @@ class Place:
             await store.close()
 
 
-@pytest_asyncio.fixture(params=["memory", "sqlite"])
+@pytest_asyncio.fixture(params=["memory", "sqlite", "postgres"])
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     place = Place(request.param, tmp_path)
     yield place

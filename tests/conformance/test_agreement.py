@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Selection
 from noetl.stores.memory import MemoryStore
+from noetl.stores.postgres import PostgresStore
 from noetl.stores.sqlite import SqliteStore
 from tests.conformance.commits import commit, signal, work
 from tests.conformance.conftest import Store
+from tests.databases import fresh_database
 
 pytestmark = pytest.mark.asyncio
 NAMES = st.sampled_from("abc")
@@ -155,10 +157,7 @@ class Player:
         ]
 
 
-@settings(max_examples=150)
-@given(st.lists(actions, min_size=3, max_size=14))
-async def test_the_stores_agree(story: list[tuple[Any, ...]]) -> None:
-    stores: tuple[Store, Store] = (MemoryStore(), SqliteStore(":memory:"))
+async def agree(story: list[tuple[Any, ...]], *stores: Store) -> None:
     try:
         one, two = (Player(store) for store in stores)
         for action in story:
@@ -167,3 +166,15 @@ async def test_the_stores_agree(story: list[tuple[Any, ...]]) -> None:
     finally:
         for store in stores:
             await store.close()
+
+
+@settings(max_examples=150)
+@given(st.lists(actions, min_size=3, max_size=14))
+async def test_the_stores_agree(story: list[tuple[Any, ...]]) -> None:
+    await agree(story, MemoryStore(), SqliteStore(":memory:"))
+
+
+@settings(max_examples=40)
+@given(st.lists(actions, min_size=6, max_size=14))
+async def test_postgres_agrees(story: list[tuple[Any, ...]]) -> None:
+    await agree(story, MemoryStore(), PostgresStore(fresh_database()))

@@ -11,18 +11,25 @@ import pytest_asyncio
 from noetl.blobs.database import DatabaseBlobs
 from noetl.blobs.files import FileBlobs
 from noetl.blobs.memory import MemoryBlobs
+from noetl.blobs.postgres import PostgresBlobs
 from noetl.blobs.shelves import ShelvedBlobs
 from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.ports import Blobs
 from noetl.stores.database import Database
+from noetl.stores.postgres_database import PostgresDatabase
+from tests.databases import fresh_database
 
 pytestmark = pytest.mark.asyncio
 REF = "noetl://execution/1/step/a/task/t/run/1/attempt/1"
 
 
-@pytest_asyncio.fixture(params=["memory", "files", "database", "shelves"])
+@pytest_asyncio.fixture(params=["memory", "files", "database", "shelves", "postgres"])
 async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Blobs]:
-    if request.param == "database":
+    if request.param == "postgres":
+        server = PostgresDatabase(fresh_database())
+        yield PostgresBlobs(server)
+        await server.close()
+    elif request.param == "database":
         database = Database(tmp_path / "noetl.db")
         yield DatabaseBlobs(database)
         await database.close()

@@ -39,6 +39,15 @@ def migrations(dialect: str) -> tuple[tuple[str, ...], ...]:
     return tuple(statements(_text(dialect, "migrations", name)) for name in names)
 
 
+def scripts(dialect: str, name: str) -> tuple[tuple[str, str], ...]:
+    """Give an SQL file, or every one of a folder in order, whole: (text, name)."""
+    place = files("noetl.stores").joinpath("sql", dialect, name)
+    if not place.is_dir():
+        return ((_text(dialect, name), name),)
+    found = sorted(entry.name for entry in place.iterdir() if entry.name.endswith(".sql"))
+    return tuple((_text(dialect, name, title), title.removesuffix(".sql")) for title in found)
+
+
 def statements(text: str) -> tuple[str, ...]:
     """Split a text into statements."""
     found, start = [], 0

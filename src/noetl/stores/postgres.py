@@ -1,0 +1,171 @@
+"""The store for a team: events, work, timers, messages, snapshots and playbooks in one PostgreSQL database.
+
+Any number of servers may use one database: every batch is one transaction that checks there what it was decided on. The
+statements are in sql/postgres. Tested in tests/conformance and tests/unit/stores/test_postgres*.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage
+from noetl.model.work import Lease
+from noetl.ports import Claim, Commit, Position, Receipt, Selection
+from noetl.stores.batch import lost
+from noetl.stores.catalog_postgres import PostgresCatalog
+from noetl.stores.postgres_commit import commit_batch
+from noetl.stores.postgres_database import PostgresDatabase, columns
+from noetl.stores.postgres_rows import (
+    claim_row,
+    event_of,
+    expired_of,
+    leases_of,
+    message_of,
+    message_row,
+    number,
+    numbered,
+    position_of,
+    projection_of,
+)
+from noetl.stores.queries import queries
+
+if TYPE_CHECKING:
+    import asyncpg
+
+_SQL = queries("postgres")
+_CONDITIONS = {
+    "path": "path = {}",
+    "parent": "parent = {}",
+    "tag": "tags @> ARRAY[{}::text]",
+    "since": "started_at >= {}",
+    "until": "started_at < {}",
+    "before": "number < (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",
+    "status": "status = ANY ({}::text[])",
+    "text": (
+        '(position({0} IN execution_id::text) > 0 OR position({0} IN lower(path COLLATE "C")) > 0'
+        ' OR position({0} IN lower(error COLLATE "C")) > 0'
+        ' OR EXISTS (SELECT FROM unnest(tags) AS t (tag) WHERE position({0} IN lower(t.tag COLLATE "C")) > 0))'
+    ),
+}
+
+
+class PostgresStore(PostgresCatalog):
+    """An event log, a work queue and a catalog in one database."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(PostgresDatabase(url))
+        self._writer: int | None = None
+
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        return await commit_batch(self.database, await self._own(), commits, claims)
+
+    async def _own(self) -> int:
+        """Give the number of this writer, which is new at every start."""
+        if self._writer is None:
+            self._writer = int(await self.database.value("new_writer"))
+        return self._writer
+
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[asyncpg.Connection]:
+        """Hold a transaction that others are to notice."""
+        writer = await self._own()
+        async with self.database.transaction() as connection:
+            await connection.execute(_SQL["note_change"], writer)
+            yield connection
+
+    async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
+        found = number(execution_id)
+        if found is None:
+            return []
+        return [event_of(row) for row in await self.database.rows("read_events", found, after, limit)]
+
+    async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
+        await self.database.rows("put_snapshot", numbered(execution_id), seq, version, state)
+
+    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
+        rows = await self.database.rows("find_snapshot", number(execution_id), version)
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
+        rows = await self.database.rows("find_execution", number(execution_id))
+        return projection_of(rows[0]) if rows else None
+
+    async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
+        if selection.before is not None and number(selection.before) is None:
+            return []
+        conditions, given = _narrowed(selection)
+        text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
+        async with self.database.connection() as connection:
+            return [projection_of(row) for row in await connection.fetch(text, selection.limit, *given)]
+
+    async def remove(self, execution_id: str) -> bool:
+        async with self._changing() as connection:
+            return bool(await connection.fetch(_SQL["remove_execution"], number(execution_id)))
+
+    async def writers(self) -> Mapping[str, int]:
+        return {row[0]: row[1] for row in await self.database.rows("list_writers")}
+
+    async def feed(self, after: Mapping[str, int], most: int) -> list[Position]:
+        seen = [(one, seq) for name, seq in after.items() if (one := number(name)) is not None]
+        return [position_of(row) for row in await self.database.rows("read_feed", *columns(seen, 2), most)]
+
+    async def version(self) -> int:
+        return int(await self.database.value("foreign_commits", await self._own()))
+
+    async def close(self) -> None:
+        await self.database.close()
+
+    async def claim(
+        self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
+    ) -> list[Lease]:
+        claims = [Claim(worker, tuple(pools), most, now, until, tuple(tags))]
+        rows = await self.database.rows("claim_work", [claim_row(claim) for claim in claims])
+        return list(leases_of(rows, claims)[0])
+
+    async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
+        if not held:
+            return []
+        rows = await self.database.rows("extend_leases", *columns(held, 2), worker, until)
+        kept = {row[0] for row in rows}
+        return [work_id for work_id, _ in held if work_id not in kept]
+
+    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
+        if not await self.database.value("any_expired", now):
+            return []
+        async with self._changing() as connection:
+            found = expired_of(await connection.fetch(_SQL["take_leases_back"], now, max_attempts), max_attempts)
+            told = [message_row(lease.work.execution_id, lost(lease, dead)) for lease, dead in found]
+            await connection.execute(_SQL["put_messages"], *columns(told, 3))
+        return found
+
+    async def expire(self, execution_id: str, now: int) -> int:
+        return len(await self.database.rows("expire_leases", number(execution_id), now))
+
+    async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
+        if not held:
+            return
+        async with self._changing() as connection:
+            await connection.execute(_SQL["release_leases"], *columns(held, 2), now)
+
+    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
+        return [(row[0], row[1], row[2]) for row in await self.database.rows("due_timers", now, most)]
+
+    async def next_time(self, now: int) -> int | None:
+        found = await self.database.value("next_time", now)
+        return None if found is None else int(found)
+
+    async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
+        return [message_of(row) for row in await self.database.rows("read_messages", most)]
+
+
+def _narrowed(selection: Selection) -> tuple[list[str], list[Any]]:
+    """Give the conditions that are asked for, and what they are given; the first parameter is the limit."""
+    asked = {name: getattr(selection, name) for name in _CONDITIONS}
+    asked["status"] = list(selection.status) or None
+    if selection.text is not None:
+        asked["text"] = selection.text.encode().lower().decode()  # letters of ASCII only
+    given = {name: value for name, value in asked.items() if value is not None}
+    return [_CONDITIONS[name].format(f"${place}") for place, name in enumerate(given, 2)], list(given.values())

@@ -1,0 +1,145 @@
+"""Commits a batch to PostgreSQL: one statement in the normal case, so one round trip and one transaction.
+
+A batch is judged on what it expects the database to hold, and sent with these expectations; the database applies it if
+they are true. Where one is not, the facts are read under lock and the batch is judged again on them. Either way the
+judgement is the one that all stores share. Tested by tests/conformance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from noetl.model.errors import Conflict
+from noetl.ports import Claim, Commit, Receipt
+from noetl.stores.batch import Changes, judge
+from noetl.stores.postgres_rows import (
+    claim_row,
+    event_row,
+    execution_row,
+    leases_of,
+    message_row,
+    number,
+    numbered,
+    work_row,
+)
+from noetl.stores.queries import queries
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    from noetl.stores.postgres_database import PostgresDatabase
+
+_SQL = queries("postgres")
+_MOST_TRIES = 5
+_CONTRADICTED = ("NL001", "23505")  # the batch was judged on other facts; somebody inserted the same row first
+
+
+class Expected:
+    """What a batch expects the database to hold, and what is true of it as far as it is known."""
+
+    def __init__(self, commits: Sequence[Commit]) -> None:
+        self.last_seqs: dict[str, int] = {}
+        self.leases: dict[str, int | None] = {}
+        self.events: set[tuple[str, str]] = set()
+        self.messages: set[str] = set()
+        for commit in commits:
+            self.last_seqs.setdefault(commit.execution_id, commit.expected_seq)
+            for work_id, epoch in (*commit.finished, *commit.held):
+                self.leases.setdefault(work_id, epoch)
+            self.messages.update(commit.consumed)
+            if number(commit.execution_id) is None:
+                self.last_seqs[commit.execution_id] = 0  # no such execution can be there
+
+    def last_seq(self, execution_id: str) -> int:
+        return self.last_seqs[execution_id]
+
+    def has_event(self, execution_id: str, event_id: str) -> bool:
+        return (execution_id, event_id) in self.events
+
+    def has_message(self, message_id: str) -> bool:
+        return message_id in self.messages
+
+    def lease(self, work_id: str) -> int | None:
+        return self.leases[work_id]
+
+
+async def commit_batch(
+    database: PostgresDatabase, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
+) -> Receipt:
+    """Apply a batch and serve claims in one transaction."""
+    import asyncpg
+
+    expected = Expected(commits)
+    verdicts, changes = judge(commits, expected)
+    given = _parameters(writer, expected, changes, claims)
+    plain = all(verdict.status == "applied" for verdict in verdicts)
+    async with database.connection() as connection:
+        for attempt in range(_MOST_TRIES):
+            try:
+                if plain and not attempt:
+                    return Receipt(verdicts, leases_of(await connection.fetch(_SQL["commit_batch"], *given), claims))
+                async with connection.transaction():
+                    return await _commit_on_facts(connection, writer, commits, claims)
+            except asyncpg.PostgresError as error:
+                if error.sqlstate not in _CONTRADICTED:
+                    raise
+    raise Conflict("other servers change the same executions all the time; the batch was given up")
+
+
+async def _commit_on_facts(
+    connection: asyncpg.Connection, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
+) -> Receipt:
+    await connection.execute(_SQL["note_change"], writer)  # locks are taken in the order that `commit_batch` keeps to
+    facts = await _facts(connection, commits)
+    verdicts, changes = judge(commits, facts)
+    rows = await connection.fetch(_SQL["commit_batch"], *_parameters(writer, facts, changes, claims))
+    return Receipt(verdicts, leases_of(rows, claims))
+
+
+async def _facts(connection: asyncpg.Connection, commits: Sequence[Commit]) -> Expected:
+    """Read what the judgement asks for, and keep others from changing it."""
+    facts = Expected(commits)
+    ids = [found for name in facts.last_seqs if (found := number(name)) is not None]
+    facts.last_seqs = dict.fromkeys(facts.last_seqs, 0)
+    for execution_id, last_seq in await connection.fetch(_SQL["lock_executions"], ids):
+        facts.last_seqs[str(execution_id)] = last_seq
+    work = [*facts.leases, *(work_id for commit in commits for work_id in commit.dropped)]
+    held = {row[0]: row[2] for row in await connection.fetch(_SQL["lock_work"], work) if row[1] == "leased"}
+    facts.leases = {work_id: held.get(work_id) for work_id in facts.leases}
+    found = await connection.fetch(_SQL["lock_messages"], list(facts.messages))
+    facts.messages = {row[0] for row in found}
+    first = [
+        (one, commit.events[0].event_id)
+        for commit in commits
+        if commit.events and (one := number(commit.execution_id)) is not None
+    ]
+    rows = await connection.fetch(_SQL["find_events"], [row[0] for row in first], [row[1] for row in first])
+    facts.events = {(str(row[0]), row[1]) for row in rows}
+    return facts
+
+
+def _parameters(writer: int, expected: Expected, changes: Changes, claims: Sequence[Claim]) -> tuple[Any, ...]:
+    executions = [
+        execution_row(execution_id, seq, changes.projections.get(execution_id))
+        for execution_id, seq in changes.last_seqs.items()
+        if execution_id in changes.projections or seq != expected.last_seqs[execution_id]
+    ]
+    guards = [(one, seq) for name, seq in expected.last_seqs.items() if (one := number(name)) is not None]
+    leases = list(expected.leases.items())
+    leases += [(work_id, None) for work_id in changes.removed if work_id not in expected.leases]
+    timers = [(numbered(key[0]), key[1], at) for key, at in changes.timers.items()]
+    return (
+        writer,
+        guards,
+        leases,
+        list(expected.messages & changes.consumed.keys()),
+        executions,
+        [event_row(event) for event in changes.events],
+        list(changes.removed),
+        [work_row(item, changes.born[item.work_id]) for item in changes.work.values()],
+        [row for row in timers if row[2] is None],
+        [row for row in timers if row[2] is not None],
+        [message_row(*row) for row in changes.messages.values()],
+        [claim_row(claim) for claim in claims],
+    )

@@ -1,0 +1,115 @@
+"""Rows of the PostgreSQL store, from and to what they stand for.
+
+Execution ids are numbers there; a text that is none is the id of nothing. JSON goes in and comes out as text, so what is
+read is what was written. Tested by tests/conformance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.model.errors import InvalidInput
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import Claim, Position
+from noetl.stores.batch import about
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.decode
+_message = msgspec.json.Decoder(AnyMessage)
+_work = msgspec.json.Decoder(WorkItem)
+_LARGEST = 2**63 - 1
+
+
+def number(execution_id: str) -> int | None:
+    """Give the number of an execution; None for a text that names none."""
+    if not (execution_id.isascii() and execution_id.isdecimal()) or len(execution_id) > 19:
+        return None
+    found = int(execution_id)
+    return found if found <= _LARGEST and str(found) == execution_id else None
+
+
+def numbered(execution_id: str) -> int:
+    """Give the number of an execution that is about to be written."""
+    found = number(execution_id)
+    if found is None:
+        raise InvalidInput(f"an execution id is a whole number below 2**63, and this is {execution_id!r}")
+    return found
+
+
+def text(value: Any) -> str:
+    return _encode(value).decode()
+
+
+def event_row(event: Event) -> tuple[Any, ...]:
+    return (
+        numbered(event.execution_id), event.seq, event.event_id, event.event_type, event.timestamp, event.source,
+        event.entity_type, event.entity_id, event.parent_id, event.step_run_id, event.task_run_id, event.iteration,
+        event.attempt, event.status, event.duration_ms, text(event.payload), event.version,
+    )  # fmt: skip
+
+
+def event_of(row: Sequence[Any]) -> Event:
+    values = list(row)
+    values[15] = _decode(values[15])
+    return Event(*values)
+
+
+def position_of(row: Sequence[Any]) -> Position:
+    return Position(row[0], row[1], event_of(row[2:]))
+
+
+def execution_row(execution_id: str, seq: int, projection: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    if projection is None:
+        return (numbered(execution_id), seq, *(None,) * 8)
+    error = projection.get("error")
+    message = str(error.get("message") or "").replace("\0", "") if isinstance(error, Mapping) else None
+    status = str(projection.get("status", "pending"))
+    return (
+        numbered(execution_id), seq, status, *about(projection), projection.get("ended_at"), message, text(projection),
+    )  # fmt: skip
+
+
+def projection_of(row: Sequence[Any]) -> Mapping[str, Any]:
+    return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1]}
+
+
+def work_row(item: WorkItem, born: int) -> tuple[Any, ...]:
+    return (
+        item.work_id, numbered(item.execution_id), item.step, item.pool, item.priority, item.available_at,
+        sorted(set(item.requires)), born, text(item),
+    )  # fmt: skip
+
+
+def message_row(execution_id: str, message: AnyMessage) -> tuple[str, int, str]:
+    return (message.message_id, numbered(execution_id), text(message))
+
+
+def message_of(row: Sequence[Any]) -> tuple[str, AnyMessage]:
+    return row[0], _message.decode(row[1])
+
+
+def claim_row(claim: Claim) -> tuple[Any, ...]:
+    pools = list(dict.fromkeys(claim.pools))
+    return (claim.worker, pools, list(claim.tags), max(claim.most, 0), claim.now, claim.until)
+
+
+def leases_of(rows: Sequence[Sequence[Any]], claims: Sequence[Claim]) -> tuple[tuple[Lease, ...], ...]:
+    """Sort rows (claim from 1, epoch, attempt, work) to those who asked; epochs were given in the queue's order."""
+    found: list[list[Lease]] = [[] for _ in claims]
+    for which, epoch, attempt, work in sorted(rows, key=lambda row: row[1]):
+        claim = claims[which - 1]
+        found[which - 1].append(Lease(_work.decode(work), epoch, attempt, claim.until, claim.worker))
+    return tuple(tuple(leases) for leases in found)
+
+
+def expired_of(rows: Sequence[Sequence[Any]], max_attempts: int) -> list[tuple[Lease, bool]]:
+    """Give leases that were taken back, in the order in which they ran out, and whether no delivery is left."""
+    return [
+        (Lease(_work.decode(work), epoch, attempt, until, worker), attempt >= max_attempts)
+        for until, _, epoch, attempt, worker, work in sorted(rows, key=lambda row: (row[0], row[1]))
+    ]

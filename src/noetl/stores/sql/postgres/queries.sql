@@ -1,0 +1,295 @@
+-- Every statement that the PostgreSQL store runs, by name. Times come in as parameters, in milliseconds since the epoch.
+
+-- name: commit_batch
+SELECT claim, epoch, attempt, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+
+-- name: lock_executions
+SELECT execution_id, last_seq FROM execution WHERE execution_id = ANY ($1::bigint[])
+ORDER BY execution_id FOR NO KEY UPDATE;
+
+-- name: lock_work
+SELECT node_id, status, epoch FROM queue WHERE node_id = ANY ($1::text[]) ORDER BY node_id FOR UPDATE;
+
+-- name: lock_messages
+SELECT message_id FROM message WHERE message_id = ANY ($1::text[]) ORDER BY message_id FOR UPDATE;
+
+-- name: find_events
+SELECT e.execution_id, e.event_id FROM unnest($1::bigint[], $2::text[]) AS x (execution_id, event_id)
+JOIN event_log AS e ON e.execution_id = x.execution_id AND e.event_id = x.event_id;
+
+-- name: new_writer
+INSERT INTO writer (writer_id) VALUES (nextval('writer_number')) RETURNING writer_id;
+
+-- name: note_change
+UPDATE writer SET commits = commits + 1 WHERE writer_id = $1;
+
+-- name: foreign_commits
+SELECT coalesce(sum(commits), 0)::bigint FROM writer WHERE writer_id <> $1;
+
+-- name: read_events
+SELECT
+  event_id, execution_id::text, seq, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
+  task_run_id, iteration, attempt, status, duration_ms, payload, version
+FROM event_log WHERE execution_id = $1 AND seq > $2 ORDER BY seq LIMIT $3;
+
+-- name: find_execution
+SELECT execution_id::text, last_seq, projection FROM execution WHERE execution_id = $1;
+
+-- name: list_executions
+-- The conditions that are asked for are put behind the first; one that is left open would keep an index from being used.
+SELECT execution_id::text, last_seq, projection FROM execution WHERE number > 0 ORDER BY number DESC LIMIT $1;
+
+-- name: remove_execution
+WITH ended AS MATERIALIZED (
+  SELECT execution_id FROM execution WHERE execution_id = $1 AND ended_at IS NOT NULL FOR UPDATE
+), events AS (DELETE FROM event_log AS t USING ended WHERE t.execution_id = ended.execution_id AND t.execution_id = $1
+), work AS (DELETE FROM queue AS t USING ended WHERE t.execution_id = ended.execution_id
+), timers AS (DELETE FROM timer AS t USING ended WHERE t.execution_id = ended.execution_id
+), messages AS (DELETE FROM message AS t USING ended WHERE t.execution_id = ended.execution_id
+), snapshots AS (DELETE FROM snapshot AS t USING ended WHERE t.execution_id = ended.execution_id)
+DELETE FROM execution AS t USING ended WHERE t.execution_id = ended.execution_id RETURNING 1;
+
+-- name: list_writers
+SELECT writer_id::text, last_seq FROM writer WHERE last_seq > 0 ORDER BY writer_id;
+
+-- name: read_feed
+-- Every stream in its order; of several, each has its turn.
+SELECT
+  w.writer_id::text, e.writer_seq, event_id, execution_id::text, seq, event_type, timestamp, source, entity_type,
+  entity_id, parent_id, step_run_id, task_run_id, iteration, attempt, status, duration_ms, payload, version
+FROM (
+  SELECT writer_id, coalesce(p.seen, 0) AS seen FROM writer
+  LEFT JOIN unnest($1::bigint[], $2::bigint[]) AS p (id, seen) ON p.id = writer_id WHERE last_seq > coalesce(p.seen, 0)
+) AS w CROSS JOIN LATERAL (
+  SELECT * FROM event_log WHERE writer_id = w.writer_id AND writer_seq > w.seen ORDER BY writer_seq LIMIT $3
+) AS e
+ORDER BY e.writer_seq - w.seen, w.writer_id LIMIT $3;
+
+-- name: claim_work
+SELECT claim, epoch, attempt, work FROM claim_work($1);
+
+-- name: extend_leases
+WITH held AS (
+  SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
+  JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
+  WHERE q.status = 'leased' AND q.worker_id = $3 ORDER BY q.node_id FOR UPDATE OF q
+)
+UPDATE queue SET lease_until = greatest(lease_until, to_time($4)), last_heartbeat = now()
+FROM held WHERE queue.id = held.id RETURNING node_id;
+
+-- name: any_expired
+SELECT EXISTS (SELECT FROM queue WHERE status = 'leased' AND lease_until <= to_time($1));
+
+-- name: take_leases_back
+WITH gone AS MATERIALIZED (
+  SELECT id, epoch, attempts, worker_id, to_ms(lease_until) AS until FROM queue
+  WHERE status = 'leased' AND lease_until <= to_time($1) ORDER BY lease_until, id FOR UPDATE SKIP LOCKED
+)
+UPDATE queue SET status = CASE WHEN queue.attempts >= $2 THEN 'dead' ELSE 'queued' END, worker_id = NULL,
+  lease_until = NULL, updated_at = now()
+FROM gone WHERE queue.id = gone.id
+RETURNING gone.until, queue.id, gone.epoch, gone.attempts, gone.worker_id, queue.context;
+
+-- name: put_messages
+INSERT INTO message (message_id, execution_id, message)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::json[]) ON CONFLICT (message_id) DO NOTHING;
+
+-- name: expire_leases
+WITH held AS (
+  SELECT id FROM queue WHERE execution_id = $1 AND status = 'leased' ORDER BY node_id FOR UPDATE
+)
+UPDATE queue SET lease_until = least(lease_until, to_time($2)) FROM held WHERE queue.id = held.id RETURNING 1;
+
+-- name: release_leases
+WITH held AS (
+  SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
+  JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
+  WHERE q.status = 'leased' ORDER BY q.node_id FOR UPDATE OF q
+)
+UPDATE queue SET status = 'queued', worker_id = NULL, lease_until = NULL, attempts = attempts - 1,
+  available_at = CASE WHEN available_at IS NULL THEN NULL ELSE least(available_at, to_time($3)) END, updated_at = now()
+FROM held WHERE queue.id = held.id;
+
+-- name: due_timers
+SELECT execution_id::text, timer_id, at FROM timer WHERE at <= $1 ORDER BY at, execution_id, timer_id LIMIT $2;
+
+-- name: next_time
+SELECT least(
+  (SELECT min(at) FROM timer WHERE at > $1),
+  to_ms((SELECT min(lease_until) FROM queue WHERE status = 'leased' AND lease_until > to_time($1))),
+  to_ms((
+    SELECT min(available_at) FROM queue
+    WHERE status = 'queued' AND available_at IS NOT NULL AND available_at > to_time($1)
+  ))
+);
+
+-- name: read_messages
+SELECT execution_id::text, message FROM message ORDER BY number LIMIT $1;
+
+-- name: put_snapshot
+INSERT INTO snapshot (execution_id, seq, version, state) VALUES ($1, $2, $3, $4)
+ON CONFLICT (execution_id) DO UPDATE SET seq = excluded.seq, version = excluded.version, state = excluded.state
+WHERE excluded.seq >= snapshot.seq OR excluded.version <> snapshot.version;
+
+-- name: find_snapshot
+SELECT seq, state FROM snapshot WHERE execution_id = $1 AND version = $2;
+
+-- name: lock_path
+INSERT INTO catalog_path (path, last_version) VALUES ($1, 0)
+ON CONFLICT (path) DO UPDATE SET last_version = catalog_path.last_version RETURNING last_version;
+
+-- name: next_version
+UPDATE catalog_path SET last_version = last_version + 1 WHERE path = $1 RETURNING last_version;
+
+-- name: put_playbook
+INSERT INTO playbook (playbook, canonical) VALUES ($1, $2) ON CONFLICT (playbook) DO NOTHING;
+
+-- name: find_canonical
+SELECT canonical FROM playbook WHERE playbook = $1;
+
+-- name: put_version
+INSERT INTO catalog (path, version, playbook, content, registered_at) VALUES ($1, $2, $3, $4, $5);
+
+-- name: find_version
+SELECT path, version, playbook, content, registered_at FROM catalog
+WHERE path = $1 AND ($2::bigint IS NULL OR version = $2) ORDER BY version DESC LIMIT 1;
+
+-- name: list_entries
+SELECT DISTINCT ON (path) path, version, playbook, registered_at, count(*) OVER (PARTITION BY path) AS versions
+FROM catalog WHERE path > $2 AND ($1::text IS NULL OR position(lower($1 COLLATE "C") IN lower(path)) > 0)
+ORDER BY path, version DESC LIMIT $3;
+
+-- name: list_versions
+SELECT path, version, playbook, registered_at FROM catalog WHERE path = $1 ORDER BY version DESC;
+
+-- name: remove_versions
+DELETE FROM catalog WHERE path = $1 AND ($2::bigint IS NULL OR version = $2) RETURNING 1;
+
+-- name: put_result
+INSERT INTO result (ref, data, meta) VALUES ($1, $2, $3)
+ON CONFLICT (ref) DO UPDATE SET data = excluded.data, meta = excluded.meta;
+
+-- name: read_result
+SELECT substr(data, $2, $3) FROM result WHERE ref = $1;
+
+-- name: read_whole_result
+SELECT substr(data, $2) FROM result WHERE ref = $1;
+
+-- name: read_result_meta
+SELECT meta FROM result WHERE ref = $1;
+
+-- name: remove_results
+DELETE FROM result WHERE ref = ANY ($1::text[]);
+
+-- name: put_worker
+INSERT INTO runtime (worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (worker_id) DO UPDATE
+SET pool = excluded.pool, tags = excluded.tags, capacity = excluded.capacity, active = excluded.active,
+  status = excluded.status, host = excluded.host, version = excluded.version, registered_at = excluded.registered_at,
+  last_heartbeat = excluded.last_heartbeat;
+
+-- name: note_worker
+UPDATE runtime SET last_heartbeat = greatest(last_heartbeat, $2), active = $3 WHERE worker_id = $1 RETURNING status;
+
+-- name: set_worker_status
+UPDATE runtime SET status = $2 WHERE worker_id = $1 RETURNING 1;
+
+-- name: remove_worker
+DELETE FROM runtime WHERE worker_id = $1;
+
+-- name: list_workers
+SELECT worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat FROM runtime
+ORDER BY worker_id;
+
+-- name: queue_depths
+SELECT
+  pool, requires, count(*) FILTER (WHERE status = 'queued') AS queued,
+  count(*) FILTER (WHERE status = 'leased') AS leased, count(*) FILTER (WHERE status = 'dead') AS dead,
+  to_ms(min(created_at) FILTER (WHERE status = 'queued')) AS oldest
+FROM queue GROUP BY pool, requires ORDER BY pool, requires;
+
+-- name: put_token
+INSERT INTO token (token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING 1;
+
+-- name: find_token
+SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
+WHERE digest = $1;
+
+-- name: list_tokens
+SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
+ORDER BY created_at, token_id;
+
+-- name: revoke_token
+UPDATE token SET revoked_at = $2 WHERE token_id = $1 AND revoked_at IS NULL RETURNING 1;
+
+-- name: note_token
+UPDATE token SET used_at = greatest(used_at, $2) WHERE token_id = $1;
+
+-- name: put_credential
+INSERT INTO credential (name, kind, sealed, about, version, created_at, updated_at) VALUES ($1, $2, $3, $4, 1, $5, $5)
+ON CONFLICT (name) DO UPDATE
+SET kind = excluded.kind, sealed = excluded.sealed, about = excluded.about, version = credential.version + 1,
+  updated_at = excluded.updated_at
+RETURNING version;
+
+-- name: find_credential
+SELECT name, kind, sealed, about, version, created_at, updated_at FROM credential WHERE name = $1;
+
+-- name: list_credentials
+SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER BY name;
+
+-- name: remove_credential
+DELETE FROM credential WHERE name = $1 RETURNING 1;
+
+-- name: put_audit
+INSERT INTO audit (at, actor, action, entity, detail)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::json[]);
+
+-- name: list_audit
+SELECT at, actor, action, entity, detail, number FROM audit
+WHERE ($1::text IS NULL OR actor = $1) AND ($2::text IS NULL OR entity = $2) AND ($3::bigint IS NULL OR number < $3)
+ORDER BY number DESC LIMIT $4;
+
+-- name: find_table
+SELECT to_regclass($1)::text;
+
+-- name: read_level
+SELECT coalesce(max(level), 0) FROM migration;
+
+-- name: lock_migrations
+SELECT pg_advisory_xact_lock($1);
+
+-- name: put_migration
+INSERT INTO migration (level, name) VALUES ($1, $2);
+
+-- name: make_partitions
+SELECT make_partitions($1);
+
+-- name: shape_of_schema
+-- Each row is a thing and what it is. Partitions are not counted.
+SELECT 'column ' || c.relname || '.' || a.attname,
+  format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
+  || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') || CASE a.attidentity::text WHEN '' THEN '' ELSE ' identity' END
+  || ' ' || a.attstorage::text
+FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
+WHERE c.relnamespace = to_regnamespace($1) AND c.relkind IN ('r', 'p', 'v', 'c') AND NOT c.relispartition
+  AND a.attnum > 0 AND NOT a.attisdropped
+UNION ALL
+SELECT CASE c.relkind WHEN 'S' THEN 'sequence ' WHEN 'v' THEN 'view ' WHEN 'c' THEN 'type ' ELSE 'table ' END || c.relname,
+  coalesce(array_to_string(c.reloptions, ', '), '') || CASE c.relkind WHEN 'v' THEN pg_get_viewdef(c.oid) ELSE '' END
+FROM pg_class AS c
+WHERE c.relnamespace = to_regnamespace($1) AND c.relkind IN ('r', 'p', 'v', 'S', 'c') AND NOT c.relispartition
+UNION ALL
+SELECT 'index ' || c.relname, pg_get_indexdef(c.oid)
+FROM pg_class AS c JOIN pg_index AS i ON i.indexrelid = c.oid JOIN pg_class AS t ON t.oid = i.indrelid
+WHERE c.relnamespace = to_regnamespace($1) AND NOT t.relispartition
+UNION ALL
+SELECT 'constraint ' || c.conname, pg_get_constraintdef(c.oid)
+FROM pg_constraint AS c JOIN pg_class AS t ON t.oid = c.conrelid
+WHERE c.connamespace = to_regnamespace($1) AND NOT t.relispartition
+UNION ALL
+SELECT 'function ' || p.proname || '(' || pg_get_function_arguments(p.oid) || ')', pg_get_functiondef(p.oid)
+FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace($1);

@@ -1,0 +1,94 @@
+"""What a server keeps for a team, in PostgreSQL: workers, tokens, credentials, the audit trail.
+
+Seals and opens nothing: credentials come sealed. Tested in tests/conformance/test_team.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.model.errors import Conflict
+from noetl.ports import AuditEntry, Token, WorkerInfo
+from noetl.stores.postgres_database import PostgresDatabase, columns
+from noetl.stores.postgres_rows import text
+
+_decode = msgspec.json.decode
+
+
+class PostgresTeam:
+    """Workers, tokens, credentials and who did what, in the database of a store."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._rows = database.rows
+
+    async def enlist(self, worker: WorkerInfo) -> None:
+        given = list(msgspec.structs.astuple(worker))
+        given[2] = list(worker.tags)
+        await self._rows("put_worker", *given)
+
+    async def seen(self, worker_id: str, now: int, active: int) -> str | None:
+        rows = await self._rows("note_worker", worker_id, now, active)
+        return str(rows[0][0]) if rows else None
+
+    async def set_status(self, worker_id: str, status: str) -> bool:
+        return bool(await self._rows("set_worker_status", worker_id, status))
+
+    async def discharge(self, worker_id: str) -> None:
+        await self._rows("remove_worker", worker_id)
+
+    async def workers(self) -> list[WorkerInfo]:
+        rows = await self._rows("list_workers")
+        return [WorkerInfo(row[0], row[1], tuple(row[2]), *tuple(row)[3:]) for row in rows]
+
+    async def depths(self) -> list[Mapping[str, Any]]:
+        return [{**row, "requires": tuple(row["requires"])} for row in await self._rows("queue_depths")]
+
+    async def add_token(self, token: Token) -> None:
+        if not await self._rows("put_token", *msgspec.structs.astuple(token)):
+            raise Conflict(f"there is a token {token.token_id} already, or one with the same secret")
+
+    async def token(self, digest: str) -> Token | None:
+        rows = await self._rows("find_token", digest)
+        return Token(*rows[0]) if rows else None
+
+    async def tokens(self) -> list[Token]:
+        return [Token(*row) for row in await self._rows("list_tokens")]
+
+    async def revoke(self, token_id: str, now: int) -> bool:
+        return bool(await self._rows("revoke_token", token_id, now))
+
+    async def used(self, token_id: str, now: int) -> None:
+        await self._rows("note_token", token_id, now)
+
+    async def put_credential(self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int) -> int:
+        return int((await self._rows("put_credential", name, kind, sealed, text(about), now))[0][0])
+
+    async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
+        rows = await self._rows("find_credential", name)
+        return _credential(rows[0]) if rows else None
+
+    async def credentials(self) -> list[Mapping[str, Any]]:
+        return [_credential(row) for row in await self._rows("list_credentials")]
+
+    async def delete_credential(self, name: str) -> bool:
+        return bool(await self._rows("remove_credential", name))
+
+    async def audit(self, entries: Sequence[AuditEntry]) -> None:
+        rows = [(entry.at, entry.actor, entry.action, entry.entity, text(entry.detail)) for entry in entries]
+        if rows:
+            await self._rows("put_audit", *columns(rows, 5))
+
+    async def audited(
+        self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
+    ) -> list[AuditEntry]:
+        rows = await self._rows("list_audit", actor, entity, before, limit)
+        return [
+            AuditEntry(at, who, what, entity, _decode(detail), number) for at, who, what, entity, detail, number in rows
+        ]
+
+
+def _credential(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "about": _decode(row["about"])}
