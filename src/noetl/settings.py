@@ -16,6 +16,7 @@ from typing import Any
 from noetl.model.errors import InvalidInput
 
 HOME = "NOETL_HOME"
+DB_URL = "NOETL_DB_URL"
 CAPACITY = "NOETL_CAPACITY"
 LEASE_SECONDS = "NOETL_LEASE_SECONDS"
 MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
@@ -32,10 +33,15 @@ _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
 _HOST = "127.0.0.1"
 _PORT = 8082
+_DATABASES = ("postgresql://", "postgres://")
 VARIABLES: dict[
     str, tuple[str, str]
 ] = {  # environment variable → (default, what it is for); the reference page is made of it
     HOME: ("./.noetl", "The folder with the store `noetl.db` and what belongs to it. `--store PATH` wins over it."),
+    DB_URL: (
+        "",
+        "The PostgreSQL database that is the store: `postgresql://user:password@host/name`. `--store` wins over it.",
+    ),
     CAPACITY: (
         str(_CAPACITY),
         "How many pieces of work the worker holds at once; parallel loops are as wide by default.",
@@ -75,10 +81,11 @@ VARIABLES: dict[
 class Settings:
     """What one process works with."""
 
-    store: Path  # the SQLite file
+    store: Path  # the SQLite file; with a database, the place of what is kept beside it on this machine
     capacity: int = _CAPACITY  # pieces of work that a worker holds at once
     lease_ms: int = _LEASE_SECONDS * 1000  # how long a silent worker keeps its work
     max_attempts: int = _MAX_ATTEMPTS  # deliveries of a piece of work before it is given up
+    database: str = ""  # the address of the PostgreSQL database that is the store instead
 
     @property
     def locks(self) -> Path:
@@ -122,14 +129,22 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def settings(environment: Mapping[str, str], folder: Path, store: str | None = None) -> Settings:
-    """Gather the settings; the store is the one that is named, else that of `$NOETL_HOME`, else that of this folder."""
+    """Gather the settings. The store is the file or database that is named, else the database of `$NOETL_DB_URL`, else the
+    file of `$NOETL_HOME`, else that of this folder."""
     home = environment.get(HOME, "").strip()
-    path = Path(store) if store else (Path(home) if home else folder / ".noetl") / "noetl.db"
+    database = (store or environment.get(DB_URL, "")).strip()
+    if not database.startswith(_DATABASES):
+        if database and not store:
+            raise InvalidInput(f"the environment variable {DB_URL} must begin with {' or '.join(_DATABASES)}.")
+        database = ""
+    named = store if store and not database else None
+    path = Path(named) if named else (Path(home) if home else folder / ".noetl") / "noetl.db"
     return Settings(
         path,
         _number(environment, CAPACITY, _CAPACITY),
         _number(environment, LEASE_SECONDS, _LEASE_SECONDS) * 1000,
         _number(environment, MAX_ATTEMPTS, _MAX_ATTEMPTS),
+        database,
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.kinds import Kinds
 from noetl.model.errors import InvalidInput
-from noetl.ports import AuditTrail, Blobs, Catalog, Credentials, EventLog, Runtime, Tokens, WorkQueue
+from noetl.ports import AuditTrail, Blobs, Catalog, Credentials, Doorbell, EventLog, Runtime, Tokens, WorkQueue
 from noetl.settings import ServerSettings, Settings, credential
 from noetl.tools import kinds
 
@@ -69,6 +69,10 @@ def cannot_run(names: Iterable[str]) -> tuple[str, ...]:
 
 def open_store(settings: Settings) -> Store:
     """Open the store of the settings; it is made where it is not there."""
+    if settings.database:
+        from noetl.stores.postgres import PostgresStore
+
+        return PostgresStore(settings.database)
     from noetl.stores.sqlite import SqliteStore
 
     try:
@@ -81,27 +85,51 @@ def open_store(settings: Settings) -> Store:
     return SqliteStore(settings.store)
 
 
-def open_team(store: Store) -> Team:
-    """Give workers, tokens, credentials and the audit trail of a store."""
+def open_team(settings: Settings, store: Store) -> Team:
+    """Give workers, tokens, credentials and the audit trail that are kept in a store."""
+    if settings.database:
+        from noetl.stores.postgres import PostgresStore
+        from noetl.stores.team_postgres import PostgresTeam
+
+        if isinstance(store, PostgresStore):
+            return PostgresTeam(store.database)
     from noetl.stores.sqlite import SqliteStore
     from noetl.stores.team_sqlite import SqliteTeam
 
-    if not isinstance(store, SqliteStore):
-        raise InvalidInput("this store keeps nothing for a team")
-    return SqliteTeam(store.database)
+    if isinstance(store, SqliteStore):
+        return SqliteTeam(store.database)
+    raise InvalidInput("this store keeps nothing for a team")
 
 
 def open_blobs(settings: Settings, store: Store) -> Blobs:
-    """Give the places for large results: `db`, which is the store's own file, and `file`, a folder beside it."""
-    from noetl.blobs.database import DatabaseBlobs
+    """Give the places for large results: `db`, which is the store itself, and `file`, a folder beside it."""
     from noetl.blobs.files import FileBlobs
     from noetl.blobs.shelves import ShelvedBlobs
-    from noetl.stores.sqlite import SqliteStore
 
     files: dict[str, Blobs] = {"file": FileBlobs(settings.blobs)}
+    if settings.database:
+        from noetl.blobs.postgres import PostgresBlobs
+        from noetl.stores.postgres import PostgresStore
+
+        if isinstance(store, PostgresStore):
+            return ShelvedBlobs({"db": PostgresBlobs(store.database), **files})
+    from noetl.blobs.database import DatabaseBlobs
+    from noetl.stores.sqlite import SqliteStore
+
     if isinstance(store, SqliteStore):
         return ShelvedBlobs({"db": DatabaseBlobs(store.database), **files})
     return ShelvedBlobs(files)
+
+
+def open_doorbell(settings: Settings) -> Doorbell:
+    """Give what tells others on the same store to look now."""
+    if settings.database:
+        from noetl.doorbells.pg_notify import PgNotify
+
+        return PgNotify(settings.database)
+    from noetl.doorbells.poll import Poll
+
+    return Poll(SystemClock())
 
 
 async def read_plan(store: Store, playbook: str) -> Plan:
@@ -172,6 +200,8 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             lease_s=settings.lease_ms / 1000,
             max_attempts=settings.max_attempts,
             blobs=open_blobs(settings, store),
+            doorbell=open_doorbell(settings),
+            look_s=1.0 if settings.database else 0.05,
         )
         async with control:
             yield Embedded(settings, store, control, _credential)
@@ -191,7 +221,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
 
     clock = SystemClock()
     async with embedded(settings) as app:
-        store, team = app.store, open_team(app.store)
+        store, team = app.store, open_team(settings, app.store)
         now = clock.now()
         live = [token for token in await team.tokens() if token.revoked_at is None]
         has_tokens = any(token.expires_at is None or token.expires_at > now for token in live)

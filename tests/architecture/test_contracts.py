@@ -34,7 +34,8 @@ def test_the_package_keeps_its_contracts() -> None:
 
 
 PACKAGES = (
-    "cli", "lsp", "testing", "server", "worker", "tools", "blobs", "stores", "engine", "dsl", "expr", "model",
+    "cli", "lsp", "testing", "server", "worker", "tools", "blobs", "doorbells", "stores", "engine", "dsl", "expr",
+    "model",
 )  # fmt: skip
 
 
@@ -48,7 +49,8 @@ def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     files |= {"tools/pg_pool": "", "tools/connections": "import noetl.tools.pg_pool"}
     files |= {"tools/rows": "import noetl.tools.connections, noetl.tools.tables"}
     files |= dict.fromkeys(("tools/transfer", "tools/postgres"), "import noetl.tools.rows, noetl.tools.connections")
-    files |= dict.fromkeys(("blobs/database", "blobs/files", "blobs/memory"), "")
+    files |= dict.fromkeys(("blobs/database", "blobs/files", "blobs/memory", "blobs/postgres"), "")
+    files |= {"doorbells/pg_notify": ""}
     for name, text in {**files, **extra}.items():
         path = folder / "noetl" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +140,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
     extras = {
         "noetl.lsp": editors,
         "noetl.cli.lsp": editors,
+        "noetl.doorbells.pg_notify": postgres,
         "noetl.stores.postgres": postgres,
         "noetl.tools.postgres": postgres,
         "noetl.tools.pg_pool": postgres,

@@ -6,7 +6,8 @@ NOETL_UPDATE_GOLDEN=1 writes the logs anew; read what changed before you commit 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,10 +20,13 @@ from noetl.engine.state import checksum
 from noetl.model.events import Event
 from noetl.stores.database import Database
 from noetl.stores.memory import MemoryStore
+from noetl.stores.postgres import PostgresStore
+from noetl.stores.postgres_database import PostgresDatabase
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.scenario import EXECUTION, Played, Player, Scenario, read_scenario
+from noetl.testing.scenario import EXECUTION, Played, Player, Scenario, Store, read_scenario
 from noetl.testing.virtual_time import run, threads
 from noetl.wiring import language_kinds
+from tests.databases import fresh_database
 from tests.scenarios.expect import check
 from tests.scenarios.golden import golden
 
@@ -47,9 +51,33 @@ class WatchedStore(SqliteStore):
         self.database = WatchedDatabase(path)
 
 
+class WatchedServer(PostgresDatabase):
+    """Keeps pretended time still while a server works."""
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Any]:
+        with threads():
+            async with super().connection() as connection:
+                yield connection
+
+
+class WatchedPostgres(PostgresStore):
+    """The store on such a server."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.database = WatchedServer(address, connections=1)  # whoever asks first is answered first
+
+
+def opened_store(kind: str, folder: Path) -> Store:
+    if kind == "postgres":
+        return WatchedPostgres(fresh_database())
+    return MemoryStore() if kind == "memory" else WatchedStore(folder / "noetl.db")
+
+
 def played(scenario: Scenario, store: str, folder: Path) -> Played:
     async def main() -> Played:
-        opened = MemoryStore() if store == "memory" else WatchedStore(folder / "noetl.db")
+        opened = opened_store(store, folder)
         try:
             return await Player(scenario, opened, language_kinds()).play()
         finally:
@@ -73,8 +101,17 @@ def held(found: Played) -> None:
     assert [event.seq for event in found.events] == list(range(1, len(found.events) + 1))
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
-@pytest.mark.parametrize("folder", FOLDERS, ids=[folder.name for folder in FOLDERS])
+def places() -> list[Any]:
+    """Give every scenario on every store; on PostgreSQL some of them, and all where time does not matter."""
+    found = [(folder, store) for folder in FOLDERS for store in ("memory", "sqlite")]
+    made = [pytest.param(*one, id=f"{one[0].name}-{one[1]}") for one in found]
+    for number, folder in enumerate(FOLDERS):
+        marks = [] if number % 12 == 0 else [pytest.mark.chaos]
+        made.append(pytest.param(folder, "postgres", id=f"{folder.name}-postgres", marks=marks))
+    return made
+
+
+@pytest.mark.parametrize(("folder", "store"), places())
 def test_scenario(folder: Path, store: str, tmp_path: Path) -> None:
     scenario = read_scenario(folder)
     found = played(scenario, store, tmp_path)

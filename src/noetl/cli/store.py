@@ -29,7 +29,10 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The execution; `last` mea
 StorePath = Annotated[
     str | None,
     typer.Option(
-        "--store", metavar="PATH", help="The store; without it `$NOETL_HOME/noetl.db`, else `.noetl/noetl.db`."
+        "--store",
+        metavar="PATH",
+        help="The store, a file or a `postgresql://` address; without it `$NOETL_DB_URL`, else `$NOETL_HOME/noetl.db`, "
+        "else `.noetl/noetl.db`.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -99,7 +102,7 @@ def reading(store: str | None, job: Callable[[Store], Awaitable[T]]) -> T:
 
 def existing(found: Settings) -> Settings:
     """Give the settings of a store that is there."""
-    if not found.store.is_file():
+    if not found.database and not found.store.is_file():
         raise InvalidInput(
             f"there is no store at {found.store}. `noetl run FILE` makes one; `--store PATH` or NOETL_HOME names another."
         )

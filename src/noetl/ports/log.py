@@ -202,3 +202,15 @@ class Catalog(Protocol):
 
         Canonical trees stay: executions are pinned to them.
         """
+
+
+class Doorbell(Protocol):
+    """Says "look now" to whoever shares the store. Nothing is wrong where it is not heard, only later."""
+
+    def ring(self) -> None:
+        """Tell the others, soon; never waits and never fails."""
+
+    async def heard(self, within_s: float) -> bool:
+        """Wait until another rings, at most that long; gives whether one did."""
+
+    async def close(self) -> None: ...

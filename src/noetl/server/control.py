@@ -14,13 +14,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
+from noetl.doorbells.poll import Poll
 from noetl.engine.plan import Plan
 from noetl.engine.start import check
 from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
-from noetl.ports import Blobs, Catalog, Clock, EventLog, WorkQueue
+from noetl.ports import Blobs, Catalog, Clock, Doorbell, EventLog, WorkQueue
 from noetl.server.followers import Followers
 from noetl.server.inbox import Ask
 from noetl.server.leases import Leases
@@ -31,6 +32,7 @@ from noetl.server.stored import LOAD_MAX_BYTES, Stored
 from noetl.server.timers import Timers
 
 _log = logging.getLogger(__name__)
+_LOOK_AGAIN_S = 0.05
 
 
 class Store(EventLog, WorkQueue, Catalog, Protocol):
@@ -53,10 +55,12 @@ class LocalControl:
         most_unanswered: int = 4_096,
         blobs: Blobs | None = None,
         load_max_bytes: int = LOAD_MAX_BYTES,
+        doorbell: Doorbell | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._lease_ms = round(lease_s * 1000)
+        self._doorbell: Doorbell = doorbell or Poll(clock)
         self._look_s = look_s
         self._plans = Plans(store, defaults)
         self.sequencer = Sequencer(
@@ -71,6 +75,7 @@ class LocalControl:
         )
         self.followers = Followers(store, clock)
         self.sequencer.on_events.append(self.followers.tell)
+        self.sequencer.on_events.append(lambda _, __: self._doorbell.ring())
         self.timers = Timers(store, self.sequencer, clock)
         self.leases = Leases(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
@@ -89,6 +94,7 @@ class LocalControl:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._doorbell.close()
 
     async def submit(self, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
         """Decide a message; a start whose payload does not fit is refused before anything is written."""
@@ -186,11 +192,11 @@ class LocalControl:
 
     async def _watch(self) -> None:
         """Notice what other processes commit to the same store."""
-        version, left = await self._store.version(), frozenset[str]()
+        version, left = -1, frozenset[str]()
         while True:
-            await self._clock.sleep(self._look_s)
             try:
                 now = await self._store.version()
+                version = now if version < 0 else version
                 if now != version or left:
                     # Messages are taken when they are seen twice: their own process is mostly quicker.
                     left = await self.sequencer.gather(left)
@@ -200,3 +206,5 @@ class LocalControl:
                     self.followers.tell_all()
             except NoetlError as error:
                 _log.warning("the store cannot be watched: %s", error)
+            # A message that was seen once is looked at again soon, whoever rings.
+            await self._doorbell.heard(min(self._look_s, _LOOK_AGAIN_S) if left else self._look_s)

@@ -144,7 +144,7 @@ class Sequencer:
     async def run(self) -> None:
         """Work until cancelled; whoever still waits then is told."""
         try:
-            await self.gather()
+            self._more = True  # what an earlier process left behind
             while True:
                 if self._inbox.idle() and self._more:
                     await self._gather_more()

@@ -100,6 +100,14 @@ WITH held AS (
 )
 UPDATE queue SET lease_until = least(lease_until, to_time($2)) FROM held WHERE queue.id = held.id RETURNING 1;
 
+-- name: abandon_leases
+WITH held AS (
+  SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
+  JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
+  WHERE q.status = 'leased' AND q.worker_id = $3 ORDER BY q.node_id FOR UPDATE OF q
+)
+UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM held WHERE queue.id = held.id RETURNING 1;
+
 -- name: release_leases
 WITH held AS (
   SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
