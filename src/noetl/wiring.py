@@ -85,17 +85,15 @@ def open_store(settings: Settings) -> Store:
     return SqliteStore(settings.store)
 
 
-def open_team(settings: Settings, store: Store) -> Team:
-    """Give workers, tokens, credentials and the audit trail that are kept in a store."""
-    if settings.database:
-        from noetl.stores.postgres import PostgresStore
-        from noetl.stores.team_postgres import PostgresTeam
-
-        if isinstance(store, PostgresStore):
-            return PostgresTeam(store.database)
+def open_team(store: Store) -> Team:
+    """Give workers, tokens, credentials and the audit trail of a store."""
+    from noetl.stores.postgres import PostgresStore
     from noetl.stores.sqlite import SqliteStore
+    from noetl.stores.team_postgres import PostgresTeam
     from noetl.stores.team_sqlite import SqliteTeam
 
+    if isinstance(store, PostgresStore):
+        return PostgresTeam(store.database)
     if isinstance(store, SqliteStore):
         return SqliteTeam(store.database)
     raise InvalidInput("this store keeps nothing for a team")
@@ -221,7 +219,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
 
     clock = SystemClock()
     async with embedded(settings) as app:
-        store, team = app.store, open_team(settings, app.store)
+        store, team = app.store, open_team(app.store)
         now = clock.now()
         live = [token for token in await team.tokens() if token.revoked_at is None]
         has_tokens = any(token.expires_at is None or token.expires_at > now for token in live)

@@ -100,7 +100,7 @@ class PostgresDatabase:
                 if sound and not self._closed:
                     self._idle.append(connection)
                 else:
-                    connection.terminate()
+                    self._drop(connection)
 
     async def _take(self) -> asyncpg.Connection:
         while self._idle:
@@ -127,6 +127,12 @@ class PostgresDatabase:
             raise
         self._ready = True
         return connection
+
+    def _drop(self, connection: asyncpg.Connection) -> None:
+        """Let go of a connection that cannot be used; those that wait idle are probably as dead."""
+        connection.terminate()
+        while self._idle:
+            self._idle.pop().terminate()
 
     async def close(self) -> None:
         """Close every connection that nobody uses; the others close when they are given back."""
@@ -160,8 +166,7 @@ async def connect(url: str, **more: Any) -> asyncpg.Connection:
 def shown(url: str) -> str:
     """Give an address as people may see it: without user and password."""
     parts = urlsplit(url)
-    place = parts.hostname or "local socket"
-    return f"PostgreSQL {place}{f':{parts.port}' if parts.port else ''}/{unquote(parts.path.lstrip('/'))}"
+    return f"PostgreSQL {parts.netloc.rpartition('@')[2] or 'local socket'}/{unquote(parts.path.lstrip('/'))}"
 
 
 def trouble(name: str, error: BaseException) -> NoetlError | None:
