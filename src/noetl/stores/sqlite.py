@@ -64,9 +64,9 @@ class SqliteStore(SqliteCatalog):
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         def job(connection: sqlite3.Connection) -> Receipt:
-            verdicts, changes = judge(commits, _Facts(connection))
+            verdicts, changes = judge(commits, _Facts(connection, commits))
             _apply(connection, changes)
-            return Receipt(verdicts, tuple(tuple(_claim(connection, claim)) for claim in claims))
+            return Receipt(verdicts, _hand_out(connection, changes, claims))
 
         brief = sum(len(commit.events) for commit in commits) <= _BRIEF
         return await self.database.write(job, brief)
@@ -182,21 +182,34 @@ class SqliteStore(SqliteCatalog):
 
 
 class _Facts:
-    """What the file holds, asked inside the transaction."""
+    """What the file holds, asked inside the transaction: of each commit in one question."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, commits: Sequence[Commit]) -> None:
         self._execute = connection.execute
+        self._last_seqs: dict[str, int] = {}
+        self._applied: set[tuple[str, str]] = set()
+        self._leases: dict[str, int | None] = {}
+        for commit in commits:
+            first = commit.events[0].event_id if commit.events else ""
+            work_id = commit.finished[0][0] if commit.finished else ""
+            last, applied, epoch = self._execute(_SQL["known"], (commit.execution_id, first, work_id)).fetchone()
+            self._last_seqs[commit.execution_id] = last or 0
+            self._leases[work_id] = epoch
+            if applied:
+                self._applied.add((commit.execution_id, first))
 
     def last_seq(self, execution_id: str) -> int:
-        return _one(self._execute(_SQL["last_seq"], (execution_id,)))
+        return self._last_seqs[execution_id]
 
     def has_event(self, execution_id: str, event_id: str) -> bool:
-        return self._execute(_SQL["has_event"], (execution_id, event_id)).fetchone() is not None
+        return (execution_id, event_id) in self._applied
 
     def has_message(self, message_id: str) -> bool:
         return self._execute(_SQL["has_message"], (message_id,)).fetchone() is not None
 
     def lease(self, work_id: str) -> int | None:
+        if work_id in self._leases:
+            return self._leases[work_id]
         row = self._execute(_SQL["lease_of"], (work_id,)).fetchone()
         return None if row is None else int(row[0])
 
@@ -222,7 +235,6 @@ def _apply(connection: sqlite3.Connection, changes: Changes) -> None:
         elif seq:
             connection.execute(_SQL["set_last_seq"], (execution_id, seq))
     many("remove_work", [(work_id,) for work_id in changes.removed])
-    many("put_work", [_work_row(item, changes.born[item.work_id]) for item in changes.work.values()])
     many("clear_timer", [key for key, at in changes.timers.items() if at is None])
     many("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
     many("remove_message", [(message_id,) for message_id in changes.consumed])
@@ -231,6 +243,45 @@ def _apply(connection: sqlite3.Connection, changes: Changes) -> None:
 
 def _message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:
     return (message.message_id, execution_id, _text(message))
+
+
+def _hand_out(
+    connection: sqlite3.Connection, changes: Changes, claims: Sequence[Claim]
+) -> tuple[tuple[Lease, ...], ...]:
+    """Put new work in the queue and serve claims; where nothing older is due, the new work is born leased."""
+    pools = {pool for claim in claims for pool in claim.pools} if changes.work else ()
+    fresh = bool(pools) and not any(
+        connection.execute(_SQL["has_due_work"], (pool, claims[0].now)).fetchone()[0] for pool in pools
+    )
+    leases = [_claim_new(connection, changes, claim) for claim in claims] if fresh else []
+    if changes.work:
+        rows = [_work_row(item, changes.born[item.work_id], _text(item)) for item in changes.work.values()]
+        connection.executemany(_SQL["put_work"], rows)
+    return tuple(tuple(found) for found in (leases if fresh else (_claim(connection, claim) for claim in claims)))
+
+
+def _claim_new(connection: sqlite3.Connection, changes: Changes, claim: Claim) -> list[Lease]:
+    """Lease new work of a batch; what is in the queue already, such as work that goes on, stays with the changes."""
+    suited = [
+        item
+        for item in changes.work.values()
+        if item.pool in claim.pools and item.available_at <= claim.now and set(item.requires).issubset(claim.tags)
+    ]
+    most = min(claim.most, len(suited))
+    if most <= 0:
+        return []
+    epoch = _one(connection.execute(_SQL["next_epochs"], (most,))) - most
+    leases: list[Lease] = []
+    for item in sorted(suited, key=lambda item: -item.priority):
+        text = _text(item)
+        row = (*_work_row(item, changes.born[item.work_id], text), epoch + 1, claim.worker, claim.until)
+        if connection.execute(_SQL["put_leased_work"], row).rowcount:
+            epoch += 1
+            del changes.work[item.work_id]
+            leases.append(Lease(_work.decode(text), epoch, 1, claim.until, claim.worker))
+            if len(leases) == most:
+                break
+    return leases
 
 
 def _claim(connection: sqlite3.Connection, claim: Claim) -> list[Lease]:
@@ -296,11 +347,11 @@ def _event(row: Any) -> Event:
     return Event(*values)
 
 
-def _work_row(item: WorkItem, born: int) -> tuple[Any, ...]:
+def _work_row(item: WorkItem, born: int, text: str) -> tuple[Any, ...]:
     chunk = None if item.chunk is None else item.chunk.chunk_id
     requires = _text(sorted(set(item.requires))) if item.requires else ""
     placing = (item.pool, requires, item.priority, item.available_at, born)
-    return (item.work_id, item.execution_id, item.run_id, chunk, *placing, _text(item))
+    return (item.work_id, item.execution_id, item.run_id, chunk, *placing, text)
 
 
 def _projection(row: Any) -> Mapping[str, Any]:

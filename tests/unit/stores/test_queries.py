@@ -61,7 +61,7 @@ def test_every_statement_is_used(name: str) -> None:
         ("find_work", "queue_order"),
         ("expired_leases", "queue_leases"),
         ("due_timers", "timer_at"),
-        ("has_event", "event_log_event"),
+        ("known", "event_log_message"),
         ("read_events", "sqlite_autoindex_event_log_1"),
         ("read_feed", "INTEGER PRIMARY KEY"),
         ("next_requires", "queue_order"),

@@ -27,11 +27,12 @@ SELECT writer_id FROM writer;
 -- name: put_writer
 INSERT INTO writer (writer_id) SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM writer);
 
--- name: has_event
-SELECT 1 FROM event_log WHERE execution_id = ? AND event_id = ?;
-
--- name: last_seq
-SELECT last_seq FROM execution WHERE execution_id = ?;
+-- name: known
+-- What a commit is judged by: its execution, the first event of its message, the lease of its work.
+SELECT
+  (SELECT last_seq FROM execution WHERE execution_id = ?1),
+  EXISTS (SELECT 1 FROM event_log WHERE execution_id = ?1 AND event_id = ?2 AND substr(event_id, -2) = '.0'),
+  (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased');
 
 -- name: put_execution
 INSERT INTO execution (execution_id, last_seq, status, projection, path, parent_id, tags, started_at)
@@ -95,12 +96,24 @@ ON CONFLICT (work_id) DO UPDATE
 SET pool = excluded.pool, requires = excluded.requires, priority = excluded.priority,
   available_at = excluded.available_at, work = excluded.work;
 
+-- name: put_leased_work
+INSERT INTO queue (
+  work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
+  status, epoch, attempts, worker_id, lease_until
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'leased', ?, 1, ?, ?)
+ON CONFLICT (work_id) DO NOTHING;
+
 -- name: remove_work
 DELETE FROM queue WHERE work_id = ?;
 
 -- name: ripen_work
 -- Work whose time has come joins the order, so that a claim never walks over work that is not due.
 UPDATE queue SET available_at = 0 WHERE status = 'queued' AND available_at > 0 AND available_at <= ?;
+
+-- name: has_due_work
+SELECT
+  EXISTS (SELECT 1 FROM queue WHERE pool = ?1 AND status = 'queued' AND available_at = 0)
+  OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?2);
 
 -- name: find_work
 SELECT priority, number, attempts, work FROM queue

@@ -22,7 +22,7 @@ CREATE TABLE event_log (
   UNIQUE (execution_id, seq)
 );
 
-CREATE UNIQUE INDEX event_log_event ON event_log (execution_id, event_id);
+CREATE UNIQUE INDEX event_log_message ON event_log (execution_id, event_id) WHERE substr(event_id, -2) = '.0';
 
 CREATE TABLE execution (
   number INTEGER PRIMARY KEY,
