@@ -287,3 +287,41 @@ async def test_the_leases_of_the_dead_run_out_at_once(store: Store) -> None:
     assert await store.expire("1", 20) == 1
     assert names([lease for lease, _ in await store.expired(20, 3)]) == ["a"]
     assert await store.expire("unknown", 20) == 0
+
+
+async def test_a_claim_in_a_commit_gets_older_work_before_new(store: Store) -> None:
+    claim = Claim("w", ("",), 1, 10, 20)
+    await store.commit([put(work("old"))])
+    [[lease]] = (await store.commit([put(work("new"), at=1)], [claim])).leases
+    assert lease.work.step == "old"
+    [[lease]] = (await store.commit([put(work("newer"), at=2)], [claim])).leases
+    assert lease.work.step == "new"
+
+
+async def test_a_claim_in_a_commit_gets_new_work_that_fits_by_priority(store: Store) -> None:
+    new = (
+        work("low"),
+        work("elsewhere", pool="other", priority=9),
+        work("later", available_at=11, priority=9),
+        work("tagged", requires=("gpu",), priority=9),
+        work("high", priority=1),
+    )
+    claims = [Claim("w", ("",), 1, 10, 20), Claim("v", ("",), 5, 10, 20)]
+    leases = (await store.commit([put(*new)], claims)).leases
+    assert [[lease.work.step for lease in found] for found in leases] == [["high"], ["low"]]
+    assert leases[0][0].attempt == 1
+    assert leases[0][0].epoch != leases[1][0].epoch
+    rest = await store.claim("x", ["", "other"], 5, 11, 20, ["gpu"])
+    assert {lease.work.step for lease in rest} == {"elsewhere", "later", "tagged"}
+
+
+async def test_work_that_goes_on_is_not_handed_to_another(store: Store) -> None:
+    claim = Claim("w", ("",), 2, 10, 20)
+    [[lease]] = (await store.commit([put(work("a"))], [claim])).leases
+    held = ((lease.work.work_id, lease.epoch),)
+    goes_on = commit(at=1, work=(work("a", resume={"n": 1}), work("b")), held=held)
+    [found] = (await store.commit([goes_on], [claim])).leases
+    assert [lease.work.step for lease in found] == ["b"]
+    await store.release([held[0]], 10)
+    [again] = await store.claim("v", [""], 2, 10, 20)
+    assert again.work.resume == {"n": 1}

@@ -126,14 +126,16 @@ class Database:
         self, connection: sqlite3.Connection, job: Callable[[sqlite3.Connection], Any]
     ) -> tuple[Any, BaseException | None]:
         try:
-            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")  # only the thread waits for other processes
-            return job(connection), None
+            try:
+                return job(connection), None
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                return _patiently(connection, job), None
         except sqlite3.OperationalError as error:
             return None, _unavailable(self.path, error)
         except BaseException as error:  # noqa: BLE001  whoever asked gets it; the thread goes on
             return None, error
-        finally:
-            connection.execute("PRAGMA busy_timeout = 0")
 
     def _answer(self, future: asyncio.Future[Any] | None, answer: Any, failure: BaseException | None) -> None:
         self._handed -= 1
@@ -143,6 +145,15 @@ class Database:
             future.set_exception(failure)
         else:
             future.set_result(answer)
+
+
+def _patiently(connection: sqlite3.Connection, job: Callable[[sqlite3.Connection], Result]) -> Result:
+    """Run a job that found the file locked, and nothing done, again: now it waits for the other process."""
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    try:
+        return job(connection)
+    finally:
+        connection.execute("PRAGMA busy_timeout = 0")
 
 
 def _finish(connection: sqlite3.Connection, job: Callable[[sqlite3.Connection], Result]) -> Result:
@@ -177,6 +188,7 @@ def connect(path: str) -> sqlite3.Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_MOST_PAGES}")
         _bring_up_to_date(connection, path)
+        connection.execute("PRAGMA busy_timeout = 0")  # only the thread of a database waits
     except BaseException:
         connection.close()
         raise
