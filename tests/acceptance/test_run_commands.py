@@ -52,6 +52,15 @@ def test_runs_lists_the_newest_first(folder: Folder) -> None:
     assert folder.call("runs", "--status", "failed").out.strip() == "no executions"
 
 
+def test_runs_are_chosen_by_path_and_by_words(folder: Folder) -> None:
+    done = folder.run(folder.playbook(PLAY, workload={"n": 1}))
+    path = json.loads(folder.call("runs", "--json").out)["path"]
+    for given in (("--path", path), ("--search", path[1:]), ("--search", done.id[2:])):
+        assert json.loads(folder.call("runs", "--json", *given).out)["execution_id"] == done.id
+    for given in (("--path", path[1:]), ("--search", "nothing like it"), ("--tag", "none")):
+        assert folder.call("runs", *given).out.strip() == "no executions"
+
+
 def test_runs_that_wait_are_found_as_such(folder: Folder) -> None:
     folder.run(folder.playbook(PLAY, workload={"n": 1}))
     waiting = folder.run(folder.playbook(WAITS))

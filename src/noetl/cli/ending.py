@@ -13,7 +13,8 @@ import typer
 
 from noetl.cli.progress import clock, seconds
 from noetl.cli.store import EXIT_CODES, WAITING, as_json
-from noetl.engine.view import status_of, summary
+from noetl.engine.decision import status_of
+from noetl.engine.view import summary
 from noetl.settings import CREDENTIAL
 
 if TYPE_CHECKING:

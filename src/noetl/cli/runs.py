@@ -21,6 +21,12 @@ def command(
     status: Annotated[
         str | None, typer.Option("--status", metavar="STATUS", help="Only those that are completed, failed, running …")
     ] = None,
+    path: Annotated[str | None, typer.Option("--path", metavar="PATH", help="Only those of this playbook.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only those with this tag.")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option("--search", metavar="TEXT", help="Only those with this in their id, path, tags or error."),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 20,
     json: AsJson = False,
     store: StorePath = None,
@@ -28,7 +34,8 @@ def command(
     """List executions, the newest first."""
 
     async def job(opened: Store) -> list[Mapping[str, Any]]:
-        return await listed(opened, status, limit)
+        wanted = Selection((status,) if status else (), path=path, tag=tag, text=search, limit=limit)
+        return await opened.executions(wanted)
 
     rows = reading(store, job)
     if json:
@@ -43,15 +50,3 @@ def command(
         took = seconds(row["ended_at"] - row["started_at"]) if row.get("ended_at") else ""
         started = clock(row.get("started_at", 0))
         typer.echo(f"{row['execution_id']}  {row['status']:<10} {started:<9} {took:>8}  {row.get('path', '')}")
-
-
-async def listed(store: Store, status: str | None, limit: int) -> list[Mapping[str, Any]]:
-    """Give the newest executions; one that only a signal can move counts as waiting, though a run of it is under way."""
-    from noetl.engine.view import status_in
-
-    found = await store.executions(Selection((status,) if status else (), limit=limit))
-    if status == "waiting":
-        found += await store.executions(Selection(("running",), limit=limit))
-        found.sort(key=lambda row: int(row["execution_id"]), reverse=True)
-    shown: list[Mapping[str, Any]] = [{**row, "status": status_in(row)} for row in found]
-    return [row for row in shown if status is None or row["status"] == status][:limit]

@@ -34,9 +34,9 @@ def command(id: Id, json: AsJson = False, store: StorePath = None) -> None:
 
         from noetl.cli.ending import standing_line
         from noetl.cli.progress import clock, seconds
-        from noetl.engine.decision import needs_signal
+        from noetl.engine.decision import needs_signal, status_of
         from noetl.engine.explain import standings
-        from noetl.engine.view import status_of, summary
+        from noetl.engine.view import summary
 
         state, events = await state_of(opened, id)
         driver = holder_of(local_settings(store), root_of(state))

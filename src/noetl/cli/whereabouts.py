@@ -14,9 +14,8 @@ import typer
 from noetl.cli.progress import clock, seconds
 from noetl.cli.store import as_json as one_line
 from noetl.cli.store import holder_of, local_settings, plan_of, reading, root_of, state_of
-from noetl.engine.decision import needs_signal
+from noetl.engine.decision import needs_signal, status_of
 from noetl.engine.explain import Choice, Standing, choices, standings, values
-from noetl.engine.view import status_of
 
 if TYPE_CHECKING:
     from noetl.engine.state import Execution

@@ -158,7 +158,7 @@ class Deciding:
 def projection(state: Execution) -> dict[str, Any]:
     """Give the row that tells people of an execution."""
     row: dict[str, Any] = {
-        "status": state.status,
+        "status": status_of(state),
         "path": state.path,
         "playbook": state.playbook,
         "started_at": state.started_at,
@@ -178,6 +178,11 @@ def projection(state: Execution) -> dict[str, Any]:
             "compensated": state.compensated,
         }
     return row
+
+
+def status_of(state: Execution) -> str:
+    """Give the status for people; one that only a signal can move is `waiting`, also where a run of it is under way."""
+    return "waiting" if state.status == "running" and needs_signal(state) else state.status
 
 
 def needs_signal(state: Execution) -> bool:

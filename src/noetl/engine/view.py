@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from noetl.engine.decision import needs_signal
+from noetl.engine.decision import status_of
 from noetl.engine.evolve import fold
 from noetl.engine.state import Execution, checksum
 from noetl.model.errors import InvalidInput
@@ -18,17 +18,6 @@ from noetl.model.events import CANONICAL, EVENT_TYPES, Event
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _NOTHING = object()
-
-
-def status_of(state: Execution) -> str:
-    """Give the status; one that only a signal can move is `waiting`, also where a run of it is under way."""
-    return "waiting" if state.status == "running" and needs_signal(state) else state.status
-
-
-def status_in(row: Mapping[str, Any]) -> str:
-    """Give the status that the row of an execution tells, likewise."""
-    found = str(row.get("status", "pending"))
-    return "waiting" if found == "running" and row.get("needs_signal") else found
 
 
 def summary(state: Execution, now: int) -> dict[str, Any]:

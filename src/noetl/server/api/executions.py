@@ -11,8 +11,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from noetl.engine.decision import status_of
 from noetl.engine.explain import choices, standings
-from noetl.engine.view import changed, status_in, status_of, view
+from noetl.engine.view import changed, view
 from noetl.ports import Selection
 from noetl.server.endpoint import Call, Noun
 from noetl.server.problems import Refusal
@@ -57,7 +58,7 @@ def row_of(row: Mapping[str, Any]) -> ExecutionRow:
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: row[name] for name in ExecutionRow.__struct_fields__ if name in row}
-    return {**kept, "status": status_in(row), "tags": list(row.get("tags") or ())}
+    return {**kept, "tags": list(row.get("tags") or ())}
 
 
 @noun.route("GET", "/api/executions/stream", "viewer", gives="text/event-stream", problems=(400, 503))

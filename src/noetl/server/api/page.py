@@ -11,7 +11,6 @@ from html import escape
 from starlette.responses import Response
 
 from noetl import __version__
-from noetl.engine.view import status_in
 from noetl.ports import Selection
 from noetl.server.auth import may
 from noetl.server.endpoint import Call, Noun
@@ -50,7 +49,7 @@ async def status(call: Call) -> Response:
         name, at = escape(str(row["execution_id"])), datetime.fromtimestamp(row.get("started_at", 0) / 1000, UTC)
         cells = (
             f'<a href="/api/executions/{name}">{name}</a>',
-            escape(status_in(row)),
+            escape(str(row["status"])),
             escape(str(row.get("path", ""))),
             f"{at:%Y-%m-%d %H:%M:%S} UTC",
         )
