@@ -28,6 +28,9 @@ AUTH = "NOETL_AUTH"
 ALLOWED_HOSTS = "NOETL_ALLOWED_HOSTS"
 ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
 ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
+EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
+EGRESS_DENY = "NOETL_EGRESS_DENY"
+EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
 _CAPACITY = 16
 _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
@@ -70,6 +73,15 @@ VARIABLES: dict[
         "",
         "What credentials are sealed with: 32 bytes in URL-safe base64. Several, the newest first. Else a key file.",
     ),
+    EGRESS_ALLOW: (
+        "",
+        "Where `http` tasks may connect to: names (`a.example.com`, `*.example.com`), addresses, networks, with commas.",
+    ),
+    EGRESS_DENY: ("", "Where `http` tasks must not connect to, written likewise; it wins over what is allowed."),
+    EGRESS_PRIVATE: (
+        "allow",
+        "`deny`: addresses of this machine and of private networks are reached only where `NOETL_EGRESS_ALLOW` names them.",
+    ),
     CREDENTIAL + "NAME": (
         "",
         "A credential: `auth: pg_main` reads `NOETL_CREDENTIAL_PG_MAIN`, a JSON object, an address or a token.",
@@ -86,6 +98,9 @@ class Settings:
     lease_ms: int = _LEASE_SECONDS * 1000  # how long a silent worker keeps its work
     max_attempts: int = _MAX_ATTEMPTS  # deliveries of a piece of work before it is given up
     database: str = ""  # the address of the PostgreSQL database that is the store instead
+    egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may reach; empty: all
+    egress_deny: tuple[str, ...] = ()  # hosts that they must not
+    egress_private: bool = True  # whether private addresses may be reached without being named
 
     @property
     def locks(self) -> Path:
@@ -145,7 +160,22 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         _number(environment, LEASE_SECONDS, _LEASE_SECONDS) * 1000,
         _number(environment, MAX_ATTEMPTS, _MAX_ATTEMPTS),
         database,
+        egress_allow=_words(environment, EGRESS_ALLOW),
+        egress_deny=_words(environment, EGRESS_DENY),
+        egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",
     )
+
+
+def _words(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in environment.get(name, "").split(",") if word.strip())
+
+
+def _choice(environment: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
+    """Give one of some words; the first is the default."""
+    text = environment.get(name, "").strip() or words[0]
+    if text not in words:
+        raise InvalidInput(f"the environment variable {name} must be one of {', '.join(words)}, and it is {text!r}.")
+    return text
 
 
 def _number(environment: Mapping[str, str], name: str, default: int) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from noetl.server.control import LocalControl
     from noetl.server.credentials import Vault
     from noetl.server.services import Services
+    from noetl.worker.egress import Egress
 
 
 class SystemClock:
@@ -155,8 +156,9 @@ class Embedded:
         from noetl.worker.context import Equipment
         from noetl.worker.loop import Worker
         from noetl.worker.results import StoredResults
+        from noetl.worker.web import HttpClient
 
-        children, client, clock = ChildPool(), HttpClient(), SystemClock()
+        children, client, clock = ChildPool(), HttpClient(_egress(self.settings)), SystemClock()
         blobs = open_blobs(self.settings, self.store)
         shared = Equipment(
             self.control,
@@ -279,23 +281,11 @@ async def _credential(name: str) -> Mapping[str, Any]:
     return credential(os.environ, name)
 
 
+def _egress(settings: Settings) -> Egress:
+    from noetl.worker.egress import Egress
+
+    return Egress(settings.egress_allow, settings.egress_deny, settings.egress_private)
+
+
 def _defaults(settings: Settings) -> dict[str, Any]:
     return {"pool_capacity": settings.capacity}
-
-
-class HttpClient:
-    """The one HTTP client of a worker, made when a task first asks for it."""
-
-    def __init__(self) -> None:
-        self._client: Any = None
-
-    def get(self) -> Any:
-        if self._client is None:
-            import httpx
-
-            self._client = httpx.AsyncClient()
-        return self._client
-
-    async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import httpx
@@ -15,7 +16,9 @@ from noetl.engine.actions import RunTask
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
+from noetl.tools.http import _retry_after
 from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.web import HttpClient
 from tests.tools.attempts import RealClock
 from tests.tools.web import Web
 
@@ -40,9 +43,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
         yield made
 
 
-async def send(
-    client: httpx.AsyncClient, auth: Any = None, spec: Mapping[str, Any] | None = None, **fields: Any
-) -> Outcome:
+async def send(client: Any, auth: Any = None, spec: Mapping[str, Any] | None = None, **fields: Any) -> Outcome:
     """Run one attempt as a worker does."""
 
     async def credential(name: str) -> Mapping[str, Any]:
@@ -57,7 +58,7 @@ async def send(
         clock,
         cast(Children, None),
         cast(Blobs, None),
-        lambda: client,
+        client if callable(client) else lambda *_: client,
         credential,
     )
     task = RunTask("call", "http", fields, {}, {}, 1, "7:s:call", auth, spec=dict(spec or {}))
@@ -185,6 +186,75 @@ async def test_a_cancelled_request_ends_at_once(web: Web, client: httpx.AsyncCli
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_cancelled_request_is_dropped_while_the_body_comes(
+    web: Web, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noetl.tools.http.MOST_BYTES", 1 << 40)
+    task = asyncio.create_task(send(client, url=f"{web.url}/endless"))
+    while not web.asked:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(web.dropped.wait, 20)
+
+
+async def test_a_body_without_end_is_cut_off_and_dropped(
+    web: Web, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noetl.tools.http.MOST_BYTES", 1 << 20)
+    outcome = await send(client, url=f"{web.url}/endless")
+    assert outcome.error is not None
+    assert (outcome.error.code, outcome.error.retryable) == ("HTTP_TOO_LARGE", False)
+    assert await asyncio.to_thread(web.dropped.wait, 20)
+
+
+@pytest.mark.parametrize(
+    ("told", "date", "seconds"),
+    [
+        ("120", None, 120),
+        ("Wed, 21 Oct 2037 07:28:00 GMT", "Wed, 21 Oct 2037 07:27:30 GMT", 30),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", None, 0),
+        ("soon", None, None),
+        ("nan", None, None),
+        ("-5", None, None),
+    ],
+)
+async def test_when_a_server_wants_to_be_asked_again(told: str, date: str | None, seconds: float | None) -> None:
+    headers = {"retry-after": told} | ({"date": date} if date else {})
+    assert _retry_after(headers, 1_700_000_000_000) == seconds
+
+
+async def test_nothing_of_one_request_stays_for_the_next(web: Web) -> None:
+    web.headers["/login"] = {"Set-Cookie": "session=1; Path=/"}
+    client = HttpClient()
+    await send(client.get(), url=f"{web.url}/login")
+    await send(client.get(), url=f"{web.url}/json")
+    await client.close()
+    assert "cookie" not in web.asked[1].headers
+
+
+@pytest.mark.parametrize(("auth", "header"), [("key", "x-key"), ("token", "authorization")])
+async def test_a_redirect_to_another_host_does_not_carry_the_credential(web: Web, auth: str, header: str) -> None:
+    web.headers["/away"] = {"Location": web.url.replace("127.0.0.1", "localhost") + "/json"}
+    web.headers["/here"] = {"Location": "/json"}
+    client = HttpClient()
+    await send(client.get(), auth, url=f"{web.url}/here")
+    await send(client.get(), auth, url=f"{web.url}/away")
+    await client.close()
+    assert [header in asked.headers for asked in web.asked] == [True, True, True, False]
+
+
+async def test_certificates_are_checked_as_the_task_says(web: Web, tmp_path: Path) -> None:
+    client = HttpClient()
+    assert client.get() is client.get()
+    assert client.get(verify=False) is not client.get()
+    broken = await send(client.get, url=f"{web.url}/json", verify=str(tmp_path / "none.pem"))
+    await client.close()
+    assert broken.error is not None
+    assert broken.error.code == "HTTP_VERIFY"
 
 
 @pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1/x", "http://[::1", ""])

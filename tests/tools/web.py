@@ -27,6 +27,8 @@ class Web:
     asked: list[Asked] = field(default_factory=list)
     retry_after: str | None = None
     pages: dict[str, Any] = field(default_factory=dict)  # JSON by path
+    headers: dict[str, dict[str, str]] = field(default_factory=dict)  # by path; a `Location` is a redirect
+    dropped: threading.Event = field(default_factory=threading.Event)  # somebody left while `/endless` went on
 
     def __post_init__(self) -> None:
         web = self
@@ -70,6 +72,12 @@ class Web:
         if path.startswith("/status/"):
             code, content = int(path.rsplit("/", 1)[1]), b'{"why": "asked"}'
             extra = {"Retry-After": self.retry_after} if self.retry_after else {}
+        elif path == "/endless":
+            self._endless(handler)
+            return
+        elif path in self.headers:
+            extra = self.headers[path]
+            code = 302 if "Location" in extra else 200
         elif path in self.pages:
             content = json.dumps(self.pages[path]).encode()
         elif path == "/text":
@@ -87,3 +95,15 @@ class Web:
         handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
         handler.wfile.write(content)
+
+    def _endless(self, handler: BaseHTTPRequestHandler) -> None:
+        """Send a body that never ends, until the other side is gone."""
+        handler.send_response(200)
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.close_connection = True
+        try:
+            while True:
+                handler.wfile.write(b"x" * 65536)
+        except OSError:
+            self.dropped.set()

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from noetl.model.errors import InvalidInput
-from noetl.settings import CAPACITY, HOME, LEASE_SECONDS, MAX_ATTEMPTS, credential, settings
+from noetl.settings import (
+    CAPACITY,
+    EGRESS_ALLOW,
+    EGRESS_DENY,
+    EGRESS_PRIVATE,
+    HOME,
+    LEASE_SECONDS,
+    MAX_ATTEMPTS,
+    credential,
+    settings,
+)
 
 HERE = Path("/here")
 
@@ -33,6 +43,15 @@ def test_knobs_come_from_the_environment() -> None:
     assert (found.capacity, found.lease_ms, found.max_attempts) == (3, 7_000, 2)
     plain = settings({}, HERE)
     assert (plain.capacity, plain.lease_ms, plain.max_attempts) == (16, 30_000, 5)
+
+
+def test_egress_comes_from_the_environment() -> None:
+    given = {EGRESS_ALLOW: "a.org, 10.0.0.0/8,", EGRESS_DENY: "b.org", EGRESS_PRIVATE: "deny"}
+    found = settings(given, HERE)
+    assert (found.egress_allow, found.egress_deny, found.egress_private) == (("a.org", "10.0.0.0/8"), ("b.org",), False)
+    assert settings({}, HERE).egress_private
+    with pytest.raises(InvalidInput, match="allow, deny"):
+        settings({EGRESS_PRIVATE: "maybe"}, HERE)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1.5"])

@@ -102,6 +102,9 @@ class ToolContext(Protocol):
     def http(self) -> Any:
         """The one pooled httpx.AsyncClient of the worker."""
 
+    def web(self, verify: bool | str) -> Any:
+        """Give the worker's httpx.AsyncClient that checks certificates this way: a text is a file with trusted ones."""
+
     def now(self) -> int: ...
 
     def log(self, text: str, level: str = "info") -> None:

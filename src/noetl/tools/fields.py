@@ -118,6 +118,8 @@ async def _fetched(uri: str, source: ScriptSource | None, context: ToolContext) 
     method, headers = (source.method, source.headers) if source else ("GET", None)
     try:
         answer = await context.http.request(method, uri, headers=headers, timeout=source.timeout if source else None)
+    except PermissionError as error:
+        raise UnreadableError(failed("client_error", str(error), code="EGRESS_DENIED")) from None
     except Exception as error:  # noqa: BLE001 - the client has errors of its own, all of which mean the same here
         raise UnreadableError(
             failed("connection", f"the script {uri} cannot be fetched: {error}", retryable=True)

@@ -1,10 +1,12 @@
 """The kind `http`: one request and its answer."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import aclosing
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from noetl.dsl.kinds import KindExample
@@ -52,7 +54,8 @@ KIND = describe(
     description="""
     Any status outside 200–299 is an error outcome, with the body kept in the result. `auth` names the credential: a token,
     a user with a password, or an API key, put where the credential says. `traceparent` and `Idempotency-Key` are sent along,
-    so a server can tell a retry from new work.
+    so a server can tell a retry from new work. `spec.timeout: {connect, read}` bounds the parts of a request, in seconds; what a
+    server says with `Retry-After` is `outcome.error.retry_after`. An answer of more than 64 MiB is an error.
     """,
     at_most_one=(("body", "json", "data", "form"),),
     result={
@@ -106,6 +109,7 @@ KIND = describe(
 )
 
 MOST_BYTES = 64 * 1024 * 1024
+CONNECT_S = 10  # where the task says nothing: a host that never answers is told soon
 _KINDS: dict[int, ErrorKind] = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 429: "rate_limit"}
 _RETRYABLE = frozenset({408, 429})
 _NOT_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "InvalidURL", "LocalProtocolError")
@@ -115,8 +119,12 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     import httpx
 
     try:
-        headers, signed = await _headers(input, context)
-        request = context.http.build_request(
+        client = context.web(str(Path(context.folder, input.verify)) if isinstance(input.verify, str) else input.verify)
+    except OSError as error:
+        return failed("client_error", f"the certificates in {input.verify} cannot be read: {error}", code="HTTP_VERIFY")
+    try:
+        headers, signed, key_header = await _headers(input, context)
+        request = client.build_request(
             input.method,
             input.url,
             params=_params(input.params),
@@ -124,14 +132,17 @@ async def run(input: Input, context: ToolContext) -> Outcome:
             timeout=_timeout(context.spec.get("timeout")),
             **_body(input, headers),
         )
+        request.extensions["noetl_key_header"] = (key_header, request.url.netloc)  # other hosts do not get it
     except KeyError as error:
         return failed("auth", f"there is no credential named {error}", code="NO_CREDENTIAL")
     except (httpx.InvalidURL, TypeError, ValueError) as error:
         return failed("client_error", f"the request cannot be made: {error}", code="HTTP_REQUEST")
     try:
-        response = await context.http.send(request, stream=True, auth=signed, follow_redirects=input.follow_redirects)
+        response = await client.send(request, stream=True, auth=signed, follow_redirects=input.follow_redirects)
         async with aclosing(response):
-            return await _outcome(response)
+            return await _outcome(response, context.now())
+    except PermissionError as error:
+        return failed("client_error", str(error), code="EGRESS_DENIED")
     except httpx.HTTPError as error:
         return _broken(error, input)
 
@@ -153,14 +164,14 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-async def _headers(input: Input, context: ToolContext) -> tuple[dict[str, str], Any]:
-    """The request's headers, and the credential put where it belongs."""
+async def _headers(input: Input, context: ToolContext) -> tuple[dict[str, str], Any, str]:
+    """The request's headers with the credential put where it belongs, or beside them; and the header that holds a key."""
     headers = {name: _text(value) for name, value in (input.headers or {}).items()}
     known = {name.lower() for name in headers}
     if "idempotency-key" not in known:
         headers["Idempotency-Key"] = context.idempotency_key
     if context.auth is None:
-        return headers, None
+        return headers, None, ""
     given = context.auth if isinstance(context.auth, Mapping) else await context.credential(str(context.auth))
     user, password = given.get("username") or given.get("user"), given.get("password")
     token = given.get("token") or given.get("access_token") or given.get("bearer")
@@ -168,10 +179,12 @@ async def _headers(input: Input, context: ToolContext) -> tuple[dict[str, str], 
     if token is not None:
         headers["Authorization"] = f"{given.get('scheme', 'Bearer')} {token}"
     elif user is not None:
-        return headers, (str(user), str(password or ""))
+        return headers, (str(user), str(password or "")), ""
     elif key is not None:
-        headers[str(given.get("header", "X-API-Key"))] = str(key)
-    return headers, None
+        name = str(given.get("header", "X-API-Key"))
+        headers[name] = str(key)
+        return headers, None, name
+    return headers, None, ""
 
 
 def _body(input: Input, headers: Mapping[str, str]) -> dict[str, Any]:
@@ -198,22 +211,33 @@ def _timeout(given: Any) -> Any:
     """The parts of a time-out in seconds; the whole attempt is ended from outside."""
     import httpx
 
-    if isinstance(given, Mapping):
-        return httpx.Timeout(given.get("total"), connect=given.get("connect"), read=given.get("read"))
-    return httpx.Timeout(None)
+    parts = given if isinstance(given, Mapping) else {}
+    return httpx.Timeout(None, connect=_seconds(parts.get("connect")) or CONNECT_S, read=_seconds(parts.get("read")))
 
 
-async def _outcome(response: "httpx.Response") -> Outcome:
+def _seconds(given: Any) -> float | None:
+    return None if given is None else float(given)
+
+
+async def _content(response: "httpx.Response") -> bytes | None:
+    """Read the body as it comes; None where it is too large, whatever its head says of it."""
+    if response.headers.get("content-length", "").isdecimal() and int(response.headers["content-length"]) > MOST_BYTES:
+        return None
     content = bytearray()
     async for part in response.aiter_bytes():
         content += part
         if len(content) > MOST_BYTES:
-            message = f"the answer has more than {MOST_BYTES} bytes"
-            return failed(
-                "client_error", message, code="HTTP_TOO_LARGE", sent=True, http={"status": response.status_code}
-            )
+            return None
+    return bytes(content)
+
+
+async def _outcome(response: "httpx.Response", now: int) -> Outcome:
+    content = await _content(response)
+    if content is None:
+        message = f"the answer has more than {MOST_BYTES:,} bytes; ask for less, or fetch it in parts"
+        return failed("client_error", message, code="HTTP_TOO_LARGE", sent=True, http={"status": response.status_code})
     headers = dict(response.headers.items())
-    data = _data(bytes(content), headers.get("content-type", ""))
+    data = _data(content, headers.get("content-type", ""))
     result = {
         "status": response.status_code,
         "status_code": response.status_code,
@@ -235,7 +259,7 @@ async def _outcome(response: "httpx.Response") -> Outcome:
         message,
         code=f"HTTP_{code}",
         retryable=retryable,
-        retry_after=_retry_after(headers),
+        retry_after=_retry_after(headers, now),
         sent=True,
         result=result,
         http=helper,
@@ -259,18 +283,16 @@ def _data(content: bytes, content_type: str) -> Any:
     return text
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    given = headers.get("retry-after")
-    if given is None:
-        return None
+def _retry_after(headers: Mapping[str, str], now: int) -> float | None:
+    """Give how many seconds the server wants to be left alone: it tells a number, or a time by its own clock."""
+    given = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d+(\.\d+)?", given):
+        return float(given)
     try:
-        return max(0.0, float(given))
-    except ValueError:
-        pass
-    try:
-        until, sent = parsedate_to_datetime(given), parsedate_to_datetime(headers["date"])
-        return max(0.0, (until - sent).total_seconds())
-    except (KeyError, TypeError, ValueError):
+        until = parsedate_to_datetime(given).timestamp()
+        sent = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else now / 1000
+        return max(0.0, until - sent)
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
-from noetl.tools.connections import NoConnectionError, pg_failed, pg_pool
+from noetl.tools.connections import pg_failed, pg_pool
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput, UnreadableError
+from noetl.tools.pg_pool import NoConnectionError
 from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
 
 

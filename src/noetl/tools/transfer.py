@@ -9,9 +9,10 @@ import msgspec
 from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
-from noetl.tools.connections import NoConnectionError, duckdb_failed, pg_failed
+from noetl.tools.connections import duckdb_failed, pg_failed
 from noetl.tools.contract import Sql, ToolInput, about, describe
 from noetl.tools.fields import SqlInput, WriteMode
+from noetl.tools.pg_pool import NoConnectionError
 from noetl.tools.rows import Place, RowsError, read_rows, write_rows
 
 Format = Literal["csv", "json", "jsonl", "parquet"]

@@ -58,7 +58,7 @@ class Equipment:
     clock: Clock
     children: Children
     blobs: Blobs
-    http: Callable[[], Any]  # gives the one client, made when it is first asked for
+    http: Callable[..., Any]  # gives a client by its `verify`, made when it is first asked for
     credentials: Callable[[str], Awaitable[Mapping[str, Any]]] = no_credentials
     results: Results | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -134,6 +134,9 @@ class TaskContext:
     @property
     def http(self) -> Any:
         return self._shared.http()
+
+    def web(self, verify: bool | str) -> Any:
+        return self._shared.http() if verify is True else self._shared.http(verify)
 
     def now(self) -> int:
         return self._shared.clock.now()
