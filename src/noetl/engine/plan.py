@@ -194,7 +194,14 @@ def _step_data(step: Step, playbook: Playbook) -> list[Any]:
 
 
 def _step_reads(step: Step, playbook: Playbook) -> Iterator[tuple[str | int, ...]]:
-    for text in _texts(_step_data(step, playbook)):
+    yield from reads_of(_step_data(step, playbook))
+    for entry in playbook.keychain:  # rendered on the worker, when the step uses it
+        yield from (path for path in reads_of(list(_values(entry.fields))) if path[0] != "keychain")
+
+
+def reads_of(data: Any) -> Iterator[tuple[str | int, ...]]:
+    """Give the paths that templates in plain data read."""
+    for text in _texts(data):
         compiled = template(text)
         if compiled is not None:
             for read in compiled.reads:

@@ -7,6 +7,7 @@
     │   └── UnknownExecution
     ├── Conflict            somebody else changed or holds it
     ├── BadReference        a stored result cannot be had, or is not what was stored
+    ├── CredentialUnavailable  a credential is known and cannot be resolved now
     ├── StoreUnavailable    the store cannot be reached or written; try again
     └── Foreign             an event newer than this code; this process must not decide here
 
@@ -49,6 +50,14 @@ class Conflict(NoetlError):
 
 class BadReference(NoetlError):
     """A stored result is not there, or is not what was stored."""
+
+
+class CredentialUnavailable(NoetlError):
+    """A credential cannot be resolved now."""
+
+    def __init__(self, message: str = "", *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class StoreUnavailable(NoetlError):

@@ -113,6 +113,9 @@ class ToolContext(Protocol):
     async def credential(self, name: str) -> Mapping[str, Any]:
         """Resolve a stored credential. Raises KeyError where there is none of that name."""
 
+    async def renewed(self, name: str) -> Mapping[str, Any] | None:
+        """Give a credential anew after the other side refused it; None where it is no token that a server gives."""
+
     async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
         """Give what the worker's tasks share under a key, such as a pool; opened on first use, closed with the worker."""
 

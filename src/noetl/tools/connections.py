@@ -10,10 +10,6 @@ from noetl.model.outcome import ErrorKind, Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.pg_pool import NoConnectionError, PgPool
 
-__all__ = ["NoConnectionError", "duckdb_failed", "pg_failed", "pg_pool"]
-
-__all__ = ["NoConnectionError", "duckdb_failed", "pg_failed", "pg_pool"]
-
 _BY_CODE: dict[str, ErrorKind] = {"40001": "db_deadlock", "40P01": "db_deadlock", "57014": "db_timeout"}
 _BY_CLASS: dict[str, ErrorKind] = {
     "08": "db_connection",

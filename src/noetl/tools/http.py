@@ -116,6 +116,15 @@ _NOT_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtoc
 
 
 async def run(input: Input, context: ToolContext) -> Outcome:
+    outcome = await _sent(input, context, None)
+    if isinstance(context.auth, str) and outcome.error is not None and outcome.error.code == "HTTP_401":
+        fresh = await context.renewed(context.auth)  # the server may have forgotten the token; nothing was done yet
+        if fresh is not None:
+            return await _sent(input, context, fresh)
+    return outcome
+
+
+async def _sent(input: Input, context: ToolContext, credential: Mapping[str, Any] | None) -> Outcome:
     import httpx
 
     try:
@@ -123,7 +132,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     except OSError as error:
         return failed("client_error", f"the certificates in {input.verify} cannot be read: {error}", code="HTTP_VERIFY")
     try:
-        headers, signed, key_header = await _headers(input, context)
+        headers, signed, key_header = await _headers(input, context, credential)
         request = client.build_request(
             input.method,
             input.url,
@@ -164,7 +173,9 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-async def _headers(input: Input, context: ToolContext) -> tuple[dict[str, str], Any, str]:
+async def _headers(
+    input: Input, context: ToolContext, credential: Mapping[str, Any] | None
+) -> tuple[dict[str, str], Any, str]:
     """The request's headers with the credential put where it belongs, or beside them; and the header that holds a key."""
     headers = {name: _text(value) for name, value in (input.headers or {}).items()}
     known = {name.lower() for name in headers}
@@ -172,7 +183,8 @@ async def _headers(input: Input, context: ToolContext) -> tuple[dict[str, str], 
         headers["Idempotency-Key"] = context.idempotency_key
     if context.auth is None:
         return headers, None, ""
-    given = context.auth if isinstance(context.auth, Mapping) else await context.credential(str(context.auth))
+    given = credential if credential is not None else context.auth
+    given = given if isinstance(given, Mapping) else await context.credential(str(given))
     user, password = given.get("username") or given.get("user"), given.get("password")
     token = given.get("token") or given.get("access_token") or given.get("bearer")
     key = given.get("api_key") or given.get("value")

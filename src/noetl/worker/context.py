@@ -5,18 +5,21 @@ Tools see it as the port `ToolContext`. Tested in tests/unit/worker/test_run_ste
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from noetl.dsl.kinds import Kinds
+from noetl.dsl.playbook import Keychain
 from noetl.engine.actions import RunTask
 from noetl.engine.extract import Wanted
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, Clock, ControlPlane, Tools
+from noetl.worker.keychain import KeyRing
 from noetl.worker.redact import Secrets
 from noetl.worker.shared import Shared
+from noetl.worker.tokens import Tokens
 
 MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
 MOST_TEXT: Final = 4_000  # of one line
@@ -66,11 +69,14 @@ class Equipment:
     shared: Shared = field(default_factory=Shared)
     secrets: Secrets = field(default_factory=Secrets)
 
-    async def credential(self, name: str) -> Mapping[str, Any]:
-        """Resolve a credential; what it holds is masked from now on. Raises KeyError."""
-        found = await self.credentials(name)
-        self.secrets.learn(name, found)
-        return found
+    tokens: Tokens = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", Tokens(self.http, self.clock))
+
+    def keys(self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None) -> KeyRing:
+        """Give the credentials that a piece of work may use."""
+        return KeyRing(declared, names or {}, self.clock.now(), self.credentials, self.tokens, self.secrets)
 
 
 class Log:
@@ -110,8 +116,16 @@ class TaskContext:
     """The port `ToolContext` for one attempt."""
 
     def __init__(
-        self, shared: Equipment, task: RunTask, log: Log, execution_id: str, step: str, deadline: int | None
+        self,
+        shared: Equipment,
+        task: RunTask,
+        log: Log,
+        execution_id: str,
+        step: str,
+        deadline: int | None,
+        keys: KeyRing | None = None,
     ) -> None:
+        self._keys = keys or shared.keys()
         self.execution_id = execution_id
         self.step = step
         self.task = task.label
@@ -145,7 +159,10 @@ class TaskContext:
         self._log.add(text, level)
 
     async def credential(self, name: str) -> Mapping[str, Any]:
-        return await self._shared.credential(name)
+        return await self._keys.get(name)
+
+    async def renewed(self, name: str) -> Mapping[str, Any] | None:
+        return await self._keys.renew(name)
 
     async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
         return await self._shared.shared.get(key, open)

@@ -1,39 +1,129 @@
-"""Resolves what a step's templates read of `keychain`, when the work begins and on the worker only.
+"""Resolves credentials for the tasks of one piece of work, on the worker only: by `auth`, and what templates read of `keychain`.
 
-An entry is the stored credential of its name, or of the name that its `credential` or `auth` says. One that cannot be found is
-left out: whoever reads it is told so by its template. Tested in tests/unit/worker/test_keychain.py.
+An entry of the playbook's `keychain` is the stored credential of its name, or of the name that its `credential` says,
+overlaid with its own fields, which may be templates over `workload` and other entries. One with a token server becomes the
+server's token. A name that is not declared is a stored credential. An entry that cannot be found is left out of what
+templates see: whoever reads it is told so. Tested in tests/unit/worker/test_keychain.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from noetl.dsl.playbook import Keychain
+from noetl.engine.render import Names, Renderer, RenderError
+from noetl.model.errors import CredentialUnavailable
+from noetl.worker.redact import Secrets
+from noetl.worker.tokens import Tokens, token_url
 
 Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
+_ABOUT: Final = frozenset({"name", "kind", "credential", "auth", "auto_renew"})
+_SHARING: Final = frozenset({"local", "global", "catalog", "shared"})
+_WITH_TOKEN: Final = ("oauth2", "oauth2_client_credentials", "client_credentials")
 
 
-async def resolved(
-    declared: Iterable[Keychain], reads: Iterable[tuple[str | int, ...]], resolve: Resolve
-) -> dict[str, Mapping[str, Any]]:
-    """Give the declared entries that are read, with their values."""
-    paths = [path for path in reads if path[0] == "keychain"]
-    whole = any(len(path) == 1 for path in paths)
-    names = {path[1] for path in paths if len(path) > 1}
-    found: dict[str, Mapping[str, Any]] = {}
-    for entry in declared:
-        if whole or entry.name in names:
-            try:
-                found[entry.name] = await resolve(_source(entry))
-            except KeyError:
-                continue
-    return found
+class KeyRing:
+    """The credentials that one piece of work may use."""
+
+    def __init__(
+        self,
+        declared: Iterable[Keychain],
+        names: Mapping[str, Any],
+        at: int,
+        resolve: Resolve,
+        tokens: Tokens,
+        secrets: Secrets,
+    ) -> None:
+        self._declared = {entry.name: entry for entry in declared}
+        self._names = names
+        self._at = at
+        self._resolve = resolve
+        self._tokens = tokens
+        self._secrets = secrets
+
+    async def get(self, name: str, *, fresh: bool = False) -> Mapping[str, Any]:
+        """Resolve a credential; what it holds is masked from now on. Raises KeyError and CredentialUnavailable."""
+        return await self._get(name, (), fresh)
+
+    async def renew(self, name: str) -> Mapping[str, Any] | None:
+        """Get a new token after the old one was refused; None for a credential that is no token of a server."""
+        entry = await self._entry(name, ())
+        return await self.get(name, fresh=True) if _has_server(entry) else None
+
+    async def auth(self, given: Any) -> Any:
+        """Give what a task's `auth` means where it is a map that names a stored credential; else as it is."""
+        if not isinstance(given, Mapping) or not isinstance(given.get("credential"), str):
+            return given
+        own = {name: value for name, value in given.items() if name not in ("credential", "type", "kind")}
+        try:
+            return {**await self.get(given["credential"]), **own}
+        except KeyError as error:
+            raise CredentialUnavailable(f"there is no credential named {error}") from None
+
+    async def read(self, reads: Iterable[tuple[str | int, ...]]) -> dict[str, Mapping[str, Any]]:
+        """Give the declared entries that templates read, with their values."""
+        paths = [path for path in reads if path[0] == "keychain"]
+        whole = any(len(path) == 1 for path in paths)
+        names = {path[1] for path in paths if len(path) > 1}
+        found: dict[str, Mapping[str, Any]] = {}
+        for name in self._declared:
+            if whole or name in names:
+                try:
+                    found[name] = await self.get(name)
+                except KeyError:
+                    continue
+        return found
+
+    async def _get(self, name: str, asking: tuple[str, ...], fresh: bool = False) -> Mapping[str, Any]:
+        entry = await self._entry(name, asking)
+        self._secrets.learn(name, entry)
+        if not _has_server(entry):
+            return entry
+        token = await self._tokens.get(entry, fresh=fresh)
+        self._secrets.learn(name, {"token": token["token"], **token})
+        return token
+
+    async def _entry(self, name: str, asking: tuple[str, ...]) -> dict[str, Any]:
+        """Give an entry with its fields, before a token is asked for."""
+        declared = self._declared.get(name)
+        if declared is None:
+            return dict(await self._resolve(name))
+        if name in asking:
+            raise CredentialUnavailable(
+                f"entries of `keychain` read each other in a circle: {', '.join(asking)}, {name}"
+            )
+        fields = {key: value.data for key, value in declared.fields.items()}
+        rendered = await self._rendered(name, fields, (*asking, name))
+        own = {key: value for key, value in rendered.items() if key not in _ABOUT}
+        if own.get("scope") in _SHARING:
+            del own["scope"]
+        source = next((rendered[key] for key in ("credential", "auth") if isinstance(rendered.get(key), str)), name)
+        try:
+            stored = dict(await self._resolve(source))
+        except KeyError:
+            if source != name or not own.keys() - {"ttl_seconds"}:
+                raise
+            stored = {}
+        found = {**stored, **own}
+        if rendered.get("kind") in _WITH_TOKEN:
+            found["kind"] = "oauth2"
+        return found
+
+    async def _rendered(self, name: str, fields: Mapping[str, Any], asking: tuple[str, ...]) -> dict[str, Any]:
+        from noetl.engine.plan import reads_of
+
+        others = {str(path[1]) for path in reads_of(fields) if path[0] == "keychain" and len(path) > 1}
+        keychain = {other: await self._get(other, asking) for other in others}
+        names = Names({**self._names, "keychain": keychain}, (self._names.get("workload") or {},))
+        renderer = Renderer(names, f"keychain:{name}", self._at, {})
+        try:
+            return {key: renderer.value(value, f"keychain.{name}.{key}") for key, value in fields.items()}
+        except RenderError as error:
+            raise CredentialUnavailable(str(error)) from None
 
 
-def _source(entry: Keychain) -> str:
-    for field in ("credential", "auth"):
-        named = entry.fields.get(field)
-        if named is not None and isinstance(named.data, str) and "{" not in named.data:
-            return named.data
-    return entry.name
+def _has_server(entry: Mapping[str, Any]) -> bool:
+    """Tell whether a credential is a token that a server gives: it names the server and holds no token itself."""
+    named = entry.get("kind") == "oauth2" or "token_url" in entry
+    return named and token_url(entry) is not None and not (entry.get("token") or entry.get("access_token"))

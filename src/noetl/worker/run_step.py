@@ -23,14 +23,13 @@ from noetl.engine.plan import plan
 from noetl.engine.render import RenderError
 from noetl.engine.run_info import Scopes, info_for
 from noetl.engine.writes import ctx_keys, put
-from noetl.model.errors import BadReference
+from noetl.model.errors import BadReference, CredentialUnavailable
 from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import holds_ref
 from noetl.model.work import Chunk, Lease
 from noetl.worker.context import Equipment, Log, TaskContext
 from noetl.worker.cursor import Item, as_error, claim_task, fresh_rows, patiently, rows_of
-from noetl.worker.keychain import resolved
 from noetl.worker.reporter import Reporter
 
 _BREATH_S: Final = 0.005  # items that never wait let others run after this long
@@ -53,6 +52,8 @@ class StepWork:
         info = info_for(playbook, step, self._work, shared.kinds, shared.defaults)
         self._info = replace(info, is_secret=shared.secrets.holds)
         self._scopes = Scopes.of(self._work.scopes)
+        names = {"workload": self._scopes.workload, "execution_id": self._work.execution_id, "job": self._scopes.job}
+        self._keys = shared.keys(playbook.keychain, names)
         self._durable = self._info.settings.get("durability") == "task"
         self._breath = asyncio.get_running_loop().time()
         self._total: int | None = None
@@ -67,15 +68,15 @@ class StepWork:
             if self._step.loop is not None and self._step.loop.cursor is not None:
                 return await self._run_cursor(self._step.loop)
             return await self._run_whole()
-        except BadReference as error:
-            told = failed("reference", str(error)).error
+        except (BadReference, CredentialUnavailable) as error:
+            told = failed("reference" if isinstance(error, BadReference) else "auth", str(error)).error
             return await self._reporter.end(Ending("error", error=msgspec.to_builtins(told)), {}, self._want())
 
     async def _see_keychain(self) -> None:
         """Resolve what this work's templates read of the keychain."""
         if self._playbook.keychain:
             reads = plan(self._playbook, self._work.playbook).reads(self._step)
-            found = await resolved(self._playbook.keychain, reads, self._shared.credential)
+            found = await self._keys.read(reads)
             self._scopes = replace(self._scopes, keychain=found)
 
     async def _see_results(self) -> None:
@@ -280,12 +281,16 @@ class StepWork:
         limits = [] if seconds is None else [shared.clock.now() + round(seconds * 1000)]
         limits += [] if self._work.deadline is None else [self._work.deadline]
         log = Log(shared.clock, task, index, shared.secrets)
-        context = TaskContext(shared, task, log, self._work.execution_id, self._step.name, min(limits, default=None))
+        where = (self._work.execution_id, self._step.name, min(limits, default=None))
         self._reporter.sources[log] = log.records
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                outcome = await runner(task.fields, context)
+                if isinstance(task.auth, Mapping):
+                    task = msgspec.structs.replace(task, auth=await self._keys.auth(task.auth))
+                outcome = await runner(task.fields, TaskContext(shared, task, log, *where, self._keys))
+        except CredentialUnavailable as error:
+            outcome = failed("auth", str(error), code="CREDENTIAL", retryable=error.retryable)
         except TimeoutError as error:
             outcome = _timed_out(task, seconds) if limit.expired() else _bug(task, error)
         except Exception as error:  # noqa: BLE001 - a tool that raises must not end the worker
@@ -294,6 +299,13 @@ class StepWork:
             self._reporter.add(log.records())
             del self._reporter.sources[log]
         outcome = shared.secrets.outcome(outcome)
+        return await self._kept(task, outcome, index)
+
+    async def _kept(
+        self, task: RunTask, outcome: Outcome, index: int | None
+    ) -> tuple[Outcome, Mapping[str, Any] | None]:
+        """Put a large result away; gives the outcome, and the reference where there is one."""
+        shared = self._shared
         if shared.results is None:
             return outcome, None
         where = {

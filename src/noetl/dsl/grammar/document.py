@@ -46,7 +46,13 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field("name", Text(), "How `auth` and `keychain.<name>` refer to it.", required=True),
             Field("kind", Text(), "What sort of credential it is.", example="oauth2"),
             Field("credential", Text(), "The stored credential behind it.", rendered="worker"),
-            Field("scope", Choice(("local", "global", "catalog", "shared")), "Who shares the resolved value."),
+            Field(
+                "scope",
+                Text(),
+                "Who shares the resolved value (`local`, `global`, `catalog`, `shared`); with `oauth2`, any other text is "
+                "what the token is asked for.",
+            ),
+            Field("token_url", Text(), "With `oauth2`: where the token is asked for.", rendered="worker"),
             Field("ttl_seconds", Number(least=0), "How long the resolved value may be kept."),
             Field("auto_renew", Flag(), "Renew it before it ends."),
         ),
