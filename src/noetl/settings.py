@@ -28,6 +28,7 @@ AUTH = "NOETL_AUTH"
 ALLOWED_HOSTS = "NOETL_ALLOWED_HOSTS"
 ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
 ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
+SANDBOX = "NOETL_SANDBOX"
 EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
 EGRESS_DENY = "NOETL_EGRESS_DENY"
 EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
@@ -73,6 +74,10 @@ VARIABLES: dict[
         "",
         "What credentials are sealed with: 32 bytes in URL-safe base64. Several, the newest first. Else a key file.",
     ),
+    SANDBOX: (
+        "none",
+        "`landlock` or `bwrap`: processes of tasks write only to a temporary folder of their own and do not see the store.",
+    ),
     EGRESS_ALLOW: (
         "",
         "Where `http` tasks may connect to: names (`a.example.com`, `*.example.com`), addresses, networks, with commas.",
@@ -98,6 +103,7 @@ class Settings:
     lease_ms: int = _LEASE_SECONDS * 1000  # how long a silent worker keeps its work
     max_attempts: int = _MAX_ATTEMPTS  # deliveries of a piece of work before it is given up
     database: str = ""  # the address of the PostgreSQL database that is the store instead
+    sandbox: str = "none"  # walls around the processes of tasks
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may reach; empty: all
     egress_deny: tuple[str, ...] = ()  # hosts that they must not
     egress_private: bool = True  # whether private addresses may be reached without being named
@@ -160,6 +166,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         _number(environment, LEASE_SECONDS, _LEASE_SECONDS) * 1000,
         _number(environment, MAX_ATTEMPTS, _MAX_ATTEMPTS),
         database,
+        sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
         egress_allow=_words(environment, EGRESS_ALLOW),
         egress_deny=_words(environment, EGRESS_DENY),
         egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",

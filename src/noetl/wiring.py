@@ -158,7 +158,7 @@ class Embedded:
         from noetl.worker.results import StoredResults
         from noetl.worker.web import HttpClient
 
-        children, client, clock = ChildPool(), HttpClient(_egress(self.settings)), SystemClock()
+        children, client, clock = ChildPool(**_walls(self.settings)), HttpClient(_egress(self.settings)), SystemClock()
         blobs = open_blobs(self.settings, self.store)
         shared = Equipment(
             self.control,
@@ -279,6 +279,12 @@ def _stored(team: Credentials, vault: Vault) -> Callable[[str], Awaitable[Mappin
 
 async def _credential(name: str) -> Mapping[str, Any]:
     return credential(os.environ, name)
+
+
+def _walls(settings: Settings) -> dict[str, Any]:
+    """Give what the processes of tasks are held to; a sandbox keeps the store and all that belongs to it from them."""
+    own = [settings.store.with_name(settings.store.name + ending) for ending in ("", "-wal", "-shm")]
+    return {"sandbox": settings.sandbox, "hidden": [str(path) for path in (*own, settings.blobs, settings.locks)]}
 
 
 def _egress(settings: Settings) -> Egress:

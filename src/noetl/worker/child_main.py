@@ -3,7 +3,7 @@
 It is started by `children.py` and loads, once, what nearly every child needs; a fork of it is ready in about a
 millisecond. Every child has a session of its own. The nursery adopts whatever a task leaves behind (a sub-reaper), so
 that nothing outlives its task; and when the worker goes, however it goes, the control socket ends and everything below is
-killed. Children also die with the nursery itself. Tested in tests/unit/worker/test_children.py.
+killed. Children also die with the nursery itself. Limits and walls are put up before a child reads its first task. Tested in tests/unit/worker/test_children.py.
 
 Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr), `K` id. To the worker:
 `E` id status. A channel carries frames: four bytes of length, then JSON.
@@ -18,15 +18,17 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import struct
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
-from noetl.worker import child_code
+from noetl.worker import child_code, sandbox
 
 ORDER: Final = struct.Struct(">cQ")
 NOTICE: Final = struct.Struct(">cQi")
@@ -41,8 +43,19 @@ _SET_DEATH_SIGNAL: Final = 1
 _SET_SUBREAPER: Final = 36
 
 
-def serve(control: socket.socket, memory: int) -> None:
+class Limits(NamedTuple):
+    """What every child is held to."""
+
+    memory: int = 0  # bytes of data; 0: no limit
+    sandbox: str = "none"
+    hidden: tuple[str, ...] = ()  # what a sandbox keeps from children
+    folders: str = ""  # where each child has its own, with a sandbox
+
+
+def serve(control: socket.socket, limits: Limits) -> None:
     """Fork, reap and kill until the worker is gone."""
+    if limits.sandbox != "none":
+        limits = limits._replace(folders=tempfile.mkdtemp(prefix="noetl-children-"))
     _process_control(_SET_SUBREAPER, 1)
     for name in _PRELOAD:
         __import__(name)
@@ -62,15 +75,17 @@ def serve(control: socket.socket, memory: int) -> None:
         if bell.fileno() in ready:
             with contextlib.suppress(BlockingIOError):
                 bell.recv(4096)
-            _reap(control, pids)
-        if control.fileno() in ready and not _obey(control, pids, memory, (bell, ringer)):
+            _reap(control, pids, limits.folders)
+        if control.fileno() in ready and not _obey(control, pids, limits, (bell, ringer)):
             break
     for pid in pids.values():
         _kill_session(pid)
     _kill_orphans({})
+    if limits.folders:
+        shutil.rmtree(limits.folders, ignore_errors=True)
 
 
-def _obey(control: socket.socket, pids: dict[int, int], memory: int, own: tuple[socket.socket, ...]) -> bool:
+def _obey(control: socket.socket, pids: dict[int, int], limits: Limits, own: tuple[socket.socket, ...]) -> bool:
     """Take one order; False when the worker is gone."""
     try:
         order, fds, _, _ = socket.recv_fds(control, ORDER.size, 4, socket.MSG_WAITALL)
@@ -86,7 +101,7 @@ def _obey(control: socket.socket, pids: dict[int, int], memory: int, own: tuple[
             signal.set_wakeup_fd(-1)
             for one in (control, *own):
                 one.close()
-            _child(fds, server, memory, number)
+            _child(fds, server, limits, number)
         for fd in fds:
             os.close(fd)
         pids[number] = pid
@@ -95,7 +110,7 @@ def _obey(control: socket.socket, pids: dict[int, int], memory: int, own: tuple[
     return True
 
 
-def _reap(control: socket.socket, pids: dict[int, int]) -> None:
+def _reap(control: socket.socket, pids: dict[int, int], folders: str) -> None:
     """Tell of every child that ended. What it started is killed first, while its number cannot be anybody else's."""
     numbers = {pid: number for number, pid in pids.items()}
     while True:
@@ -113,6 +128,8 @@ def _reap(control: socket.socket, pids: dict[int, int]) -> None:
             continue
         del pids[number]
         _kill_orphans(pids)
+        if folders:
+            shutil.rmtree(Path(folders, str(number)), ignore_errors=True)
         with contextlib.suppress(OSError):
             control.sendall(NOTICE.pack(b"E", number, os.waitstatus_to_exitcode(status)))
 
@@ -155,8 +172,8 @@ def _belongs(pid: int, pids: Mapping[int, int]) -> bool:
     return any(int(mark.removeprefix(_MARK)) in pids for mark in marks)
 
 
-def _child(fds: list[int], server: int, memory: int, number: int) -> NoReturn:
-    """Be a child: run code until the channel ends, or become the program that the first frame names."""
+def _child(fds: list[int], server: int, limits: Limits, number: int) -> NoReturn:
+    """Be a child: behind its walls, run code until the channel ends, or become the program that the first frame names."""
     status = 1
     try:
         os.setsid()
@@ -164,23 +181,45 @@ def _child(fds: list[int], server: int, memory: int, number: int) -> NoReturn:
         if os.getppid() != server:
             os._exit(1)  # the nursery died before the signal was set
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.set_inheritable(fds[0], False)
-        channel = socket.socket(fileno=fds[0])
         for target, fd in enumerate(fds[1:4]):
             os.dup2(fd, target)
             os.close(fd)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.environ[MARK] = str(number)
-        first = read(channel)
-        if first is not None and "argv" in first:
-            _become(channel, first["argv"], {**first["env"], MARK: str(number)}, first.get("cwd"))
-        elif first is not None:
-            if memory:
-                resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-            _work(channel, first)
+        if limits.sandbox != "none":
+            _wall(fds[0], limits, number)
+        os.set_inheritable(fds[0], False)
+        _serve_tasks(socket.socket(fileno=fds[0]), limits.memory)
         status = 0
     finally:
         os._exit(status)
+
+
+def _wall(channel: int, limits: Limits, number: int) -> None:
+    """Confine this process; with `bwrap` it becomes another one, which goes on inside."""
+    folder = str(Path(limits.folders, str(number)))
+    os.mkdir(folder, 0o700)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    if limits.sandbox == "landlock":
+        sandbox.enter(folder, limits.hidden)
+        return
+    os.set_inheritable(channel, True)
+    again = [sys.executable, "-P", "-m", "noetl.worker.child_main", "inside", str(channel), str(limits.memory)]
+    argv = sandbox.inside_bwrap(again, folder, limits.hidden)
+    os.execve(argv[0], argv, dict(os.environ))
+
+
+def _serve_tasks(channel: socket.socket, memory: int) -> None:
+    first = read(channel)
+    if first is None:
+        return
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    if "argv" in first:
+        own = {name: os.environ[name] for name in (MARK, "TMPDIR") if name in os.environ}
+        _become(channel, first["argv"], {**first["env"], **own}, first.get("cwd"))
+    else:
+        _work(channel, first)
 
 
 def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
@@ -243,4 +282,7 @@ def _process_control(option: int, value: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
+    if sys.argv[1] == "inside":
+        _serve_tasks(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
+    else:
+        serve(socket.socket(fileno=int(sys.argv[1])), Limits(int(sys.argv[2]), sys.argv[3], tuple(sys.argv[4:])))

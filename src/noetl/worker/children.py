@@ -16,9 +16,11 @@ from typing import Any, Final
 
 import msgspec
 
+from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
 from noetl.worker.nursery import Child, Nursery, Output, public_environment, told
+from noetl.worker.sandbox import problem
 
 _KEPT_LINE: Final = 16_384  # of one line, in bytes
 _NO_MEMORY: Final = "; it may have run out of memory"
@@ -104,8 +106,22 @@ def reason(status: int) -> tuple[str, str]:
 class ChildPool:
     """The child processes of one worker."""
 
-    def __init__(self, *, memory: int = 4 << 30, kept: int = 8, most_output: int = 32 << 20) -> None:
-        self._nursery = Nursery(memory)
+    def __init__(
+        self,
+        *,
+        memory: int = 4 << 30,
+        kept: int = 8,
+        most_output: int = 32 << 20,
+        sandbox: str = "none",
+        hidden: Sequence[str] = (),
+    ) -> None:
+        missing = problem(sandbox)
+        if missing is not None:
+            raise InvalidInput(
+                f"tasks are to run in the sandbox `{sandbox}`, and it cannot be made: {missing}. Choose another with "
+                "NOETL_SANDBOX, or run the worker where it can."
+            )
+        self._nursery = Nursery(memory, sandbox, hidden)
         self._kept = kept
         self._most_output = most_output
         self._fresh: list[Warm] = []

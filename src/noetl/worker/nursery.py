@@ -15,20 +15,25 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from noetl.worker.child_main import LENGTH, NOTICE, ORDER
 
-_SECRET = re.compile(r"NOETL_\w*(KEY|TOKEN|SECRET|PASSWORD)")
+_SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|STORE)")
+_PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")  # in an address
 _CHUNK = 1 << 16
 
 
 def public_environment() -> dict[str, str]:
     """Give the worker's environment without what is its own secret."""
-    return {name: value for name, value in os.environ.items() if not _SECRET.match(name)}
+    return {name: value for name, value in os.environ.items() if not _is_own_secret(name, value)}
+
+
+def _is_own_secret(name: str, value: str) -> bool:
+    return name.startswith("NOETL_") and bool(_SECRET.match(name) or _PASSWORD.search(value))
 
 
 class Output:
@@ -117,8 +122,8 @@ class Child:
 class Nursery:
     """Starts children and hears of their ends."""
 
-    def __init__(self, memory: int) -> None:
-        self._memory = memory
+    def __init__(self, memory: int, sandbox: str = "none", hidden: Sequence[str] = ()) -> None:
+        self._limits = [str(memory), sandbox, *hidden]
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._heard = b""
@@ -155,7 +160,7 @@ class Nursery:
         self._lost()
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
-        argv = [sys.executable, "-P", "-m", "noetl.worker.child_main", str(theirs.fileno()), str(self._memory)]
+        argv = [sys.executable, "-P", "-m", "noetl.worker.child_main", str(theirs.fileno()), *self._limits]
         with theirs:
             self._process = subprocess.Popen(
                 argv,

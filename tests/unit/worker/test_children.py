@@ -78,6 +78,27 @@ async def test_a_crash_is_an_error_outcome_and_the_next_task_runs(
     assert (await run(pool, "result = 1")).result == 1
 
 
+async def test_commands_have_the_limit_of_memory_too() -> None:
+    pool = ChildPool(memory=256 << 20)
+    ended = await pool.command([sys.executable, "-c", "b'x' * (1 << 30)"], env={})
+    await pool.close()
+    assert ended.returncode == 1
+    assert b"MemoryError" in ended.stderr
+
+
+async def test_children_do_not_inherit_secrets_of_the_worker(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CREDENTIAL_API", "API_TOKEN", "ENCRYPTION_KEY", "DATABASE_URL", "STORE"):
+        monkeypatch.setenv(f"NOETL_{name}", "hidden")
+    monkeypatch.setenv("NOETL_SERVER", "http://user:hidden@host/")
+    monkeypatch.setenv("NOETL_CAPACITY", "3")
+    monkeypatch.setenv("OTHER", "kept")
+    code = "import os\nresult = {k: v for k, v in os.environ.items() if k.startswith(('NOETL_', 'OTHER')) and k != 'NOETL_CHILD'}"
+    seen = (await pool.python("1", Job(code), print)).result
+    assert seen == {"NOETL_CAPACITY": "3", "OTHER": "kept"}
+    ended = await pool.command(["sh", "-c", "echo $OTHER; env | grep -c hidden"], env={})
+    assert ended.stdout == b"kept\n0\n"
+
+
 async def test_what_was_printed_before_a_crash_is_kept(pool: ChildPool) -> None:
     lines: list[str] = []
     await pool.python("1", Job("import os\nprint('almost')\nos.write(1, b'there')\nos._exit(1)"), lines.append)
@@ -190,7 +211,7 @@ async def test_nothing_outlives_a_killed_worker(tmp_path: Path) -> None:
     script = tmp_path / "worker.py"
     script.write_text(dedent(WORKER))
     worker = await asyncio.create_subprocess_exec(sys.executable, str(script), str(tmp_path))
-    names = ("python", "python_child", "python_session", "shell", "shell_session")
+    names = ("python", "python_child", "python_session", "python_daemon", "shell", "shell_session")
     async with asyncio.timeout(20):
         while not all((tmp_path / name).exists() and (tmp_path / name).read_text() for name in names):
             await asyncio.sleep(0.02)
@@ -214,6 +235,13 @@ WORKER = """
             file.write(str(pid))
     tell("python_child", subprocess.Popen(["sleep", "300"]).pid)
     tell("python_session", subprocess.Popen(["sleep", "300"], start_new_session=True).pid)
+    if os.fork() == 0:  # a daemon: forked twice, in a session of its own, with an empty environment
+        os.setsid()
+        if os.fork() == 0:
+            tell("python_daemon", os.getpid())
+            os.execve("/bin/sleep", ["sleep", "300"], {})
+        os._exit(0)
+    os.wait()
     tell("python", os.getpid())
     time.sleep(300)
     '''
