@@ -153,6 +153,10 @@ async def test_lines_belong_to_the_attempt_that_printed_them(attempts: Attempts)
         ("result = []\nresult.append(result)", "too deep, or holds itself"),
         ("result = '\\ud800'", "`result` is text that cannot be written as UTF-8"),
         ("return object()", "`result` is of type object"),
+        ("return b'x'", "`result` is of type bytes"),
+        ("import decimal\nreturn [decimal.Decimal(1)]", "`result[0]` is of type Decimal"),
+        ("return (n for n in [1])", "`result` is of type generator"),
+        ("return {'n': 10 ** 5000}", "`result.n` is a number of too many digits"),
     ],
 )
 async def test_a_result_that_is_not_json(attempts: Attempts, code: str, place: str) -> None:
@@ -217,6 +221,65 @@ async def test_an_error_may_say_when_to_try_again_and_why(attempts: Attempts) ->
     assert (error.retry_after, error.details) == (2.0, {"queue": 7})
     odd = (await attempts.python("raise RetryableError('busy', retry_after='soon', details={1: object()})")).error
     assert (odd.retry_after, odd.details, odd.retryable) == (None, None, True)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys\nsys.stdout.close()\nsys.stderr.close()",
+        "import sys\nsys.stdout = sys.stderr = sys.stdin = None",
+        "import os\nfor fd in range(3): os.close(fd)",
+        "import os\nos.dup2(os.open('/dev/null', os.O_WRONLY), 1)",
+        "import json\njson.dumps = json.loads = None",
+    ],
+)
+async def test_what_code_does_to_the_process_is_mended_for_the_next_task(attempts: Attempts, code: str) -> None:
+    assert (await attempts.python(code + "\nresult = {'done': 1}")).result == {"done": 1}
+    tried = await attempts.python("import sys\nprint('here')\nresult = [sys.stdin.read()]")
+    assert (tried.result, tried.lines) == ([""], ["here"])
+
+
+async def test_output_that_is_no_text_is_told_as_well_as_it_can(attempts: Attempts) -> None:
+    tried = await attempts.python("import sys\nsys.stdout.buffer.write(b'a\\xff\\n')\nresult = 1")
+    assert (tried.result, tried.lines) == (1, ["a\ufffd"])
+
+
+async def test_a_thread_that_outlives_its_task_meets_no_other(attempts: Attempts) -> None:
+    code = """
+import os, threading, time
+def late():
+    while True:
+        time.sleep(0.001)
+        print("late")
+threading.Thread(target=late).start()
+result = os.getpid()
+"""
+    first = (await attempts.python(code)).result
+    second = await attempts.python("import os, time\ntime.sleep(0.1)\nresult = os.getpid()")
+    assert second.result != first
+    assert second.lines == []
+
+
+async def test_code_that_writes_to_files_not_its_own_is_an_error(attempts: Attempts) -> None:
+    code = """
+import os
+for fd in range(3, 64):
+    try:
+        os.write(fd, b"garbage, and more of it")
+    except OSError:
+        pass
+"""
+    error = (await attempts.python(code)).error
+    assert (error.kind, error.code) == ("python", "PY_GARBLED")
+    assert (await attempts.python("result = 1")).result == 1
+
+
+async def test_an_exception_that_cannot_tell_itself_and_one_that_tells_too_much(attempts: Attempts) -> None:
+    mute = "class Mute(Exception):\n    def __str__(self): raise ValueError\nraise Mute()"
+    assert "(it cannot be told: ValueError)" in (await attempts.python(mute)).error.message
+    long = await attempts.python("raise ValueError('x' * 10_000_000)")
+    assert len(long.error.message) < 30_000
+    assert len(long.outcome.helpers["py"]["traceback"]) < 60_000
 
 
 async def test_a_traceback_shows_the_authors_lines(attempts: Attempts) -> None:

@@ -82,6 +82,24 @@ async def test_a_signal_is_an_error(attempts: Attempts) -> None:
     assert tried.outcome.result["returncode"] == -15
 
 
+@pytest.mark.parametrize("fields", [{"command": []}, {"command": ""}, {"cmds": []}])
+async def test_nothing_to_run_is_an_error(attempts: Attempts, fields: dict[str, object]) -> None:
+    assert (await attempts.run("shell", fields)).error.message == "there is nothing to run: the command is empty"
+
+
+async def test_output_that_is_no_text_and_closed_output(attempts: Attempts) -> None:
+    assert (await attempts.run("shell", {"command": r"printf 'a\377b'"})).result["stdout"] == "a\ufffdb"
+    assert (await attempts.run("shell", {"command": "exec >&- 2>&-; true"})).result["stdout"] == ""
+
+
+async def test_what_a_command_leaves_behind_is_ended_and_not_waited_for(attempts: Attempts, tmp_path: Path) -> None:
+    command = "sleep 300 & echo $! > a; setsid sleep 300 & echo $! > b; (nohup sleep 300 >/dev/null 2>&1 & echo $! > c)"
+    assert (await attempts.run("shell", {"command": command})).result["returncode"] == 0
+    for name in "abc":
+        pid = int((tmp_path / name).read_text())
+        assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
+
+
 async def test_what_cannot_be_started(attempts: Attempts) -> None:
     program = (await attempts.run("shell", {"command": ["no-such-program"]})).error
     assert program.message == "`no-such-program` cannot be started: No such file or directory"

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -50,7 +50,7 @@ KIND = describe(
     be async); without any of these it is null, and one that is not JSON is an error of kind `schema`. Raise `RetryableError`
     (with `retry_after=SECONDS` if you like) or `FatalError` to say whether another attempt makes sense, `SinkError`,
     `CancelError` or `TimeoutError` to say what went wrong; modules of your own import them from `noetl.errors`. What the code
-    prints becomes log lines.
+    prints becomes log lines. Threads and processes that it leaves behind are ended.
     """,
     one_of=(("code", "code_b64", "script"),),
     result=None,
@@ -113,7 +113,9 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     except (binascii.Error, UnicodeDecodeError) as error:
         return failed("parse", f"`code_b64` is not text in base64: {error}")
     variables = _variables(context)
-    if isinstance(context.auth, str):
+    if isinstance(context.auth, Mapping):
+        variables["auth"] = dict(context.auth)
+    elif isinstance(context.auth, str):
         try:
             variables["auth"] = dict(await context.credential(context.auth))
         except KeyError:

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from noetl.dsl.kinds import KindExample
-from noetl.model.outcome import Outcome
+from noetl.model.outcome import Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.contract import Shell, ToolInput, about, describe
 from noetl.tools.fields import PROCESS_RESULT, Environment, run_process
@@ -66,6 +66,8 @@ KIND = describe(
 
 
 async def run(input: Input, context: ToolContext) -> Outcome:
+    if not input.command and not input.cmds:
+        return failed("client_error", "there is nothing to run: the command is empty", code="COMMAND")
     if isinstance(input.command, list):
         argv = input.command
     else:

@@ -26,6 +26,8 @@ from noetl.errors import PREDEFINED
 MODULE: Final = "noetl_task"
 _BODY: Final = "__noetl_body__"
 _MOST_DEPTH: Final = 200
+_dumps = json.dumps  # code may replace what a module holds
+_MOST_TEXT: Final = 20_000  # characters of a message or a traceback
 _PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
 _KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -52,7 +54,7 @@ def run(job: Mapping[str, Any]) -> bytes:
 
 
 def _answer(error: Mapping[str, Any]) -> bytes:
-    return json.dumps({"error": error}).encode()
+    return _dumps({"error": error}).encode()
 
 
 def _value(job: Mapping[str, Any]) -> Any:
@@ -191,12 +193,12 @@ def _wrapped(tree: ast.Module) -> ast.Module:
 def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
     names = [base.__name__ for base in type(error).__mro__]
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    text = "".join(traceback.format_exception_only(error)).strip()
+    text = _said(lambda: "".join(traceback.format_exception_only(error)).strip())
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)] if own else []
     if isinstance(error, SyntaxError):
         message = f"line {error.lineno}: {error.msg}"
     else:
-        message = str(error)
+        message = _said(lambda: str(error))
         line = next((frame.lineno for frame in reversed(own) if frame.filename == f"<{job.get('name', 'task')}>"), None)
         message += f" (line {line} of the code)" if line else ""
         message = message.strip() or "no message"
@@ -213,8 +215,20 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
         "details": _plain_map(getattr(error, "details", None)),
         "sent": kind == "timeout",  # nobody knows how far the code came
         "exception_type": names[0],
-        "traceback": "".join(lines) + text,
+        "traceback": _cut("".join(lines)) + text,
     }
+
+
+def _said(tell: Callable[[], str]) -> str:
+    """Give what an exception says of itself; its own code may fail, and say too much."""
+    try:
+        return _cut(tell())
+    except Exception as error:  # noqa: BLE001 - foreign code, which may fail in any way
+        return f"(it cannot be told: {type(error).__name__})"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…"
 
 
 def _seconds(given: Any) -> float | None:
@@ -227,14 +241,14 @@ def _plain_map(given: Any) -> Any:
     if not isinstance(given, Mapping):
         return None
     try:
-        return json.loads(json.dumps(dict(given), allow_nan=False))
+        return json.loads(_dumps(dict(given), allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         return None
 
 
 def _json(value: Any) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        return _dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
         raise _NotJsonError(_complaint(value, "result", 0) or "the result is not JSON.") from None
 
@@ -255,10 +269,12 @@ def _complaint(value: Any, path: str, depth: int) -> str | None:
         parts = (_complaint(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value))
         return next((part for part in parts if part), None)
     try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        _dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
         return f"`{path}` is text that cannot be written as UTF-8."
     except ValueError:
+        if isinstance(value, int):
+            return f"`{path}` is a number of too many digits; give it as text."
         return f"`{path}` is {value}, which JSON does not have; give null or text instead."
     except TypeError:
         fix = "use text, numbers, true or false, null, lists and maps, for example str(…) or list(…)."

@@ -24,6 +24,7 @@ import socket
 import struct
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
@@ -33,12 +34,15 @@ from noetl.worker import child_code, sandbox
 ORDER: Final = struct.Struct(">cQ")
 NOTICE: Final = struct.Struct(">cQi")
 LENGTH: Final = struct.Struct(">I")
+MOST_FRAME: Final = 1 << 30  # more is no frame: something else was written to the channel
+LEFT: Final = b'{"left":true,'  # how an answer begins whose process must not serve another task
 MARK: Final = "NOETL_CHILD"  # in the environment of everything that a child starts
 _MARK: Final = f"{MARK}=".encode()
 _PRELOAD: Final = (
     *("base64", "collections", "csv", "datetime", "decimal", "functools", "hashlib", "itertools", "math", "random"),
     *("re", "statistics", "string", "time", "urllib.parse", "uuid"),
 )
+_loads = json.loads  # code may replace what a module holds
 _SET_DEATH_SIGNAL: Final = 1
 _SET_SUBREAPER: Final = 36
 
@@ -222,17 +226,42 @@ def _serve_tasks(channel: socket.socket, memory: int) -> None:
         _work(channel, first)
 
 
-def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
-    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    folder, environment, own = os.getcwd(), dict(os.environ), os.getpid()
-    while job is not None:
-        answer = child_code.run(job)
-        if os.getpid() != own:
-            return  # the code forked and came back twice; only the first process may answer
+class _Streams:
+    """The standard streams as they were: code may close or replace them, and the next task has them again."""
+
+    def __init__(self) -> None:
+        self._own = [os.dup(fd) for fd in range(3)]  # not inherited by programs
+        self._files: list[Any] = [None, None, None]
+
+    def restore(self) -> None:
+        for fd, own in enumerate(self._own):
+            os.dup2(own, fd)
+        for fd, name in enumerate(("stdin", "stdout", "stderr")):
+            file = self._files[fd]
+            if file is None or file.closed or getattr(sys, name) is not file:
+                mode = "w" if fd else "r"
+                self._files[fd] = open(  # noqa: SIM115 - open for the life of the process
+                    fd, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
+                )
+                setattr(sys, name, self._files[fd])
+
+    def flush(self) -> None:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
+
+
+def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
+    streams = _Streams()
+    folder, environment, own = os.getcwd(), dict(os.environ), os.getpid()
+    while job is not None:
+        streams.restore()
+        answer = child_code.run(job)
+        if os.getpid() != own:
+            return  # the code forked and came back twice; only the first process may answer
+        streams.flush()
+        if threading.active_count() > 1:
+            answer = LEFT + answer[1:]  # threads go on: no other task may share the process with them
         channel.sendall(LENGTH.pack(len(answer)) + answer)
         job = read(channel)
         with contextlib.suppress(OSError):
@@ -261,7 +290,7 @@ def read(channel: socket.socket) -> dict[str, Any] | None:
         body = _exactly(channel, LENGTH.unpack(head)[0]) if head else None
     except ConnectionError:
         return None
-    found: dict[str, Any] | None = json.loads(body) if body else None
+    found: dict[str, Any] | None = _loads(body) if body else None
     return found
 
 

@@ -19,6 +19,7 @@ import msgspec
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
+from noetl.worker.child_main import LEFT
 from noetl.worker.nursery import Child, Nursery, Output, public_environment, told
 from noetl.worker.sandbox import problem
 
@@ -59,6 +60,7 @@ class Warm:
         self.child = child
         self.output = output
         self.lines = lines
+        self.is_used_up = False  # it must not serve another task
 
     async def run(self, job: Job, log: Callable[[str], None]) -> Outcome:
         self.lines.log = log
@@ -71,7 +73,14 @@ class Warm:
         gone = _gone(await self.child.end()) if frame is None else None
         self.output.drain()
         self.lines.flush()
-        return gone or _outcome(told(frame or b"{}"))
+        if gone is not None or frame is None:
+            return gone or _garbled()
+        self.is_used_up = frame.startswith(LEFT)
+        try:
+            return _outcome(told(frame))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.is_used_up = True
+            return _garbled()
 
 
 def _outcome(answer: Mapping[str, Any]) -> Outcome:
@@ -84,6 +93,11 @@ def _outcome(answer: Mapping[str, Any]) -> Outcome:
         return outcome
     py = {name: error[name] for name in ("exception_type", "traceback")}
     return msgspec.structs.replace(outcome, helpers={"py": py})
+
+
+def _garbled() -> Outcome:
+    message = "the code wrote to a file that is not its own, so its result cannot be read"
+    return failed("python", message, code="PY_GARBLED")
 
 
 def _gone(status: int) -> Outcome:
@@ -143,6 +157,8 @@ class ChildPool:
             raise
         if warm.child.is_over:
             self._discard(warm)
+        elif warm.is_used_up:
+            self._later(self._kill(warm))
         else:
             self._release(execution_id, warm)
         return outcome

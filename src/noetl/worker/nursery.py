@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from noetl.worker.child_main import LENGTH, NOTICE, ORDER
+from noetl.worker.child_main import LENGTH, MOST_FRAME, NOTICE, ORDER
 
 _SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|STORE)")
 _PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")  # in an address
@@ -87,7 +87,10 @@ class Child:
         """Give the next frame; None when the child is gone, or has become another program."""
         try:
             head = await self._exactly(LENGTH.size)
-            return await self._exactly(LENGTH.unpack(head)[0]) if head else None
+            size = LENGTH.unpack(head)[0] if head else 0
+            if size > MOST_FRAME:
+                return b""  # no answer at all
+            return await self._exactly(size) if head else None
         except ConnectionError:
             return None
 

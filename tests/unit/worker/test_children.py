@@ -152,6 +152,25 @@ async def test_what_ended_code_had_started_is_ended_too(pool: ChildPool) -> None
     assert [alive(pid) for pid in await cancelled_after(pool, 3, dedent(code))] == [False, False, False]
 
 
+async def test_code_that_forks_and_forks_is_ended_whole(pool: ChildPool, tmp_path: Path) -> None:
+    code = """
+import os, time
+for _ in range(5):
+    os.fork()
+    os.setsid() if os.getsid(0) != os.getpid() and os.getpgid(0) != os.getpid() else None
+open(f"{folder}/{os.getpid()}", "w").close()
+time.sleep(300)
+"""
+    task = asyncio.create_task(pool.python("1", Job(code, variables={"folder": str(tmp_path)}), lambda _: None))
+    async with asyncio.timeout(20):
+        while len(os.listdir(tmp_path)) < 32:
+            await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [pid for pid in os.listdir(tmp_path) if alive(int(pid))] == []
+
+
 async def test_who_is_cancelled_twice_still_leaves_nothing(pool: ChildPool) -> None:
     await run(pool, "result = 1")
     works = [run(pool, "import time\ntime.sleep(300)"), pool.command(["sleep", "300"], env={})]
