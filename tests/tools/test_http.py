@@ -16,7 +16,7 @@ from noetl.engine.actions import RunTask
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
-from noetl.tools.http import _retry_after
+from noetl.tools.http import _data, _retry_after
 from noetl.worker.context import Equipment, Log, TaskContext
 from noetl.worker.web import HttpClient
 from tests.tools.attempts import RealClock
@@ -152,6 +152,22 @@ async def test_a_body_that_is_not_json_is_text_or_base64(
     web: Web, client: httpx.AsyncClient, path: str, data: Any
 ) -> None:
     assert (await send(client, url=web.url + path)).result["data"] == data
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "data"),
+    [
+        (b'{"n": NaN}', "application/json", '{"n": NaN}'),
+        (b'{"n": 123456789012345678901234567890}', "application/json", {"n": "123456789012345678901234567890"}),
+        (b'\xef\xbb\xbf{"n": 1}', "application/json", {"n": 1}),
+        (b"[" * 100_000, "application/json", "[" * 100_000),
+        ("grüße".encode("latin-1"), "text/plain; charset=ISO-8859-1", "grüße"),
+        (b"x", "text/plain; charset=nonsense", "eA=="),
+        (b"\xff", "text/plain", "/w=="),
+    ],
+)
+async def test_odd_bodies_are_still_plain_data(content: bytes, kind: str, data: Any) -> None:
+    assert _data(content, kind) == data
 
 
 async def test_a_redirect_is_followed_unless_told_not_to(web: Web, client: httpx.AsyncClient) -> None:

@@ -87,6 +87,12 @@ async def test_a_query_gives_rows_as_plain_data(database: Database) -> None:
     assert (result["row_count"], result["status"]) == (1, "SELECT 1")
 
 
+async def test_numbers_that_json_does_not_have_are_texts(database: Database) -> None:
+    sql = "SELECT 'NaN'::float8 AS a, '-Infinity'::float4 AS b, 'NaN'::numeric AS c, 123456789012345678901234567890::numeric AS d"
+    row = (await database.result(query=sql))["rows"][0]
+    assert row == {"a": "NaN", "b": "-Infinity", "c": "NaN", "d": "123456789012345678901234567890"}
+
+
 async def test_many_statements_of_one_text_give_each_its_answer(database: Database) -> None:
     text = """CREATE TABLE t (a int, b text); -- first; still a comment
               INSERT INTO t VALUES (1, 'x;y'), (2, $q$z;$q$);

@@ -282,17 +282,28 @@ def _data(content: bytes, content_type: str) -> Any:
     """The body as plain data: JSON is parsed, text is text, anything else is base64."""
     if not content:
         return None
+    named = re.search(r"charset=[\"']?([\w.:-]+)", content_type)
     try:
-        text = content.decode()
-    except UnicodeDecodeError:
+        text = content.decode("utf-8-sig" if named is None or named[1].lower() == "utf-8" else named[1])
+    except (UnicodeDecodeError, LookupError):
         return b64encode(content).decode()
     looks_like = "json" in content_type or text.lstrip()[:1] in ("{", "[")
     if looks_like:
         try:
-            return json.loads(text)
-        except ValueError:
+            return json.loads(text, parse_constant=_refused, parse_int=_whole)
+        except (ValueError, RecursionError):
             return text
     return text
+
+
+def _refused(word: str) -> Any:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _whole(digits: str) -> int | str:
+    """A whole number, as text where it is larger than every part of the system can carry."""
+    number = int(digits)
+    return number if -(2**63) <= number < 2**64 else digits
 
 
 def _retry_after(headers: Mapping[str, str], now: int) -> float | None:

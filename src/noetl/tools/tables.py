@@ -7,12 +7,14 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from noetl.expr.sql import split_statements
 from noetl.ports import ToolContext
 from noetl.tools.fields import SqlInput, script_text
 
+_LEAST, _MOST = -(2**63), 2**64 - 1  # whole numbers that every part of the system can carry; larger ones are texts
 _KEY_COLUMN = "idempotency_key"
 
 
@@ -77,8 +79,12 @@ def result_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Give a database value as plain data: numbers stay numbers where nothing is lost, times become ISO texts."""
-    if value is None or isinstance(value, str | bool | int | float):
+    if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, int):
+        return value if _LEAST <= value <= _MOST else str(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else str(Decimal(value))
     if isinstance(value, Decimal):
         return _number(value)
     if isinstance(value, datetime | date | time):
@@ -94,10 +100,10 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _number(value: Decimal) -> int | float | str:
+def _number(value: Decimal) -> Any:
     if not value.is_finite():
         return str(value)
     if value == value.to_integral_value():
-        return int(value)
+        return plain(int(value))
     near = float(value)
     return near if Decimal(repr(near)) == value else str(value)

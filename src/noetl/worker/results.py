@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +28,7 @@ INLINE_MAX_BYTES: Final = 64 * 1024
 PREVIEW_MAX_BYTES: Final = 1024
 MAX_RESULT_BYTES: Final = 256 * 1024 * 1024
 _MOST_KEYS: Final = 200
-_SMALL: Final = (bool, int, float, type(None))
+_SMALL: Final = (bool, int, type(None))
 _VISIT: Final = re.compile(r"#(\d+)$")
 _TTL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*")
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -50,6 +51,9 @@ class StoredResults:
             data = msgspec.json.encode(outcome.result)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return failed("schema", f"the result of `{task.label}` is not plain data: {error}"), None
+        odd = _not_a_number(outcome.result, "result") if b"null" in data else None
+        if odd is not None:
+            return failed("schema", f"`{odd}` of `{task.label}` is no number that JSON has; give null or text"), None
         limits = task.spec.get("limits")
         most = limits.get("max_result_bytes") if isinstance(limits, Mapping) else None
         most = MAX_RESULT_BYTES if most is None else int(most)
@@ -137,6 +141,19 @@ class StoredResults:
                 for at, item in enumerate(value)
             ]
         return value
+
+
+def _not_a_number(value: Any, path: str) -> str | None:
+    """Find a number that would be written as null, and so be another value in the log than here."""
+    if isinstance(value, float):
+        return None if isfinite(value) else path
+    if isinstance(value, Mapping):
+        parts = (_not_a_number(item, f"{path}.{key}") for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        parts = (_not_a_number(item, f"{path}[{at}]") for at, item in enumerate(value))
+    else:
+        return None
+    return next((part for part in parts if part is not None), None)
 
 
 def _given(value: Any, default: int) -> Any:

@@ -236,6 +236,9 @@ async def test_what_cannot_be_kept_is_an_error_of_the_task(spec: dict[str, Any],
 
 
 async def test_what_is_not_plain_data_is_refused() -> None:
+    odd, _ = await results().keep(task(), ok({"rows": [1, float("inf")], "none": None}), WHERE)
+    assert odd.error is not None
+    assert (odd.error.kind, "`result.rows[1]`" in odd.error.message) == ("schema", True)
     outcome, _ = await results().keep(task(), ok({"f": object()}), WHERE)
     assert outcome.error is not None
     assert outcome.error.kind == "schema"
