@@ -287,7 +287,10 @@ def _walls(settings: Settings) -> dict[str, Any]:
     return {"sandbox": settings.sandbox, "hidden": [str(path) for path in (*own, settings.blobs, settings.locks)]}
 
 
-def _egress(settings: Settings) -> Egress:
+def _egress(settings: Settings) -> Egress | None:
+    """Give the rules for HTTP requests; None where everything may be reached."""
+    if not settings.egress_allow and not settings.egress_deny and settings.egress_private:
+        return None
     from noetl.worker.egress import Egress
 
     return Egress(settings.egress_allow, settings.egress_deny, settings.egress_private)

@@ -8,14 +8,12 @@ worker, and so the log and every state made of it, has the mask. Tested in tests
 
 from __future__ import annotations
 
-import html
 import json
 import logging
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 import msgspec
 
@@ -163,6 +161,8 @@ def _held(credential: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _inside(text: str) -> Iterator[str]:
     """Give the passwords inside an address."""
+    from urllib.parse import unquote, urlsplit
+
     try:
         password = urlsplit(text).password if "://" in text else None
     except ValueError:
@@ -175,6 +175,9 @@ def _inside(text: str) -> Iterator[str]:
 
 def _variants(value: str) -> Iterator[str]:
     """Give a value in the encodings that it commonly takes."""
+    import html  # only where something was resolved: it is slow to load
+    from urllib.parse import quote, quote_plus
+
     quoted = {quote(value), quote(value, safe=""), quote_plus(value)}
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     escaped |= {html.escape(value), repr(value)[1:-1]}

@@ -11,7 +11,6 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
-from urllib.parse import quote
 
 from noetl.model.errors import CredentialUnavailable
 from noetl.ports import Clock
@@ -81,6 +80,8 @@ def _request(entry: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, s
         form["scope"] = scopes if isinstance(scopes, str) else " ".join(map(str, scopes))
     headers = {"Accept": "application/json"}
     if given.get("auth_method") == "basic":
+        from urllib.parse import quote
+
         pair = f"{quote(form.pop('client_id', ''))}:{quote(form.pop('client_secret', ''))}"
         headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
     return str(token_url(entry)), form, headers

@@ -6,10 +6,10 @@ tests/tools/test_http.py and tests/unit/worker/test_egress.py.
 
 from __future__ import annotations
 
-from http.cookiejar import DefaultCookiePolicy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from noetl.worker.egress import Egress, guarded
+if TYPE_CHECKING:  # most runs ask for nothing over HTTP
+    from noetl.worker.egress import Egress
 
 KEY_HEADER = "noetl_key_header"  # among a request's extensions: the header that holds a credential, and its host
 
@@ -18,7 +18,7 @@ class HttpClient:
     """The clients, each made when a task first asks for it."""
 
     def __init__(self, egress: Egress | None = None) -> None:
-        self._egress = egress or Egress()
+        self._egress = egress
         self._clients: dict[Any, Any] = {}
 
     def get(self, verify: bool | str = True) -> Any:
@@ -27,6 +27,8 @@ class HttpClient:
         return self._clients[verify]
 
     def _made(self, verify: bool | str) -> Any:
+        from http.cookiejar import DefaultCookiePolicy
+
         import httpx
 
         checked: Any = verify
@@ -34,7 +36,11 @@ class HttpClient:
             import ssl
 
             checked = ssl.create_default_context(cafile=verify)
-        transport = None if self._egress.is_open else guarded(self._egress, checked)
+        transport = None
+        if self._egress is not None and not self._egress.is_open:
+            from noetl.worker.egress import guarded
+
+            transport = guarded(self._egress, checked)
         client = httpx.AsyncClient(verify=checked, transport=transport, event_hooks={"request": [_without_key]})
         client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         return client
