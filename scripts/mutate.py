@@ -193,9 +193,9 @@ class Mutation:
         try:
             swap(mutant)
             lines = {line for path, line in self._passing if path == str(mutant.path) and line == mutant.line}
-            if not lines:  # the line of an expression that goes over several
+            if not lines:  # the line of an expression that goes over several; what is above every function is for all
                 lines = {line for path, line in self._passing if path == str(mutant.path) and line <= mutant.line}
-                lines = {max(lines)} if lines else set()
+                lines = {max(lines)} if lines else {line for path, line in self._passing if path == str(mutant.path)}
             for _, number in sorted(set().union(*(self._passing[str(mutant.path), line] for line in lines))):
                 if any(report.failed for report in runtestprotocol(items[number], log=False)):
                     os._exit(1)

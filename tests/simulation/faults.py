@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -61,16 +61,19 @@ class Weather:
 
 
 class FailingStore(MemoryStore):
-    """A store whose commits fail now and then, before or after they were written."""
+    """A store whose commits fail now and then, before or after they were written; `watch` sees each that was written."""
 
-    def __init__(self, tables: Tables, weather: Weather) -> None:
+    def __init__(self, tables: Tables, weather: Weather, watch: Callable[[str], None]) -> None:
         super().__init__(tables)
         self._weather = weather
+        self._watch = watch
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         if self._weather.strikes("commit_fails"):
             raise StoreUnavailable("the disk is full")
         receipt = await super().commit(commits, claims)
+        for commit in commits:
+            self._watch(commit.execution_id)
         if self._weather.strikes("commit_unknown"):
             raise StoreUnavailable("the connection broke before the answer came")
         return receipt

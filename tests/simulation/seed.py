@@ -31,6 +31,8 @@ def play(seed: int) -> tuple[World, dict[str, list[Event]]]:
         logs = await _logs(world)
         for execution_id, events in logs.items():
             check_all(execution_id, events, world.tables, live if execution_id == EXECUTION else None)
+        if world.steady.problem is not None:
+            raise world.steady.problem
         effects_happened(logs, world.effects, calm=not world.weather.seen)
         return world, logs
 

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from noetl.dsl.pin import pinned
 from noetl.engine.decision import needs_signal
 from noetl.engine.evolve import fold
+from noetl.engine.explain import standings
+from noetl.engine.plan import plan
 from noetl.engine.state import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Report, Resume, Signal, Start
@@ -23,14 +25,19 @@ from noetl.testing.virtual_time import VirtualClock
 from noetl.wiring import language_kinds
 from noetl.worker.context import Equipment
 from noetl.worker.loop import Worker
-from tests.simulation.books import child_playbook, random_playbook
+from tests.simulation.advice import advice, has_moved
+from tests.simulation.books import CHILD, child_playbook, random_playbook
 from tests.simulation.faults import DeadlyTools, FailingStore, Weather, Wire
+from tests.simulation.steady import Steady
 
 Result = TypeVar("Result")
 EXECUTION = "900000000000000001"
 _STORM_S = 40.0  # faults happen until then; after that everything must come to rest
 _REST_S = 400.0
 _LEASE_S = 3.0
+_MOST_HELP = 60
+_DEFAULTS = {"pool_capacity": 4}
+PARENT = "simulation/parent"
 
 
 class World:
@@ -41,10 +48,14 @@ class World:
         self.chance = Random(seed)
         self.text = random_playbook(self.chance)
         self.weather = Weather.of(self.chance)
-        self.failing = self.chance.choice([0.0, 0.05, 0.3])
+        self.failing = self.chance.choice([0.0, 0.02, 0.05, 0.2])
+        self.helpful = self.chance.random() < 0.8  # somebody outside does what `explain` says
+        self.helps = 0
         self.effects: Counter[tuple[str, int]] = Counter()  # idempotency key, attempt
         self.tables = Tables()
         self.clock = VirtualClock()
+        self.plans = {path: plan(read_playbook(text), path, _DEFAULTS) for path, text in self._books().items()}
+        self.steady = Steady(self.tables, self.plans)
         self._max_attempts = self.chance.choice([3, 50])
         self._down = asyncio.Event()  # set while there is no server
         self._workers: dict[str, asyncio.Task[None]] = {}
@@ -52,11 +63,14 @@ class World:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.control = self._server()
 
+    def _books(self) -> dict[str, str]:
+        return {CHILD: child_playbook(), PARENT: self.text}
+
     def _server(self) -> LocalControl:
         return LocalControl(
-            FailingStore(self.tables, self.weather),
+            FailingStore(self.tables, self.weather, self.steady.look),
             self.clock,
-            defaults={"pool_capacity": 4},
+            defaults=_DEFAULTS,
             lease_s=_LEASE_S,
             max_attempts=self._max_attempts,
             look_s=5.0,
@@ -114,7 +128,7 @@ class World:
             nothing,
             nothing,
             lambda: None,
-            defaults={"pool_capacity": 4},
+            defaults=_DEFAULTS,
         )
         worker = Worker(name, shared, capacity=self.chance.randint(1, 4), heartbeat_s=1.0)
         self._workers[name] = asyncio.create_task(worker.run(), name=name)
@@ -147,11 +161,11 @@ class World:
     async def _registered(self) -> Start:
         store = MemoryStore(self.tables)
         content = ""
-        for text in (child_playbook(), self.text):
+        for text in self._books().values():
             playbook = read_playbook(text)
             canonical, content = pinned(playbook)
             await store.register(playbook.path, text.encode(), canonical, content, self.clock.now())
-        return Start("start", "simulation/parent", content)
+        return Start("start", PARENT, content)
 
     async def _insist(self, message: AnyMessage) -> None:
         """Say something to the execution until it is heard, as a person would."""
@@ -176,8 +190,10 @@ class World:
                 await self._insist(Pause(name))
                 await asyncio.sleep(chance.uniform(0.0, 5.0))
                 await self._insist(Resume(f"{name}-resume"))
-            elif draw < 0.94:
+            elif draw < 0.92:
                 await self._insist(Cancel(name, "enough"))
+            elif draw < 0.97:
+                await self._insist(Cancel(name, "not this one", f"s{chance.randint(0, 4)}#1"))
 
     async def _misfortunes(self) -> None:
         """Let the clock jump and the server restart, until the storm is over."""
@@ -204,12 +220,30 @@ class World:
         store = MemoryStore(self.tables)
         while True:
             await asyncio.sleep(2.0)
+            if self.steady.problem is not None:
+                raise self.steady.problem
             state = fold(EXECUTION, await store.read(EXECUTION))
             passed = asyncio.get_running_loop().time() - begun
             if state.phase == "ended" and not self.tables.messages and not self._down.is_set():
                 return
             if self.weather.calm and needs_signal(state) and not self._down.is_set():
-                await asyncio.sleep(3.0)
-                return
-            if passed > _REST_S:
+                if not self.helpful or self.helps >= _MOST_HELP or not await self._help(state):
+                    await asyncio.sleep(3.0)
+                    return
+            elif passed > _REST_S + 10.0 * self.helps:
                 raise AssertionError(f"it neither ends nor waits: {state.status}, runs {list(state.runs)}")
+
+    async def _help(self, state: Execution) -> bool:
+        """Do what `explain` says would move the execution, and see that it does; tells whether it said something."""
+        store = MemoryStore(self.tables)
+        self.helps += 1
+        given = advice(f"help-{self.helps}", state, standings(self.plans[PARENT], state, await store.read(EXECUTION)))
+        if given is None:
+            return False
+        message, expected = given
+        await self._insist(message)
+        await asyncio.sleep(1.0)
+        now = fold(EXECUTION, await store.read(EXECUTION))
+        moved = any(has_moved(standing, state, now) for standing in expected)
+        assert moved, f"{message} moves nothing, and this was to move: {expected}"
+        return True

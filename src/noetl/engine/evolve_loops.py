@@ -44,7 +44,7 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
     resume = payload.get("resume")
     loop.pieces[payload["chunk"]] = Piece(start, count, payload["width"], pending, event.timestamp, resume=resume)
     if resume is None:
-        loop.issued = start + count
+        _take(loop, start, count)
         return
     suspended = loop.suspended.pop(start, None)
     name = payload.get("signal")
@@ -55,6 +55,16 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
     state.timers.pop(payload.get("timer", ""), None)
     if suspended is not None and suspended.child_id is not None:
         state.children.pop(suspended.child_id, None)
+
+
+def _take(loop: Loop, start: int, count: int) -> None:
+    """Note that items are issued: what came back, or the next ones."""
+    if not loop.back or loop.back[0][0] != start:
+        loop.issued = start + count
+        return
+    _, there = loop.back.pop(0)
+    if count < there:
+        loop.back.insert(0, (start + count, there - count))
 
 
 def piece_started(state: Execution, event: Event, payload: Payload) -> None:
@@ -111,12 +121,24 @@ def _keep(loop: Loop, key: str, index: int, value: Any) -> None:
 
 
 def suspend(loop: Loop, chunk: str, index: int, suspended: Suspended) -> None:
-    """Set one item aside; the rest of its piece goes on, or waits for it where the order counts."""
+    """Set one item aside: it keeps its place among those in flight, so its piece goes on with one fewer, or comes back."""
     loop.suspended[index] = suspended
-    if loop.sequential and loop.pieces.pop(chunk, None) is not None:
+    piece = loop.pieces.get(chunk)
+    if piece is None:
+        return
+    piece.pending.discard(index)
+    piece.width -= 1
+    if piece.width and piece.pending:
+        return
+    del loop.pieces[chunk]
+    if loop.sequential:
         loop.issued = index + 1
         return
-    _end_of_piece(loop, chunk, index, None)
+    for left in sorted(piece.pending):
+        if loop.back and sum(loop.back[-1]) == left:
+            loop.back[-1] = (loop.back[-1][0], loop.back[-1][1] + 1)
+        else:
+            loop.back.append((left, 1))
 
 
 def _end_of_piece(loop: Loop, chunk: str, index: int, at: int | None) -> None:

@@ -116,16 +116,16 @@ def go_on(d: Deciding, run: StepRun) -> None:
     if not loop.cursor and loop.ended == loop.total:
         complete(d, run)
         return
-    while not d.state.paused and loop.issued < loop.total:
-        count, width = _next_range(loop)
+    while not d.state.paused and (loop.back or loop.issued < loop.total):
+        start, left = loop.back[0] if loop.back else (loop.issued, loop.total - loop.issued)
+        count, width = _next_range(loop, left)
         if not count:
             return
-        issue(d, run, loop.issued, count, width)
+        issue(d, run, start, count, width)
 
 
-def _next_range(loop: Loop) -> tuple[int, int]:
+def _next_range(loop: Loop, left: int) -> tuple[int, int]:
     room = loop.width - sum(piece.width for piece in loop.pieces.values()) - len(loop.suspended)
-    left = loop.total - loop.issued
     if room <= 0:
         return 0, 0
     if loop.local:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-STATE_VERSION = 3  # of the fold: a snapshot of another version is ignored
+STATE_VERSION = 4  # of the fold: a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 
 
@@ -69,6 +69,7 @@ class Loop:
     results: list[Any]
     cursor: bool = False  # rows are claimed by the worker; there is no list
     issued: int = 0  # items below this index were issued
+    back: list[tuple[int, int]] = field(default_factory=list)  # (start, count) of those that came back unstarted
     succeeded: int = 0
     failed: int = 0
     skipped: int = 0

@@ -162,14 +162,16 @@ class StepWork:
     async def _some(self, todo: Iterator[Item]) -> bool:
         """Run items until none is left, or until the loop cannot go on (False)."""
         for index, item, key in todo:
-            if not await self._item(index, item, key):
-                return False
+            went_on = await self._item(index, item, key)
+            if not went_on:  # an item that suspends keeps its place, so nothing else runs in it
+                return went_on is None and self._is_parallel
             if asyncio.get_running_loop().time() - self._breath > _BREATH_S:
                 await asyncio.sleep(0)
                 self._breath = asyncio.get_running_loop().time()
         return True
 
-    async def _item(self, index: int, item: Any, key: str | None) -> bool:
+    async def _item(self, index: int, item: Any, key: str | None) -> bool | None:
+        """Run an item; tells whether another may follow, or None where this one suspends."""
         loop = self._step.loop
         assert loop is not None
         scopes = self._scopes.item(loop.iterator, item, index, self._total)
@@ -182,7 +184,7 @@ class StepWork:
             ended = _failed(failed("client_error", message))
         if isinstance(ended, Suspend):
             await self._reporter.suspend(_suspension(ended, pipeline, index))
-            return self._is_parallel
+            return None
         self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes, key))
         if not self._is_parallel:
             self._see(ended.writes)

@@ -1,0 +1,44 @@
+"""Takes `explain` at its word: makes the message that it says would move something, and tells whether that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from noetl.engine.explain import Standing
+from noetl.engine.state import Execution
+from noetl.model.messages import AnyMessage, PatchCtx, Resume, Signal
+
+
+def advice(message_id: str, state: Execution, found: Sequence[Standing]) -> tuple[AnyMessage, list[Standing]] | None:
+    """Give a message that must move one of these standings; None where no message is promised to."""
+    assert found, "an execution that has not ended has nothing in it"
+    if state.paused:
+        assert any("unpause" in standing.moved_by for standing in found), found
+        return Resume(message_id), [standing for standing in found if "unpause" in standing.moved_by]
+    for standing in found:
+        if standing.moved_by.startswith(f"`noetl signal {state.execution_id} "):
+            name = standing.moved_by.split()[3]
+            return Signal(message_id, name, 1), [other for other in found if other.moved_by == standing.moved_by]
+    for standing in found:
+        if standing.moved_by.startswith("a signal"):
+            return Signal(message_id, "go", 1), [standing]
+        paths = [path.removeprefix("ctx.") for path in standing.read or {} if path.startswith("ctx.")]
+        if paths:
+            return PatchCtx(message_id, dict.fromkeys(paths, True)), [standing]
+    return None  # gates over steps that have not ended: nobody outside can open them
+
+
+def has_moved(standing: Standing, before: Execution, after: Execution) -> bool:
+    """Tell whether something is no longer where it stood."""
+    if standing.what == "token":
+        return standing.name not in after.tokens
+    name, _, item = standing.name.partition("[")
+    then, now = before.runs[name], after.runs.get(name)
+    if now is None:
+        return True
+    if not item:
+        return now.suspended is None or then.suspended is None or now.suspended.seq != then.suspended.seq
+    index = int(item.removesuffix("]"))
+    if now.loop is None or then.loop is None or index not in now.loop.suspended:
+        return True
+    return now.loop.suspended[index].seq != then.loop.suspended[index].seq

@@ -1,0 +1,118 @@
+"""Proves that the invariants see a broken engine: each rule is taken out, and some seed must fail for that reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from noetl.engine import admit, flow, loops
+from noetl.engine.decision import Deciding, Decision
+from noetl.engine.state import Loop
+from noetl.model.events import Event
+from tests.simulation.invariants import effects_happened
+from tests.simulation.seed import SeedError, play
+
+_SEEDS = 80
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def no_bound_of_runs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(admit, "has_room", lambda _d: True)
+
+
+def one_item_too_many(patch: pytest.MonkeyPatch) -> None:
+    right = loops._next_range
+
+    def wrong(loop: Loop, left: int) -> tuple[int, int]:
+        count, width = right(loop, left)
+        return (count, width) if count else (1, 1)
+
+    patch.setattr(loops, "_next_range", wrong)
+
+
+def joins_that_wait_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(flow, "deadlocked", lambda _waiting: None)
+
+
+def gates_that_never_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(admit, "retry", lambda _d: False)
+
+
+def ends_that_nobody_sees(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(flow, "_settle", lambda _d: False)
+
+
+def items_that_end_twice(patch: pytest.MonkeyPatch) -> None:
+    right = Deciding.emit
+
+    def wrong(self: Deciding, kind: str, *given: Any, **more: Any) -> Event:
+        event = right(self, kind, *given, **more)
+        return right(self, kind, *given, **more) if kind == "loop.iteration.done" else event
+
+    patch.setattr(Deciding, "emit", wrong)
+
+
+def a_state_that_no_event_tells(patch: pytest.MonkeyPatch) -> None:
+    right = Deciding.emit
+
+    def wrong(self: Deciding, *given: Any, **more: Any) -> Event:
+        self.state.numbers["secret"] = len(self.events) + 1
+        return right(self, *given, **more)
+
+    patch.setattr(Deciding, "emit", wrong)
+
+
+def timers_that_stay(patch: pytest.MonkeyPatch) -> None:
+    right = Deciding.made
+
+    def wrong(self: Deciding) -> Decision:
+        made = right(self)
+        return msgspec.structs.replace(made, cleared=())
+
+    patch.setattr(Deciding, "made", wrong)
+
+
+def work_that_stays(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Deciding, "drop_work", lambda _self, _run: None)
+
+
+def _play_all() -> None:
+    for seed in range(_SEEDS):
+        play(seed)
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (no_bound_of_runs, "more runs than `max_parallel`"),
+        (one_item_too_many, "items are in flight"),
+        (joins_that_wait_for_ever, "stalled is True, and it is running"),
+        (gates_that_never_open, "moves nothing"),
+        (ends_that_nobody_sees, "it is quiescent and has not ended"),
+        (items_that_end_twice, "an issued item was lost"),
+        (a_state_that_no_event_tells, "replay is not live"),
+        (timers_that_stay, "timers are left"),
+        (work_that_stays, "work is left"),
+    ],
+)
+def test_a_broken_engine_is_seen(broken: Break, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch)
+    with pytest.raises(SeedError, match=words):
+        _play_all()
+
+
+def test_work_that_is_done_twice_without_a_reason_is_seen() -> None:
+    effects_happened({}, Counter({("k", 1): 1}), calm=True)
+    with pytest.raises(AssertionError):
+        effects_happened({}, Counter({("k", 1): 2}), calm=True)
+
+
+def test_a_task_that_is_done_and_never_ran_is_seen() -> None:
+    said = Event("1", "e", 1, "task.done", 0, task_run_id="k", step_run_id="a#1")
+    effects_happened({"e": [said]}, Counter({("k", 1): 1}), calm=True)
+    with pytest.raises(AssertionError):
+        effects_happened({"e": [said]}, Counter(), calm=False)
