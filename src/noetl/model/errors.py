@@ -9,6 +9,7 @@
     ├── BadReference        a stored result cannot be had, or is not what was stored
     ├── CredentialUnavailable  a credential is known and cannot be resolved now
     ├── StoreUnavailable    the store cannot be reached or written; try again
+    │   └── Overloaded      more is under way than the server takes; try again after a while
     └── Foreign             an event newer than this code; this process must not decide here
 
 A docstring is the default message. Expected failures of tasks are values (`outcome`), not exceptions.
@@ -62,6 +63,12 @@ class CredentialUnavailable(NoetlError):
 
 class StoreUnavailable(NoetlError):
     """The store cannot be reached or written now."""
+
+
+class Overloaded(StoreUnavailable):
+    """More messages are under way than this server takes; try again."""
+
+    retry_after_s = 1.0
 
 
 class Foreign(NoetlError):

@@ -53,6 +53,7 @@ class LocalControl:
         look_s: float = 0.05,
         snapshot_every: int = 500,
         most_unanswered: int = 4_096,
+        patience_s: float | None = None,
         blobs: Blobs | None = None,
         load_max_bytes: int = LOAD_MAX_BYTES,
         doorbell: Doorbell | None = None,
@@ -72,6 +73,7 @@ class LocalControl:
             stored=Stored(blobs, clock, load_max_bytes),
             lease_ms=self._lease_ms,
             most_unanswered=most_unanswered,
+            patience_s=patience_s,
         )
         self.followers = Followers(store, clock)
         self.sequencer.on_events.append(self.followers.tell)

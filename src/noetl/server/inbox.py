@@ -26,6 +26,10 @@ class Ask:
     waits: bool = False
     tags: tuple[str, ...] = ()
 
+    def fits(self, pool: str, requires: tuple[str, ...]) -> bool:
+        """Tell whether work of this kind is for this worker."""
+        return pool in self.pools and set(requires).issubset(self.tags)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -96,24 +100,26 @@ class Inbox:
         if self.look:
             chosen += self.waiting
         else:
-            fresh = Counter(item.pool for item in work if item.available_at <= now)
+            fresh = Counter((item.pool, item.requires) for item in work if item.available_at <= now)
             for ask in chosen:
                 _takes(ask, fresh)
             chosen += [ask for ask in self.waiting if _takes(ask, fresh)]
         self.look = False
         return [ask for ask in dict.fromkeys(chosen) if not ask.answer.done()]
 
-    def left_over(self, pools: set[str]) -> None:
-        """Look again for those who wait, where a batch has left work in their pools."""
-        if pools and any(pools.intersection(ask.pools) for ask in self.waiting):
+    def left_over(self, work: Iterable[WorkItem]) -> None:
+        """Look again for those who wait, where a batch has left work that is for one of them."""
+        kinds = {(item.pool, item.requires) for item in work}
+        if any(ask.fits(*kind) for kind in kinds for ask in self.waiting):
             self.look = True
 
 
-def _takes(ask: Ask, fresh: Counter[str]) -> bool:
+def _takes(ask: Ask, fresh: Counter[tuple[str, tuple[str, ...]]]) -> bool:
     """Take out of the new work what an ask may be given; tells whether that is anything."""
     wanted = ask.most
-    for pool in ask.pools:
-        taken = min(wanted, fresh[pool])
-        fresh[pool] -= taken
-        wanted -= taken
+    for kind, count in fresh.items():
+        if count and ask.fits(*kind):
+            taken = min(wanted, count)
+            fresh[kind] -= taken
+            wanted -= taken
     return wanted < ask.most

@@ -24,6 +24,7 @@ from noetl.ports import Claim, Clock, Commit, Committed, EventLog, WorkQueue
 from noetl.server.commits import commit_of, no_child
 from noetl.server.inbox import Answer, Ask, Entry, Inbox
 from noetl.server.plans import Plans
+from noetl.server.room import Room
 from noetl.server.states import States
 from noetl.server.stored import Stored
 
@@ -56,6 +57,7 @@ class Sequencer:
         stored: Stored | None = None,
         lease_ms: int = 30_000,
         most_unanswered: int = 4_096,
+        patience_s: float | None = None,
     ) -> None:
         self._store = log
         self._queue = queue
@@ -64,7 +66,7 @@ class Sequencer:
         self._states = states or States(log)
         self._stored = stored or Stored(None, clock)
         self._lease_ms = lease_ms
-        self._room = asyncio.Semaphore(most_unanswered)
+        self._room = Room(most_unanswered, patience_s)
         self._inbox = Inbox()
         self._wake = asyncio.Event()
         self._handed: OrderedDict[str, list[Lease]] = OrderedDict()
@@ -72,6 +74,7 @@ class Sequencer:
         self._stopped: Exception | None = None
         self._set_aside: set[str] = set()
         self._more = False  # the store holds more messages than were gathered
+        self._left = True  # the store may hold messages that nobody knows of: it was just opened, or a commit failed
         self._returns: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()  # messages whose decision waits for stored results
         self.on_events: list[Callable[[str, bool], None]] = []  # told which execution has new events, and if it ended
@@ -81,7 +84,10 @@ class Sequencer:
     # What others ask of it
 
     async def submit(self, execution_id: str, message: AnyMessage, ask: Ask | None = None) -> Answer:
-        """Decide a message; the answer comes after it is durable. Waits where too many are unanswered."""
+        """Decide a message; the answer comes after it is durable.
+
+        Where too many are unanswered it waits for room, as long as the patience lasts. Raises Overloaded after that.
+        """
         async with self._room:
             if self._stopped is not None:
                 raise self._stopped
@@ -144,9 +150,8 @@ class Sequencer:
     async def run(self) -> None:
         """Work until cancelled; whoever still waits then is told."""
         try:
-            self._more = True  # what an earlier process left behind
             while True:
-                if self._inbox.idle() and self._more:
+                if self._left or (self._more and self._inbox.idle()):
                     await self._gather_more()
                 elif self._inbox.idle():
                     self._wake.clear()
@@ -158,7 +163,8 @@ class Sequencer:
     async def _gather_more(self) -> None:
         try:
             await self.gather()
-        except StoreUnavailable as error:
+            self._left = False
+        except Exception as error:  # noqa: BLE001  whatever it was: those who ask must be served or told
             _log.warning("messages wait for the store: %s", error)
             await self._clock.sleep(_AFTER_TROUBLE_S)
 
@@ -274,7 +280,7 @@ class Sequencer:
         if self._inbox.waiting:
             taken = {lease.work.work_id for leases in receipt.leases for lease in leases}
             new = (item for made in decided for item in made.commit.work)
-            self._inbox.left_over({item.pool for item in new if item.available_at <= now and item.work_id not in taken})
+            self._inbox.left_over([item for item in new if item.available_at <= now and item.work_id not in taken])
 
     def _tell(self, execution_id: str, changed: bool, ended: bool, times: Sequence[int]) -> None:
         if changed:
@@ -316,7 +322,7 @@ class Sequencer:
         entries = [made.entry for made in decided]
         for entry in entries:
             self._states.drop(entry.execution_id)
-        self._more = True  # if it was written after all, the messages it sends are in the store and not here
+        self._left = True  # if it was written after all, the messages it sends are in the store and not here
         if isinstance(error, StoreUnavailable):
             pause = _pause(entries)
             self._inbox.again([entry for entry in entries if self._may_try_again(entry, error)])

@@ -229,9 +229,10 @@ def _apply(connection: sqlite3.Connection, changes: Changes) -> None:
         projection = changes.projections.get(execution_id)
         if projection is not None:
             status = str(projection.get("status", "pending"))
-            path, parent, tags, started_at = about(projection)
-            given = (execution_id, seq, status, _text(projection), path, parent, _text(tags), started_at)
-            connection.execute(_SQL["put_execution"], given)
+            row = (seq, status, _text(projection))
+            if not connection.execute(_SQL["update_execution"], (*row, execution_id)).rowcount:
+                path, parent, tags, started_at = about(projection)
+                connection.execute(_SQL["put_execution"], (*row, execution_id, path, parent, _text(tags), started_at))
         elif seq:
             connection.execute(_SQL["set_last_seq"], (execution_id, seq))
     many("remove_work", [(work_id,) for work_id in changes.removed])
@@ -287,7 +288,8 @@ def _claim_new(connection: sqlite3.Connection, changes: Changes, claim: Claim) -
 def _claim(connection: sqlite3.Connection, claim: Claim) -> list[Lease]:
     if claim.most <= 0:
         return []
-    connection.execute(_SQL["ripen_work"], (claim.now,))
+    if connection.execute(_SQL["has_ripe_work"], (claim.now,)).fetchone() is not None:
+        connection.execute(_SQL["ripen_work"], (claim.now,))
     orders = [
         connection.execute(_SQL["find_work"], (pool, requires, claim.most)).fetchall()
         for pool in dict.fromkeys(claim.pools)

@@ -83,7 +83,7 @@ async def test_reporters_come_first_and_those_who_left_are_passed_over() -> None
 async def test_what_reporters_take_is_not_looked_for_by_others() -> None:
     inbox = Inbox(waiting=[ask("old")])
     assert asking(inbox.served([entry("a", ask=ask("reporter"))], [work("a")], 0)) == ["reporter"]
-    inbox.left_over({"elsewhere"})
+    inbox.left_over([work("b", pool="elsewhere"), work("c", requires=("gpu",))])
     assert not inbox.look
-    inbox.left_over({""})
+    inbox.left_over([work("b")])
     assert inbox.look

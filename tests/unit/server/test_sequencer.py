@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from noetl.engine.decide import Decision, Needs, decide
 from noetl.engine.evolve import fold
-from noetl.engine.state import checksum
-from noetl.model.errors import Foreign, InvalidInput, InvalidPayload, StoreUnavailable, UnknownExecution
+from noetl.engine.plan import Plan
+from noetl.engine.state import Execution, checksum
+from noetl.model.errors import Foreign, InvalidInput, InvalidPayload, Overloaded, StoreUnavailable, UnknownExecution
 from noetl.model.events import Event
-from noetl.model.messages import Cancel, Pause, Report, Signal, Start, Suspension
+from noetl.model.messages import AnyMessage, Cancel, Pause, Report, Signal, Start, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt, Selection
 from noetl.server.control import LocalControl, Store
@@ -332,6 +335,128 @@ async def test_an_execution_of_a_newer_version_is_left_alone(store: Store, contr
     with pytest.raises(Foreign, match="99"):
         await control.submit("8", Signal("s", "go"))
     assert len(await store.read("8")) == 1
+
+
+async def test_what_is_sent_to_a_foreign_execution_stays_for_a_server_that_knows_it(
+    store: Store, control: LocalControl
+) -> None:
+    newer = Event("id", "8", 1, "playbook.execution.requested", 1, version=99)
+    sent = (("8", Signal("own", "go")),)
+    await store.commit([Commit("8", 0, (newer,), timers=(("t", 1),), inbox=sent)])
+    await control.sequencer.gather()
+    other = await begin(control, await register(store, WAITING))
+    await control.submit(other, Signal("s", "go"))  # others are served
+    assert await control.timers.fire() == 0
+    assert await store.inbox(10) == [("8", Signal("own", "go"))]
+    assert await store.due(10**15, 10) == [("8", "t", 1)]
+    assert len(await store.read("8")) == 1
+
+
+async def test_a_message_that_cannot_be_decided_wedges_nobody(
+    store: Store, control: LocalControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def poisoned(plan: Plan, state: Execution, message: AnyMessage, *rest: Any) -> Decision | Needs:
+        if isinstance(message, Signal) and message.name == "poison":
+            state.ctx["half"] = "done"
+            raise ZeroDivisionError("a mistake in a rule")
+        return decide(plan, state, message, *rest)
+
+    monkeypatch.setattr("noetl.server.sequencer.decide", poisoned)
+    playbook = await register(store, WAITING)
+    one, two = await begin(control, playbook), await begin(control, playbook)
+    row = await store.execution(one)
+    assert row is not None
+    own = Signal("own", "poison")
+    await store.commit([Commit(one, row["last_seq"], (), inbox=((one, own),))])
+    await control.sequencer.gather()
+    for round in range(3):
+        names = [(one, "a"), (one, "poison"), (one, "b"), (two, "c")]
+        sent = [control.submit(found, Signal(f"{round}-{name}", name)) for found, name in names]
+        done = await asyncio.gather(*sent, return_exceptions=True)
+        assert [type(answer) for answer in done] == [dict, ZeroDivisionError, dict, dict]
+    assert await store.inbox(10) == [(one, own)]  # it stays to be looked at, or for a server that can decide it
+    names_of_one = [event.payload["name"] for event in await store.read(one) if event.event_type == "signal.received"]
+    assert names_of_one == ["a", "b"] * 3
+    assert "half" not in (await control.sequencer.state(one)).ctx
+
+
+async def test_a_store_that_is_away_at_the_start_is_waited_for() -> None:
+    class Late(MemoryStore):
+        failures = 3
+
+        async def _away(self) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise StoreUnavailable("the disk is away")
+
+        async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
+            await self._away()
+            return await super().inbox(most)
+
+        async def version(self) -> int:
+            await self._away()
+            return await super().version()
+
+    store = Late()
+    playbook = await register(store)
+    await store.commit([Commit("7", 0, (), inbox=(("7", Start("left", "tests/test", playbook)),))])
+    async with LocalControl(store, RealClock(), look_s=0.01) as control, workers(control):
+        assert (await ended(control, store, "7"))["status"] == "completed"
+    assert store.failures == 0
+
+
+async def test_messages_of_a_commit_of_unknown_outcome_are_taken_up_while_others_keep_coming() -> None:
+    class Torn(MemoryStore):
+        torn = False
+
+        async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+            receipt = await super().commit(commits, claims)
+            if not self.torn and any(commit.inbox for commit in commits):
+                self.torn = True
+                raise StoreUnavailable("the connection broke before the answer came")
+            return receipt
+
+    store = Torn()
+    await register(store, chain(1), "tests/child")
+    calls = HEAD + "\nworkflow:\n  - {step: call, tool: {kind: playbook, path: tests/child}}\n"
+    async with LocalControl(store, RealClock(), look_s=60.0) as control:
+        busy = await begin(control, await register(store, WAITING))
+
+        async def keep_busy(name: str) -> None:
+            for number in count():
+                await control.submit(busy, Signal(f"{name}{number}", "more"))
+
+        noise = [asyncio.create_task(keep_busy(name)) for name in "abc"]
+        execution_id = await begin(control, await register(store, calls, "tests/parent"))
+        [lease] = await control.claim("w", ("",), 1, 5.0)
+        pause = Suspension("playbook", {}, child={"path": "tests/child", "payload": {}})
+        await control.report(execution_id, Report("r", lease.work.run_id, lease.epoch, "w", suspension=pause))
+        started = await control.claim("w", ("",), 1, 5.0)
+        for task in noise:
+            task.cancel()
+        await asyncio.gather(*noise, return_exceptions=True)
+    assert [lease.work.step for lease in started] == ["s0"]
+
+
+async def test_too_many_at_once_are_told_to_come_again() -> None:
+    class Stuck(MemoryStore):
+        open = asyncio.Event()
+
+        async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+            await self.open.wait()
+            return await super().commit(commits, claims)
+
+    store = Stuck()
+    playbook = await register(store)
+    async with LocalControl(store, RealClock(), most_unanswered=2, patience_s=0.01) as control:
+        first = [asyncio.create_task(begin(control, playbook)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded) as refused:
+            await begin(control, playbook)
+        assert refused.value.retry_after_s > 0
+        store.open.set()
+        await asyncio.gather(*first)
+        await begin(control, playbook)
 
 
 async def test_a_cold_execution_is_read_from_its_snapshot_on(store: Store) -> None:

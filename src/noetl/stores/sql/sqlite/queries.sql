@@ -35,10 +35,11 @@ SELECT
   (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased');
 
 -- name: put_execution
-INSERT INTO execution (execution_id, last_seq, status, projection, path, parent_id, tags, started_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (execution_id) DO UPDATE
-SET last_seq = excluded.last_seq, status = excluded.status, projection = excluded.projection;
+INSERT INTO execution (last_seq, status, projection, execution_id, path, parent_id, tags, started_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: update_execution
+UPDATE execution SET last_seq = ?, status = ?, projection = ? WHERE execution_id = ?;
 
 -- name: set_last_seq
 INSERT INTO execution (execution_id, last_seq, status, projection, path, tags, started_at)
@@ -105,6 +106,9 @@ ON CONFLICT (work_id) DO NOTHING;
 
 -- name: remove_work
 DELETE FROM queue WHERE work_id = ?;
+
+-- name: has_ripe_work
+SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ? LIMIT 1;
 
 -- name: ripen_work
 -- Work whose time has come joins the order, so that a claim never walks over work that is not due.
