@@ -30,6 +30,7 @@ _MOST_WORK = 1_000
 _SEEN_MS = 5_000  # how often a sign of life is written down
 _GONE_MS = 120_000  # a worker without work that says nothing is forgotten
 _SWEEP_S = 0.2
+_MOST_EPOCH = 2**53
 
 Push = Callable[[ToWorker], None]
 
@@ -240,6 +241,8 @@ class Handouts:
         given = hand.given.get(held)
         if given is not None and given.until > now:
             return True
+        if not 0 < held[1] < _MOST_EPOCH:
+            return False
         if held[0] in await self._queue.extend(hand.name, [held], now + self.lease_ms):
             self._take(hand, [held])
             return False

@@ -89,8 +89,8 @@ def problem_of(error: BaseException) -> tuple[Problem, dict[str, str]]:
         retry = RETRY_S if status == 503 else None
         kind = f"about:blank#{word}"
         return Problem(kind, HTTPStatus(status).phrase, status, str(error), retry_after_s=retry), {}
-    if isinstance(error, RecursionError):
-        return Refusal(400, "too-deep", "what was sent is nested too deeply").problem, {}
+    if isinstance(error, RecursionError | OverflowError):
+        return Refusal(400, "out-of-bounds", "what was sent is nested too deeply, or a number is too large").problem, {}
     _log.error("a request failed", exc_info=error)
     detail = "the server made a mistake; its log tells more"
     return Problem("about:blank#internal", "Internal Server Error", 500, detail), {}

@@ -8,17 +8,19 @@ buffered: a slow reader is read for more slowly. Tested in tests/server/test_sse
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from noetl.engine.view import envelope, types
 from noetl.model.events import Event
 from noetl.server.endpoint import Call
 from noetl.server.problems import Refusal
+from noetl.server.services import Services
 from noetl.wire.requests import FeedQuery, FollowQuery
 
 _BEAT_S = 10.0  # a line now and then, so that a dead connection is noticed
@@ -80,33 +82,47 @@ def _text(event: Event, name: str) -> str:
 
 
 def _stream(call: Call, texts: AsyncGenerator[str, None]) -> Response:
-    services = call.services
-    if services.streams.locked():
+    if call.services.streams.locked():
         raise Refusal(503, "busy", "too many streams are open", fix="Try again later.", retry_after_s=5.0)
-    return StreamingResponse(_kept(call, texts), 200, _HEADERS, "text/event-stream")
+    return _Stream(call.services, texts)
 
 
-async def _kept(call: Call, texts: AsyncGenerator[str, None]) -> AsyncIterator[str]:
-    """Give texts as they come, and a line now and then where none do; ends with the server."""
-    services = call.services
-    stopping: asyncio.Future[Any] = asyncio.ensure_future(services.stopping.wait())
-    coming: asyncio.Future[Any] | None = None
-    try:
-        async with services.streams, aclosing(texts):
-            while not stopping.done():
-                coming = coming or asyncio.ensure_future(anext(texts))
-                done, _ = await asyncio.wait({coming, stopping}, timeout=_BEAT_S, return_when=asyncio.FIRST_COMPLETED)
-                if coming in done:
-                    try:
-                        text = coming.result()
-                    except StopAsyncIteration:
-                        return
-                    finally:
-                        coming = None
-                    yield text
-                elif not done:
-                    yield ": still there\n\n"
-    finally:
-        for waiting in (stopping, coming):
-            if waiting is not None:
+class _Stream(Response):
+    """An answer that goes on until its texts end, its reader goes away or the server stops."""
+
+    def __init__(self, services: Services, texts: AsyncGenerator[str, None]) -> None:
+        super().__init__(None, 200, _HEADERS, "text/event-stream")
+        del self.headers["content-length"]
+        self._services = services
+        self._texts = texts
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        ends = {asyncio.ensure_future(self._services.stopping.wait()), asyncio.ensure_future(_gone(receive))}
+        coming: asyncio.Future[Any] | None = None
+        try:
+            async with self._services.streams:
+                while True:
+                    coming = coming or asyncio.ensure_future(anext(self._texts, None))
+                    waited: set[asyncio.Future[Any]] = {coming, *ends}
+                    done, _ = await asyncio.wait(waited, timeout=_BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+                    if done & ends:
+                        break
+                    text = coming.result() if coming in done else ": still there\n\n"
+                    if text is None:
+                        break
+                    coming = None if coming in done else coming
+                    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+        finally:
+            unfinished = [*ends, *([coming] if coming is not None else [])]
+            for waiting in unfinished:
                 waiting.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
+            await self._texts.aclose()
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _gone(receive: Receive) -> None:
+    """Wait until whoever asked has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

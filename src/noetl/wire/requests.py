@@ -14,6 +14,10 @@ from msgspec import Meta
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
+MOST = 2**53  # of every number: what all readers of JSON can hold
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
+Version = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -24,7 +28,7 @@ class Execute(Asked, frozen=True):
     """Start an execution of a playbook: by `path` (and `version`), by content hash, or by its text."""
 
     path: Name | None = None
-    version: Annotated[int, Meta(ge=1)] | None = None  # the latest, where none is named
+    version: Version | None = None  # the latest, where none is named
     playbook: Name | None = None  # content hash, as `POST /api/catalog` gave it
     content: Annotated[str, Meta(max_length=2_000_000)] | None = (
         None  # YAML; it is checked, and kept as by-content/<hash>
@@ -41,7 +45,7 @@ class SeedExecute(Asked, frozen=True):
 
     playbook_id: Name | None = None
     path: Name | None = None
-    version: Annotated[int, Meta(ge=1)] | str | None = None
+    version: Version | str | None = None
     input_payload: dict[str, Any] | None = None
     parameters: dict[str, Any] | None = None
     payload: dict[str, Any] | None = None
@@ -57,8 +61,8 @@ class ExecutionsQuery(Asked, frozen=True):
     search: Annotated[str, Meta(max_length=500)] | None = None  # in id, path, tags, the error's message
     tag: str | None = None
     parent: str | None = None
-    since: int | None = None  # milliseconds since the epoch
-    until: int | None = None
+    since: Number | None = None  # milliseconds since the epoch
+    until: Number | None = None
     cursor: str | None = None  # `next` of the page before
     limit: Limit = 50
 
@@ -66,7 +70,7 @@ class ExecutionsQuery(Asked, frozen=True):
 class EventsQuery(Asked, frozen=True):
     """Which events of an execution to give."""
 
-    after: Annotated[int, Meta(ge=0)] = 0
+    after: Count = 0
     type: tuple[str, ...] = ()  # step.done, step.*, StepDone; may be given often
     step: str | None = None
     limit: Limit = 500
@@ -75,7 +79,7 @@ class EventsQuery(Asked, frozen=True):
 class FollowQuery(Asked, frozen=True):
     """Which events to follow; `Last-Event-ID` wins over `after`."""
 
-    after: Annotated[int, Meta(ge=0)] = 0
+    after: Count = 0
     type: tuple[str, ...] = ()
 
 
@@ -88,8 +92,8 @@ class FeedQuery(Asked, frozen=True):
 class StateQuery(Asked, frozen=True):
     """At which event to show the state; the last one, where none is named."""
 
-    seq: Annotated[int, Meta(ge=0)] | None = None
-    diff: Annotated[int, Meta(ge=0)] | None = None  # only what changed since this event
+    seq: Count | None = None
+    diff: Count | None = None  # only what changed since this event
 
 
 class Cancellation(Asked, frozen=True):
@@ -157,23 +161,23 @@ class PlaybookQuery(Asked, frozen=True):
     """Which version of a path is meant; the latest, where none is named."""
 
     path: Name
-    version: Annotated[int, Meta(ge=1)] | None = None
+    version: Version | None = None
 
 
 class DiffQuery(Asked, frozen=True):
     """Which two versions to compare; the one before, and the latest."""
 
     path: Name
-    version: Annotated[int, Meta(ge=1)] | None = None
-    since: Annotated[int, Meta(ge=1)] | None = None
+    version: Version | None = None
+    since: Version | None = None
 
 
 class ResultQuery(Asked, frozen=True):
     """Which stored result is meant, and which bytes of it."""
 
     ref: Annotated[str, Meta(min_length=1, max_length=2_000)]
-    start: Annotated[int, Meta(ge=0)] = 0
-    length: Annotated[int, Meta(ge=0)] | None = None
+    start: Count = 0
+    length: Count | None = None
 
 
 class BlobQuery(Asked, frozen=True):
@@ -181,10 +185,10 @@ class BlobQuery(Asked, frozen=True):
 
     ref: Annotated[str, Meta(min_length=1, max_length=2_000)]
     work: str = ""
-    epoch: int = 0
+    epoch: Number = 0
     worker: str = ""
-    start: Annotated[int, Meta(ge=0)] = 0
-    length: Annotated[int, Meta(ge=0)] | None = None
+    start: Count = 0
+    length: Count | None = None
     meta: str = "{}"  # a JSON object; kept with what is put
 
 
@@ -201,7 +205,7 @@ class TokenAsked(Asked, frozen=True):
 
     role: str
     name: Annotated[str, Meta(max_length=200)] = ""
-    expires_s: Annotated[int, Meta(ge=1)] | None = None
+    expires_s: Annotated[int, Meta(ge=1, le=10**10)] | None = None
     pool: str | None = None
 
 
@@ -219,7 +223,7 @@ class WorkerRegistered(Asked, frozen=True):
 class WorkerSeen(Asked, frozen=True):
     """A sign of life."""
 
-    active: Annotated[int, Meta(ge=0)] = 0
+    active: Count = 0
 
 
 class AuditQuery(Asked, frozen=True):
@@ -227,7 +231,7 @@ class AuditQuery(Asked, frozen=True):
 
     actor: str | None = None
     entity: str | None = None
-    cursor: int | None = None
+    cursor: Number | None = None
     limit: Limit = 100
 
 
@@ -235,7 +239,7 @@ class SeedLease(Asked, frozen=True):
     """Lease work in the older words."""
 
     worker_id: Name
-    lease_seconds: int | None = None  # the server's own time holds
+    lease_seconds: Number | None = None  # the server's own time holds
     pool: str = ""
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 1
 
@@ -244,8 +248,8 @@ class SeedHeartbeat(Asked, frozen=True):
     """Keep one lease, in the older words."""
 
     worker_id: Name
-    epoch: int
-    extend_seconds: int | None = None
+    epoch: Number
+    extend_seconds: Number | None = None
 
 
 class Rendered(Asked, frozen=True):

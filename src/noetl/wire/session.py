@@ -20,14 +20,14 @@ Tested in tests/server/test_sessions.py and test_worker_http.py.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
 
-Held = tuple[str, int]  # (work_id, epoch)
+Held = tuple[str, Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]]  # (work_id, epoch)
 ACK_MS: Final = 2_000  # a hand-off that is not acknowledged by then goes back to the queue
 RECONNECT_MS: Final = 300  # a closed session may come back within this; then its leases run out
 

@@ -48,7 +48,7 @@ async def holder(call: Call, given: str, held: Held) -> Hand:
     "/api/worker/hello",
     "worker",
     act="worker.hello",
-    example={"worker": "host:17", "pools": ["gpu"], "tags": ["gpu"], "capacity": 4, "acks": False},
+    example={"type": "hello", "worker": "host:17", "pools": ["gpu"], "tags": ["gpu"], "capacity": 4, "acks": False},
     problems=(403,),
 )
 async def hello(call: Call, body: Hello) -> Welcome:
@@ -63,7 +63,7 @@ async def hello(call: Call, body: Hello) -> Welcome:
     "POST",
     "/api/worker/claim",
     "worker",
-    example={"id": "c-1", "worker": "host:17", "most": 4, "wait_s": 10},
+    example={"type": "claim", "id": "c-1", "worker": "host:17", "most": 4, "wait_s": 10},
     problems=(409, 503),
 )
 async def claim(call: Call, body: Claim) -> Leases:
@@ -76,7 +76,7 @@ async def claim(call: Call, body: Claim) -> Leases:
     "POST",
     "/api/worker/report",
     "worker",
-    example={"id": "r-1", "worker": "host:17", "execution_id": "7123", "report": _REPORT, "want": 1},
+    example={"type": "report", "id": "r-1", "worker": "host:17", "execution_id": "7123", "report": _REPORT, "want": 1},
     problems=(404, 409, 503),
 )
 async def report(call: Call, body: Report) -> Leases:
@@ -84,7 +84,13 @@ async def report(call: Call, body: Report) -> Leases:
     return await call.services.handouts.report(hand_of(call, body.worker), body)
 
 
-@noun.route("POST", "/api/worker/heartbeat", "worker", example={"worker": "host:17", "held": [_HELD]}, problems=(409,))
+@noun.route(
+    "POST",
+    "/api/worker/heartbeat",
+    "worker",
+    example={"type": "heartbeat", "worker": "host:17", "held": [_HELD]},
+    problems=(409,),
+)
 async def heartbeat(call: Call, body: Heartbeat) -> Stop:
     """Keep leases; gives what is not the worker's any more."""
     hand = hand_of(call, body.worker)
@@ -92,14 +98,22 @@ async def heartbeat(call: Call, body: Heartbeat) -> Stop:
     return Stop(tuple(lost), body.id, hand.draining)
 
 
-@noun.route("POST", "/api/worker/ack", "worker", example={"worker": "host:17", "held": [_HELD]}, problems=(409,))
+@noun.route(
+    "POST", "/api/worker/ack", "worker", example={"type": "ack", "worker": "host:17", "held": [_HELD]}, problems=(409,)
+)
 async def ack(call: Call, body: Ack) -> Stop:
     """Tell that leases have arrived."""
     call.services.handouts.ack(hand_of(call, body.worker), body.held)
     return Stop()
 
 
-@noun.route("POST", "/api/worker/release", "worker", example={"worker": "host:17", "held": [_HELD]}, problems=(409,))
+@noun.route(
+    "POST",
+    "/api/worker/release",
+    "worker",
+    example={"type": "release", "worker": "host:17", "held": [_HELD]},
+    problems=(409,),
+)
 async def release(call: Call, body: Release) -> Stop:
     """Give work back that was not started."""
     await call.services.handouts.release(hand_of(call, body.worker), body.held)

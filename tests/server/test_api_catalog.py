@@ -1,0 +1,81 @@
+"""The catalog over HTTP: register with diagnostics, versions, diff, forms, delete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.server.serving import ONE, TWO, in_process, playbook
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_playbook_is_registered_once_per_content(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        first = await served.json("POST", "/api/catalog", {"content": ONE}, 201)
+        again = await served.json("POST", "/api/catalog", {"content": ONE}, 201)
+        assert (first["version"], again["version"]) == (1, 1)
+        other = await served.json(
+            "POST", "/api/catalog", {"content": ONE.replace("{n: 1}", "{n: 2}").replace('"n":1', '"n":2')}, 201
+        )
+        assert other["version"] == 2
+        found = await served.json("GET", "/api/catalog/playbook?path=test/one&version=1")
+        assert found["content"] == ONE
+        versions = (await served.json("GET", "/api/catalog/versions?path=test/one"))["versions"]
+        assert [row["version"] for row in versions] == [2, 1]
+        difference = await served.json("GET", "/api/catalog/diff?path=test/one")
+        assert (difference["since"], difference["version"]) == (1, 2)
+        assert difference["changes"] == [{"path": "workload.n", "before": 1, "after": 2}]
+        assert "\n-" in difference["text"]
+
+
+async def test_errors_are_told_all_at_once_with_place_and_fix(tmp_path: Path) -> None:
+    text = playbook("  - step: a\n    tool: {kind: nonsense}\n    next: nowhere\n")
+    async with in_process(tmp_path) as served:
+        told = await served.json("POST", "/api/catalog", {"content": text}, 422)
+        codes = {one["code"]: one for one in told["errors"] if one["severity"] == "error"}
+        assert len(codes) >= 2
+        assert all(one["line"] > 0 and one["fix"] for one in codes.values())
+        assert (await served.json("GET", "/api/catalog"))["playbooks"] == []
+
+
+async def test_a_check_stores_nothing_and_a_wrong_path_is_refused(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        checked = await served.json("POST", "/api/catalog", {"content": ONE, "check_only": True}, 201)
+        assert checked["version"] == 0
+        await served.json("POST", "/api/catalog", {"content": ONE, "path": "other"}, 409)
+        assert (await served.json("GET", "/api/catalog"))["playbooks"] == []
+
+
+async def test_paths_are_listed_in_pages_and_deleted(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        await served.register(ONE)
+        await served.register(TWO)
+        page = await served.json("GET", "/api/catalog?limit=1")
+        assert [row["path"] for row in page["playbooks"]] == ["test/one"]
+        rest = await served.json("GET", f"/api/catalog?limit=5&cursor={page['next']}")
+        assert [row["path"] for row in rest["playbooks"]] == ["test/two"]
+        assert [row["path"] for row in (await served.json("GET", "/api/catalog?search=TWO"))["playbooks"]] == [
+            "test/two"
+        ]
+        assert (await served.json("DELETE", "/api/catalog?path=test/one"))["removed"] == 1
+        for route in ("playbook", "versions", "diff", "ui_schema"):
+            await served.json("GET", f"/api/catalog/{route}?path=test/one", None, 404)
+        await served.json("DELETE", "/api/catalog?path=test/one", None, 404)
+
+
+async def test_a_form_gets_the_schema_and_the_defaults(tmp_path: Path) -> None:
+    schema = {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}}
+    text = playbook(
+        "  - step: a\n    tool: {kind: noop}\n",
+        workload={"city": "Rome", "days": 3, "loud": True, "tags": []},
+        executor={"spec": {"workload_schema": schema}},
+    )
+    async with in_process(tmp_path) as served:
+        await served.register(text)
+        form = await served.json("GET", "/api/catalog/ui_schema?path=test/play")
+        kinds = {name: one.get("type") for name, one in form["schema"]["properties"].items()}
+        assert kinds == {"city": "string", "days": "integer", "loud": "boolean", "tags": "array"}
+        assert form["schema"]["required"] == ["city"]
+        assert form["defaults"]["days"] == 3

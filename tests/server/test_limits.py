@@ -1,0 +1,114 @@
+"""Bodies that are too large, too deep, too many, bombs: refused in bounded memory, and the server goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from noetl.server.limits import MOST_DEPTH, deeper
+from tests.server.serving import ONE, in_process, process
+
+INGEST = (
+    "/api/execute",
+    "/api/executions/execute",
+    "/api/catalog",
+    "/api/worker/report",
+    "/api/worker/claim",
+    "/queue/lease",
+    "/events",
+    "/context/render",
+    "/api/executions/1/signal",
+)
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{b}: &{b} [{','.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+def resident_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("the process is gone")
+
+
+async def hundred_mb() -> AsyncIterator[bytes]:
+    for _ in range(100):
+        yield b"[" + b" " * (1024 * 1024 - 1)
+
+
+async def announced(url: str, path: str) -> bytes:
+    """Announce a large body and send none of it; gives the status."""
+    host, port = url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {100 * 2**20}\r\n\r\n"
+    writer.write(head.encode())
+    line = await asyncio.wait_for(reader.readline(), 30)
+    writer.close()
+    return line.split()[1]
+
+
+@pytest.mark.asyncio
+async def test_huge_bodies_and_bombs_are_refused_in_bounded_memory(tmp_path: Path) -> None:
+    with process(tmp_path, "serve") as (url, server):
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            assert (await client.get("/health")).status_code == 200
+            before = resident_mb(server.pid)
+            for path in INGEST:
+                try:
+                    answer = await client.post(path, content=hundred_mb(), headers={"Content-Type": "application/json"})
+                    assert answer.status_code == 413, (path, answer.text)
+                except httpx.TransportError:
+                    pass  # the server closed the connection before all of it was sent
+                assert await announced(url, path) == b"413"
+            for content in (BOMB, "a: " + "[" * 100_000, "a: " + "{" * 50_000, "x" * 1_000_000, "- " * 200_000):
+                answer = await client.post("/api/catalog", json={"content": content})
+                assert answer.status_code in (413, 422), answer.text[:300]
+            many = b'{"path":"x","payload":{"a":[' + b"[]," * 1_500_000 + b"[]]}}"
+            answer = await client.post("/api/execute", content=many, headers={"Content-Type": "application/json"})
+            assert answer.status_code == 413
+            assert resident_mb(server.pid) - before < 150
+            assert (await client.get("/ready")).status_code == 200
+
+
+@pytest.mark.asyncio
+async def test_what_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        path = await served.register(ONE)
+        for depth, status in ((MOST_DEPTH - 4, 201), (MOST_DEPTH + 1, 400), (5_000, 400), (200_000, 400)):
+            body = f'{{"path":"{path}","payload":{{"n":' + "[" * depth + "]" * depth + "}}"
+            answer = await served.http.post("/api/execute", content=body.encode())
+            assert answer.status_code == status, answer.text[:300]
+
+
+def test_depth_is_counted() -> None:
+    data: object = 1
+    for _ in range(10):
+        data = [data]
+    assert not deeper(data, 11)
+    assert deeper(data, 9)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", INGEST)
+async def test_the_server_survives_any_body(tmp_path: Path, path: str) -> None:
+    chance = random.Random(path)
+    seeds = [b"{}", b'{"path":"x"}', b'{"id":"c","worker":"w"}', b'{"content":"a: 1"}', b'{"worker_id":"w"}', b"null"]
+    async with in_process(tmp_path) as served:
+        for number in range(int(os.environ.get("NOETL_FUZZ", "150"))):
+            body = bytearray(chance.choice(seeds))
+            for _ in range(chance.randrange(4)):
+                place = chance.randrange(len(body) + 1)
+                body[place:place] = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 6)))
+            if chance.random() < 0.2:
+                del body[chance.randrange(len(body)) :]
+            answer = await served.http.post(path, content=bytes(body), headers={"Content-Type": "application/json"})
+            assert answer.status_code < 500, (number, bytes(body), answer.text)
+            if answer.status_code >= 400:
+                assert answer.headers["content-type"] == "application/problem+json"
+            await asyncio.sleep(0)

@@ -1,0 +1,114 @@
+"""The real processes: `noetl serve`, `noetl up` and `noetl token`, started, used and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.acceptance.run import noetl
+from tests.server.serving import ONE, PATIENCE_S, process
+
+
+def run_one(url: str) -> str:
+    """Register, start and wait; gives the result."""
+    with httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
+        path = client.post("/api/catalog", json={"content": ONE}).json()["path"]
+        started = client.post("/api/execute", json={"path": path, "payload": {"n": 42}}).json()["execution_id"]
+        with client.stream("GET", f"/api/executions/{started}/events/stream") as answer:
+            for line in answer.iter_lines():
+                if line == "event: end":
+                    break
+        return str(client.get(f"/api/executions/{started}").json()["result"])
+
+
+def test_up_serves_and_works_and_stops_in_order(tmp_path: Path) -> None:
+    with process(tmp_path, "up") as (url, up):
+        assert httpx.get(f"{url}/health").json()["status"] == "ok"
+        assert run_one(url) == "42"
+        metrics = httpx.get(f"{url}/metrics").text
+        assert 'noetl_executions_started_total{workflow="test/one"} 1.0' in metrics
+        assert 'noetl_executions_completed_total{status="ok",workflow="test/one"} 1.0' in metrics
+        up.send_signal(signal.SIGTERM)
+        assert up.wait(PATIENCE_S) == 0
+    with process(tmp_path, "up") as (url, _up):
+        assert len(httpx.get(f"{url}/api/executions").json()["executions"]) == 1
+
+
+def test_a_request_that_is_under_way_is_answered_before_the_server_stops(tmp_path: Path) -> None:
+    with process(tmp_path, "serve") as (url, server), httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
+        client.post("/api/worker/hello", json={"worker": "w"})
+
+        async def waits() -> httpx.Response:
+            async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as asking:
+                task = asyncio.create_task(
+                    asking.post("/api/worker/claim", json={"id": "c", "worker": "w", "wait_s": 1})
+                )
+                await asyncio.sleep(0.2)
+                server.send_signal(signal.SIGTERM)
+                return await task
+
+        assert asyncio.run(waits()).json() == {"type": "leases", "id": "c"}
+        assert server.wait(PATIENCE_S) == 0
+
+
+def test_what_others_can_reach_does_not_start_without_tokens(tmp_path: Path) -> None:
+    for arguments in (("--host", "0.0.0.0"), ("--host", "0.0.0.0", "--auth", "none"), ("--auth", "token")):
+        ran = noetl("serve", *arguments, "--port", "0", cwd=tmp_path, stdin=None)
+        assert ran.code == 2
+        assert "noetl token create" in ran.err
+
+
+def test_tokens_are_made_on_the_command_line_and_used(tmp_path: Path) -> None:
+    ran = noetl(
+        "token", "create", "--role", "admin", "--name", "me", "--expires", "1h", "--json", cwd=tmp_path, stdin=None
+    )
+    made = json.loads(ran.out)
+    plain = noetl("token", "create", "--role", "viewer", cwd=tmp_path, stdin=None)
+    assert plain.out.startswith("noetl_")
+    with process(tmp_path, "serve", "--auth", "token") as (url, _server):
+        assert httpx.get(f"{url}/health").status_code == 200
+        assert httpx.get(f"{url}/api/tokens").status_code == 401
+        headers = {"Authorization": f"Bearer {made['secret']}"}
+        assert len(httpx.get(f"{url}/api/tokens", headers=headers).json()["tokens"]) == 2
+        revoked = noetl("token", "revoke", made["token_id"], cwd=tmp_path, stdin=None)
+        assert revoked.code == 0, revoked.err
+    listed = noetl("token", "list", cwd=tmp_path, stdin=None)
+    assert "revoked" in listed.out
+    assert made["secret"] not in listed.out
+    for bad in (
+        ("create",),
+        ("create", "--role", "king"),
+        ("create", "--role", "admin", "--expires", "soon"),
+        ("what",),
+        ("revoke", "x"),
+    ):
+        assert noetl("token", *bad, cwd=tmp_path, stdin=None).code == 2
+
+
+def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = noetl("serve", "--port", str(taken.getsockname()[1]), cwd=tmp_path, stdin=None)
+    assert ran.code == 2
+    assert "--port" in ran.err
+
+
+@pytest.mark.asyncio
+async def test_two_servers_share_one_store(tmp_path: Path) -> None:
+    with process(tmp_path, "serve") as (one, _a), process(tmp_path, "up") as (two, _b):
+        async with httpx.AsyncClient(timeout=PATIENCE_S) as client:
+            path = (await client.post(f"{one}/api/catalog", json={"content": ONE})).json()["path"]
+            ids = [
+                (await client.post(f"{one}/api/execute", json={"path": path})).json()["execution_id"] for _ in range(5)
+            ]
+            for name in ids:
+                async with client.stream("GET", f"{one}/api/executions/{name}/events/stream") as answer:
+                    async for line in answer.aiter_lines():
+                        if line == "event: end":
+                            break
+                assert (await client.get(f"{two}/api/executions/{name}")).json()["status"] == "completed"
