@@ -17,6 +17,7 @@ from starlette.responses import Response
 from noetl.model.errors import (
     BadReference,
     Conflict,
+    CredentialUnavailable,
     Foreign,
     InvalidInput,
     InvalidPayload,
@@ -36,6 +37,7 @@ STATUSES: dict[type[NoetlError], tuple[int, str]] = {  # the first that fits; th
     Conflict: (409, "conflict"),
     BadReference: (404, "bad-reference"),
     StoreUnavailable: (503, "store-unavailable"),
+    CredentialUnavailable: (503, "credential-unavailable"),
     Foreign: (409, "foreign-execution"),
     NoetlError: (500, "error"),
 }
