@@ -176,9 +176,11 @@ class Embedded:
         name = f"{os.uname().nodename}:{os.getpid()}"
         worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
         running = create_task(worker.run(), name="noetl-worker")
+        self.control.sequencer.on_commit.append(worker.hear)
         try:
             yield
         finally:
+            self.control.sequencer.on_commit.remove(worker.hear)
             running.cancel()
             await gather(running, return_exceptions=True)
             await children.close()
@@ -202,6 +204,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             blobs=open_blobs(settings, store),
             doorbell=open_doorbell(settings),
             look_s=1.0 if settings.database else 0.05,
+            cannot_run=cannot_run,
         )
         async with control:
             yield Embedded(settings, store, control, _credential)

@@ -62,6 +62,7 @@ class Attempts:
         self.http = http
         self.shared = Shared()
         self.folder = folder
+        self.confirm: Any = None
         self._credentials = credentials or {}
 
     async def credential(self, name: str) -> Mapping[str, Any]:

@@ -77,6 +77,7 @@ async def _fork(
         start,
         ctx=changes["ctx"],
         workload=changes["workload"],
+        at=int(time() * 1000),
         playbook=pinned,
         pool=f"local:{execution_id}",
     )

@@ -122,17 +122,13 @@ def checked(content: bytes, name: str, catalog: DiskCatalog, quiet: bool = False
 
 
 def _offered(tree: Playbook, name: str) -> None:
-    """Refuse a playbook that requires tool kinds which are not here."""
+    """Refuse a playbook that requires what is not here."""
+    from noetl.dsl.requires import lacking
     from noetl.wiring import cannot_run
 
-    required = tree.executor.requires.data if tree.executor.requires is not None else {}
-    wanted = required.get("tools") if isinstance(required, dict) else None
-    missing = cannot_run(map(str, wanted)) if isinstance(wanted, list) else ()
-    if missing:
-        said = ", ".join(f"`{kind}`" for kind in missing)
-        raise InvalidPlaybook(
-            f"{name} requires the tool kinds {said} (`executor.requires.tools`), which cannot be run here."
-        )
+    missing = lacking(tree, cannot_run)
+    if missing is not None:
+        raise InvalidPlaybook(f"{name}: {missing}.")
 
 
 def one_step(tree: Playbook, name: str) -> Playbook:

@@ -27,6 +27,7 @@ class RunTask(msgspec.Struct, frozen=True):
     timeout_ms: float | None = None
     spec: Mapping[str, Any] = {}  # settings by layering, the task's own last
     context: Mapping[str, Any] = {}  # everything in scope but secrets, for code that asks for it
+    visit: int = 1  # how often the task was come to, by jumps
 
 
 class Suspend(msgspec.Struct, frozen=True, omit_defaults=True):

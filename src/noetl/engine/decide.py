@@ -94,7 +94,7 @@ def _timer(d: Deciding, message: TimerDue) -> None:
         d.emit("execution.cancelled", d.state.execution_id, payload)
         stop(d, "the execution took too long")
     elif run is not None:
-        since = run.started_at if timer.cause == "step" else run.scheduled_at
+        since = max(run.started_at if timer.cause == "step" else run.scheduled_at, d.state.started_at)
         what = "loop" if timer.cause == "loop" else "step"
         text = f"the {what} `{run.step}` took longer than {(timer.at - since) / 1000:g} s"
         if timer.cause == "deadline":

@@ -54,7 +54,7 @@ def _requested(state: Execution, event: Event, payload: Payload) -> None:
     state.pool = payload.get("pool", "")
     state.tags = tuple(payload.get("tags", ()))
     state.priority = payload.get("priority", 0)
-    state.started_at = event.timestamp
+    state.started_at = payload.get("begun_at", event.timestamp)  # a fork begins later than its history
 
 
 def _evaluated(state: Execution, _event: Event, payload: Payload) -> None:
@@ -362,6 +362,9 @@ _HANDLERS: dict[str, Handler] = {
     "workflow.finished": _workflow_finished,
     "playbook.finished": _finished,
     "loop.started": loops.started,
+    "loop.claim.scheduled": loops.claim_scheduled,
+    "loop.claim.recorded": loops.claim_recorded,
+    "loop.claim.done": loops.claim_done,
     "loop.iteration.scheduled": loops.scheduled,
     "loop.iteration.started": loops.piece_started,
     "loop.iteration.done": loops.item_ended,

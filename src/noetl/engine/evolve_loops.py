@@ -67,6 +67,45 @@ def _take(loop: Loop, start: int, count: int) -> None:
         loop.back.insert(0, (start + count, there - count))
 
 
+def claim_scheduled(state: Execution, event: Event, payload: Payload) -> None:
+    """Put a claim of rows under way."""
+    run = state.runs[str(event.step_run_id)]
+    loop = run.loop
+    if loop is None:
+        return
+    state.numbers[f"chunk:{run.run_id}"] = state.numbers.get(f"chunk:{run.run_id}", 0) + 1
+    loop.pieces[payload["chunk"]] = Piece(
+        len(loop.items), 0, 0, set(), event.timestamp, claim=True, idle=bool(payload.get("idle"))
+    )
+
+
+def claim_recorded(state: Execution, event: Event, payload: Payload) -> None:
+    """Make the rows of a claim items of the loop; those that are known already stay what they are."""
+    loop = state.runs[str(event.step_run_id)].loop
+    piece = loop.pieces.get(payload["chunk"]) if loop is not None else None
+    if loop is None or piece is None:
+        return
+    piece.epoch = payload.get("epoch", piece.epoch)
+    piece.given += len(payload["rows"]) + len(payload.get("known", ()))
+    for row, key in zip(payload["rows"], payload["keys"], strict=True):
+        if key is not None:
+            loop.keys[key] = len(loop.items)
+            loop.names[len(loop.items)] = key
+        loop.items.append(row)
+        loop.results.append(None)
+
+
+def claim_done(state: Execution, event: Event, payload: Payload) -> None:
+    """Close a claim: its rows may be issued."""
+    loop = state.runs[str(event.step_run_id)].loop
+    piece = loop.pieces.pop(payload["chunk"], None) if loop is not None else None
+    if loop is None or piece is None:
+        return
+    loop.dry = not piece.given
+    loop.drained = loop.dry and piece.idle
+    loop.stale = loop.stale + 1 if piece.given and len(loop.items) == piece.start else 0
+
+
 def piece_started(state: Execution, event: Event, payload: Payload) -> None:
     """Note whose hands a piece is in."""
     loop = state.runs[str(event.step_run_id)].loop
@@ -81,7 +120,8 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
     if loop is None or index is None:
         return
     if loop.cursor:
-        _row_ended(loop, index, payload.get("key"))
+        loop.items[index] = None
+        loop.names.pop(index, None)
     if event.event_type == "loop.iteration.failed":
         loop.failed += 1
         if len(loop.errors) < _ERRORS_KEPT:
@@ -99,18 +139,6 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
         else:
             _keep(loop, key, index, value)
     _end_of_piece(loop, str(payload.get("chunk")), index, event.timestamp)
-
-
-def _row_ended(loop: Loop, index: int, key: str | None) -> None:
-    """Make room for the result of a cursor's row, and note that it has ended; rows end in any order."""
-    if index >= len(loop.results):
-        loop.results += [None] * (index + 1 - len(loop.results))
-    if key is not None:
-        loop.keys.append(key)
-    loop.beyond.add(index)
-    while loop.through in loop.beyond:
-        loop.beyond.discard(loop.through)
-        loop.through += 1
 
 
 def _keep(loop: Loop, key: str, index: int, value: Any) -> None:

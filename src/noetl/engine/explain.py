@@ -41,15 +41,29 @@ class Choice:
     because: tuple[str, ...] = ()
 
 
-def standings(plan: Plan, state: Execution, events: Sequence[Event]) -> tuple[Standing, ...]:
-    """Tell of everything in the execution that has not ended, the oldest first."""
+Pools = Sequence[Mapping[str, Any]]
+
+
+def standings(
+    plan: Plan, state: Execution, events: Sequence[Event], pools: Pools | None = None, now: int = 0
+) -> tuple[Standing, ...]:
+    """Tell of everything in the execution that has not ended, the oldest first.
+
+    `pools` is what is known of workers, where somebody knows: {pool, tags, workers, idle_since} for each group of them;
+    `idle_since` is when the last one was seen, where there is none now.
+    """
     times = {event.seq: event.timestamp for event in events}
     workers = {
         str(event.step_run_id): str(event.payload.get("worker", ""))
         for event in events
         if event.event_type == "step.started"
     }
-    found = [*_tokens(plan, state, times), *_runs(state, times, workers)]
+    lacks = (
+        {run.run_id: unroutable(plan, state, run, pools, now) for run in state.runs.values()}
+        if pools is not None
+        else {}
+    )
+    found = [*_tokens(plan, state, times), *_runs(state, times, workers, lacks)]
     return tuple(sorted(found, key=lambda standing: standing.since))
 
 
@@ -105,11 +119,35 @@ def _named(state: Execution, carrier: str) -> str:
     return f"the token at `{token.step}`" if token is not None else f"`{carrier}`"
 
 
-def _runs(state: Execution, times: Mapping[int, int], workers: Mapping[str, str]) -> Iterator[Standing]:
+def unroutable(plan: Plan, state: Execution, run: StepRun, pools: Pools, now: int) -> str | None:
+    """Say why no worker can take a run's work; None where one can."""
+    name, tags = state.pool or run.pool, set(plan.requires(plan.step(run.step)))
+    there = [group for group in pools if str(group.get("pool", "")) == name]
+    if any(group.get("workers") and tags <= set(group.get("tags") or ()) for group in there):
+        return None
+    said = f"pool {name or '(default)'}: "
+    others = sum(int(group.get("workers") or 0) for group in there)
+    if others:
+        return said + f"none of its {others} workers has the tags {', '.join(sorted(tags))}"
+    seen = [int(group["idle_since"]) for group in there if group.get("idle_since")]
+    with_tags = f" with the tags {', '.join(sorted(tags))}" if tags else ""
+    return said + f"no worker{with_tags}" + (f" for {_span(now - max(seen))}" if seen else "")
+
+
+def _span(ms: int) -> str:
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if ms >= size:
+            return f"{ms // size} {unit}"
+    return f"{max(0, ms) // 1000} s"
+
+
+def _runs(
+    state: Execution, times: Mapping[int, int], workers: Mapping[str, str], lacks: Mapping[str, str | None]
+) -> Iterator[Standing]:
     for run in state.runs.values():
         until = _end(state, run)
         if run.loop is not None:
-            yield from _loop(state, run, times, until)
+            yield from _loop(state, run, times, until, lacks.get(run.run_id))
         elif run.suspended is not None:
             waits, moved = _held(state, run.suspended)
             since = times.get(run.suspended.seq, run.scheduled_at)
@@ -123,11 +161,15 @@ def _runs(state: Execution, times: Mapping[int, int], workers: Mapping[str, str]
             waits, moved = "the execution to go on: it is paused", f"`noetl unpause {state.execution_id}`"
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
         else:
-            moved = "a worker that takes it" + _driver(state)
-            yield Standing("run", run.run_id, run.step, "a worker", moved, run.scheduled_at, until)
+            waits, moved = "a worker", "a worker that takes it" + _driver(state)
+            if lacks.get(run.run_id):
+                waits, moved = f"a worker; {lacks[run.run_id]}", "a worker that is started there" + _driver(state)
+            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
 
 
-def _loop(state: Execution, run: StepRun, times: Mapping[int, int], until: int | None) -> Iterator[Standing]:
+def _loop(
+    state: Execution, run: StepRun, times: Mapping[int, int], until: int | None, lack: str | None
+) -> Iterator[Standing]:
     loop = run.loop
     if loop is None:
         return
@@ -136,6 +178,8 @@ def _loop(state: Execution, run: StepRun, times: Mapping[int, int], until: int |
     waits = f"its items: {loop.ended} of {total} have ended, {under_way} are under way"
     if loop.failed:
         waits += f", {loop.failed} failed"
+    if lack and any(not piece.epoch for piece in loop.pieces.values()):
+        waits += f"; {lack}"
     moved = "a worker's report" + _driver(state)
     yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
     for index, held in loop.suspended.items():

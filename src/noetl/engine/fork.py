@@ -54,11 +54,15 @@ def shared(
     upto: int,
     execution_id: str,
     *,
+    at: int = 0,
     playbook: str = "",
     pool: str = "",
     workload: Mapping[str, Any] | None = None,
 ) -> tuple[Event, ...]:
-    """Copy the history up to an event for a fork: another id, and where they are given another playbook and workload."""
+    """Copy the history up to an event for a fork: another id, and where they are given another playbook and workload.
+
+    `at` is when the fork begins: its duration and its time limits count from there.
+    """
     source = events[0].execution_id if events else ""
     copied: list[Event] = []
     for event in events:
@@ -67,6 +71,7 @@ def shared(
         payload = dict(event.payload)
         if event.event_type == "playbook.execution.requested":
             payload |= {"forked_from": {"execution_id": source, "seq": upto}, "pool": pool}
+            payload |= {"begun_at": at} if at else {}
             payload |= {"playbook": playbook} if playbook else {}
             payload.pop("parent", None)
         if event.event_type == "playbook.request.evaluated" and workload:
@@ -90,8 +95,37 @@ def fork(plan: Plan, events: Sequence[Event], execution_id: str) -> Decision:
     """Give the commit that begins a fork: its events, the work that was under way, and its timers."""
     state = fold(execution_id, events)
     _refuse(plan, state, events)
+    moved = _later(state, events)
+    fold(execution_id, moved, state)
     timers = tuple((timer.timer_id, timer.at) for timer in state.timers.values())
-    return Decision(tuple(events), tuple(_under_way(plan, state)), timers=timers, projection=projection(state))
+    whole = (*events, *moved)
+    return Decision(whole, tuple(_under_way(plan, state)), timers=timers, projection=projection(state))
+
+
+def _later(state: Execution, events: Sequence[Event]) -> tuple[Event, ...]:
+    """Set time limits anew, from the beginning of the fork; what sleeps until a moment wakes at that moment."""
+    moved: list[Event] = []
+    for timer in state.timers.values():
+        run = state.runs.get(timer.run_id or "")
+        since = events[0].timestamp if run is None else run.started_at if timer.cause == "step" else run.scheduled_at
+        if timer.cause == "wake" or since >= state.started_at:
+            continue
+        seq = state.seq + len(moved) + 1
+        moved.append(
+            Event(
+                event_id(f"fork:{state.execution_id}", seq),
+                state.execution_id,
+                seq,
+                "timer.set",
+                state.started_at,
+                entity_type="timer",
+                entity_id=timer.timer_id,
+                step_run_id=timer.run_id,
+                iteration=timer.index,
+                payload={"cause": timer.cause, "at": state.started_at + timer.at - since},
+            )
+        )
+    return tuple(moved)
 
 
 def _refuse(plan: Plan, state: Execution, events: Sequence[Event]) -> None:
@@ -122,7 +156,7 @@ def _refuse(plan: Plan, state: Execution, events: Sequence[Event]) -> None:
 def _under_way(plan: Plan, state: Execution) -> list[WorkItem]:
     found: list[WorkItem] = []
     for run in state.runs.values():
-        if run.loop is not None and not run.loop.cursor:
+        if run.loop is not None:
             found += [item(plan, state, run, chunk) for chunk in run.loop.pieces]
         elif run.phase in ("scheduled", "started") and plan.is_work(run.step):
             found.append(item(plan, state, run))

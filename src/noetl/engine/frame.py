@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from noetl.dsl.playbook import Assign, Task, Value
+from noetl.dsl.scopes import SCOPES
 from noetl.engine.memory import Memory
 from noetl.engine.render import Names, Renderer, RenderError
 from noetl.engine.run_info import RunInfo, Scopes
+from noetl.engine.sinks import sink_id
 from noetl.engine.waits import SUSPENDING
 from noetl.engine.writes import merge, put
 from noetl.expr import Result
@@ -48,7 +50,7 @@ class Frame:
         label = self.task.label
         visit = self.memory.visits.get(label, 1)
         if self._key[:2] != (label, visit):
-            self._key = (label, visit, self.info.key(label, visit))
+            self._key = (label, visit, self.info.key(label, visit, sink_id(self.task)))
         return self._key[2]
 
     @property
@@ -123,8 +125,10 @@ class Frame:
             fixed |= {"args": scopes.args, "iter": iteration}
         if call is None and self.info.index is not None:
             fixed |= {"loop_index": self.info.index, "_index": self.info.index}
+        item = self.info.iterator
+        own = {item: iteration[item]} if call is None and item in SCOPES and item in iteration else {}
         bare = scopes.args if call is None else call
-        names = Names(fixed, (labels, bare, ctx, iteration, self._views, scopes.workload))
+        names = Names(fixed | own, (labels, bare, ctx, iteration, self._views, scopes.workload), own)
         return Renderer(names, key, at, scopes.statuses, self.setting("strict_templates") is not False)
 
     def inputs(self, renderer: Renderer) -> tuple[dict[str, Any], dict[str, Any]]:

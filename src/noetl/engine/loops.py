@@ -7,7 +7,7 @@ workers. Tested in tests/unit/engine/test_loops.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from noetl.engine.away import kind_of
@@ -17,7 +17,7 @@ from noetl.engine.route import Ending, end, failure
 from noetl.engine.state import Loop, StepRun
 from noetl.engine.writes import EMPTY, ctx_keys, plain, reduced
 from noetl.expr import TemplateError, Undefined
-from noetl.model.messages import ItemEnd
+from noetl.model.messages import ItemEnd, Row
 
 LOCAL_ITEMS = 1_000  # in one range of a loop that stays on one lease
 MOST_ITEMS = 500  # in one range of a loop that is spread
@@ -70,8 +70,7 @@ def begin(d: Deciding, run: StepRun) -> None:
     limit = number(step.loop.total_timeout_ms.data, scope, d.calls) if step.loop.total_timeout_ms else None
     if limit is not None:
         d.set_timer(f"loop:{run.run_id}", "loop", d.at + round(limit), run)
-    if items is not None:
-        go_on(d, run)
+    go_on(d, run)
 
 
 def _width(d: Deciding, given: Any, scope: Scope) -> int:
@@ -113,19 +112,59 @@ def go_on(d: Deciding, run: StepRun) -> None:
     loop = run.loop
     if loop is None:
         return
-    if not loop.cursor and loop.ended == loop.total:
+    if loop.ended == loop.total and (loop.drained or not loop.cursor):
         complete(d, run)
         return
-    while not d.state.paused and (loop.back or loop.issued < loop.total):
-        start, left = loop.back[0] if loop.back else (loop.issued, loop.total - loop.issued)
+    while not d.state.paused and (loop.back or loop.issued < loop.ready):
+        start, left = loop.back[0] if loop.back else (loop.issued, loop.ready - loop.issued)
         count, width = _next_range(loop, left)
         if not count:
             return
         issue(d, run, start, count, width)
+    if loop.cursor and not d.state.paused:
+        _claim_next(d, run, loop)
+
+
+def _claim_next(d: Deciding, run: StepRun, loop: Loop) -> None:
+    """Claim more rows where there is room for them; the claim that ends the loop is made while no row is under way."""
+    busy = bool(loop.pieces or loop.suspended)
+    waits = bool(loop.back) or loop.issued < loop.total or any(piece.claim for piece in loop.pieces.values())
+    if waits or loop.room <= 0 or (busy and (loop.sequential or loop.dry)):
+        return
+    payload: dict[str, Any] = {"chunk": next_chunk(d, run)}
+    d.emit("loop.claim.scheduled", run.step, payload | ({} if busy else {"idle": True}), run=run)
+
+
+def record_rows(d: Deciding, run: StepRun, loop: Loop, chunk: str, epoch: int, rows: Iterable[Row]) -> None:
+    """Record what a claim gave, before it takes effect; a row that was claimed before is known by its key."""
+    fresh: dict[str | int, Row] = {}
+    known: list[str] = []
+    for row in rows:
+        if row.key is not None and (row.key in loop.keys or row.key in fresh):
+            known.append(row.key)
+        else:
+            fresh[len(fresh) if row.key is None else row.key] = row
+    payload: dict[str, Any] = {
+        "chunk": chunk,
+        "epoch": epoch,
+        "rows": plain([row.value for row in fresh.values()]),
+        "keys": [row.key for row in fresh.values()],
+    }
+    d.emit("loop.claim.recorded", run.step, payload | ({"known": known} if known else {}), run=run)
+
+
+def claim_ended(d: Deciding, run: StepRun, loop: Loop, chunk: str) -> None:
+    """Close a claim that took effect, or gave nothing, and go on."""
+    d.emit("loop.claim.done", run.step, {"chunk": chunk}, run=run)
+    if loop.stale > 1:
+        message = f"the `claim` of step `{run.step}` gives the same rows again: it must mark what it claims"
+        fail(d, run, failure("schema", message, "CLAIM_MARKS_NOTHING"))
+    else:
+        go_on(d, run)
 
 
 def _next_range(loop: Loop, left: int) -> tuple[int, int]:
-    room = loop.width - sum(piece.width for piece in loop.pieces.values()) - len(loop.suspended)
+    room = loop.room
     if room <= 0:
         return 0, 0
     if loop.local:
@@ -139,9 +178,13 @@ def _next_range(loop: Loop, left: int) -> tuple[int, int]:
 
 def issue(d: Deciding, run: StepRun, start: int, count: int, width: int, **more: Any) -> None:
     """Put a range of items in the queue."""
-    chunk = f"c{d.state.numbers.get(f'chunk:{run.run_id}', 0) + 1}"
-    payload = {"chunk": chunk, "start": start, "count": count, "width": width, **more}
+    payload = {"chunk": next_chunk(d, run), "start": start, "count": count, "width": width, **more}
     d.emit("loop.iteration.scheduled", run.step, payload, run=run)
+
+
+def next_chunk(d: Deciding, run: StepRun) -> str:
+    """Name the next piece of a loop."""
+    return f"c{d.state.numbers.get(f'chunk:{run.run_id}', 0) + 1}"
 
 
 def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> Mapping[str, Any] | None:

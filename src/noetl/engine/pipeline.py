@@ -184,9 +184,8 @@ class Pipeline(Frame):
                 spec[name] = within.value(spec[name], f"spec.{name}")
         context = self.context(whole) if task.kind in _CODE_KINDS else {}
         label = self.info.place + task.label
-        return RunTask(
-            label, task.kind, fields, whole, own, self.memory.attempt, self.key, auth, timeout, spec, context
-        )
+        attempt, visit = self.memory.attempt, self.memory.visits.get(task.label, 1)
+        return RunTask(label, task.kind, fields, whole, own, attempt, self.key, auth, timeout, spec, context, visit)
 
     # What an outcome leads to
 

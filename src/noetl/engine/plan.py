@@ -14,6 +14,7 @@ from typing import Any
 
 from noetl.dsl.net import Net, build
 from noetl.dsl.playbook import Playbook, Step, Task, Value
+from noetl.engine.writes import merge
 from noetl.expr import Template, TemplateError, compile_template
 
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
@@ -33,6 +34,8 @@ class Plan:
     _asking: frozenset[str] = frozenset()
     _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
     _reads: dict[str, frozenset[tuple[str | int, ...]]] = field(default_factory=dict, repr=False)
+    _requires: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    lacks: str | None = None  # why it cannot be started here: what `executor.requires` names and nobody offers
 
     def step(self, name: str) -> Step:
         return self._steps[name]
@@ -46,16 +49,28 @@ class Plan:
         return None if self.net.final is None else self.net.steps[self.net.final].name
 
     def is_work(self, name: str) -> bool:
-        """Tell whether a run of the step is one piece of work; a loop over a list is issued in ranges instead."""
+        """Tell whether a run of the step is one piece of work; a loop is issued in ranges instead."""
         step = self.step(name)
-        return bool(step.tasks) and (step.loop is None or step.loop.items is None)
+        return bool(step.tasks) and step.loop is None
 
     def setting(self, name: str, step: Step | None = None, default: Any = None) -> Any:
-        """Give a setting by layering: configuration, executor, step; scalars of the inner layer win."""
-        if step is not None and name in step.spec:
-            return step.spec[name].data
-        found = self.playbook.executor.setting(name)
-        return found if found is not None else self.defaults.get(name, default)
+        """Give a setting by layering: configuration, executor, step, loop; inner scalars win, maps merge."""
+        found = self.defaults.get(name)
+        loop = step.loop.spec if step is not None and step.loop is not None else {}
+        for layer in (self.playbook.executor.spec, step.spec if step is not None else {}, loop):
+            value = layer[name].data if name in layer else None
+            if value is not None:
+                found = merge(found, value) if isinstance(found, Mapping) and isinstance(value, Mapping) else value
+        return default if found is None else found
+
+    def requires(self, step: Step) -> tuple[str, ...]:
+        """Give the tags that a worker must have for a step: the step's by layering, and those of its tasks."""
+        found = self._requires.get(step.name)
+        if found is None:
+            specs = [self.setting("requires", step), *(_data(task.spec.get("requires")) for task in step.tasks)]
+            tags = {str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()}
+            found = self._requires[step.name] = tuple(sorted(tags))
+        return found
 
     def policy(self, step: Step, *path: str) -> Any:
         """Look a policy up by layering: loop, step, executor."""
@@ -106,12 +121,19 @@ class Plan:
         return found
 
 
-def plan(playbook: Playbook, playbook_hash: str, defaults: Mapping[str, Any] | None = None) -> Plan:
+def plan(
+    playbook: Playbook, playbook_hash: str, defaults: Mapping[str, Any] | None = None, lacks: str | None = None
+) -> Plan:
     """Make the plan of a playbook."""
     net = build(playbook)
     greedy = frozenset(step.name for step in net.steps if any(map(_is_greedy, step.tasks)))
     asking = frozenset(step.name for step in net.steps if any(map(_ASKS.search, _texts(_step_data(step, playbook)))))
-    return Plan(playbook, playbook_hash, net, defaults or {}, {step.name: step for step in net.steps}, greedy, asking)
+    steps = {step.name: step for step in net.steps}
+    return Plan(playbook, playbook_hash, net, defaults or {}, steps, greedy, asking, lacks=lacks)
+
+
+def _data(value: Value | None) -> Any:
+    return None if value is None else value.data
 
 
 def _is_greedy(task: Task) -> bool:

@@ -43,13 +43,16 @@ class RenderError(Exception):
 
 
 class Names(Mapping[str, Any]):
-    """Root names of one evaluation: fixed ones first, then layers in their order."""
+    """Root names of one evaluation: fixed ones first, then layers in their order; `own` stay whatever is fixed later."""
 
-    __slots__ = ("_fixed", "_layers")
+    __slots__ = ("_fixed", "_layers", "_own")
 
-    def __init__(self, fixed: Mapping[str, Any], layers: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, fixed: Mapping[str, Any], layers: Sequence[Mapping[str, Any]], own: Mapping[str, Any] | None = None
+    ) -> None:
         self._fixed = fixed
         self._layers = layers
+        self._own = own or {}
 
     def __getitem__(self, name: str) -> Any:
         if name in self._fixed:
@@ -67,7 +70,7 @@ class Names(Mapping[str, Any]):
 
     def over(self, **fixed: Any) -> Names:
         """Give the same names with some more fixed ones."""
-        return Names({**self._fixed, **fixed}, self._layers)
+        return Names({**self._fixed, **fixed, **self._own}, self._layers, self._own)
 
 
 class Renderer:

@@ -13,7 +13,7 @@ from noetl.engine import loops
 from noetl.engine.decision import Deciding
 from noetl.engine.route import Ending, end, failure
 from noetl.engine.runs import started
-from noetl.engine.state import Piece, StepRun
+from noetl.engine.state import Loop, Piece, StepRun
 from noetl.engine.suspend import suspend
 from noetl.engine.work import item as work_item
 from noetl.engine.work import work_id
@@ -38,7 +38,7 @@ def report(d: Deciding, message: Report) -> None:
     run = d.state.runs.get(message.run_id)
     if run is None or run.phase in ("routing", "suspended") or d.state.phase == "ended":
         late(d, message)
-    elif run.loop is not None and not run.loop.cursor:
+    elif run.loop is not None:
         _report_items(d, run, message)
     elif message.epoch < run.epoch:
         late(d, message)
@@ -51,25 +51,15 @@ def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
     if run.phase == "scheduled" or message.epoch > run.epoch:
         started(d, run, message)
     _records(d, run, message)
-    for item in message.items if run.loop is not None else ():
-        if run.loop is not None and not run.loop.has_ended(item.index):
-            error = loops.item_ended(d, run, item, None)
-            if error is not None:
-                d.finished.append((work, message.epoch))
-                loops.fail(d, run, error)
-                return
     if message.suspension is not None:
         d.finished.append((work, message.epoch))
         suspend(d, run, message.suspension)
     elif message.ending is not None:
         d.finished.append((work, message.epoch))
-        if run.loop is not None and message.ending.status == "ok":
-            loops.complete(d, run)
-        else:
-            end(d, run, _ending(message.ending, message.writes))
+        end(d, run, _ending(message.ending, message.writes))
     else:
         d.held.append((work, message.epoch))
-        if message.pipeline is not None or run.loop is not None:
+        if message.pipeline is not None:
             d.work[work] = work_item(d.plan, d.state, run)  # whoever takes it over goes on from here
 
 
@@ -114,6 +104,9 @@ def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
     if loop is None or piece is None or message.chunk is None or message.epoch < piece.epoch:
         late(d, message)
         return
+    if piece.claim:
+        _report_claim(d, run, loop, message.chunk, message)
+        return
     work = work_id(d.state, run, message.chunk)
     _begin_piece(d, run, piece, message)
     _records(d, run, message)
@@ -135,6 +128,24 @@ def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
     else:
         d.finished.append((work, message.epoch))
     loops.go_on(d, run)
+
+
+def _report_claim(d: Deciding, run: StepRun, loop: Loop, chunk: str, message: Report) -> None:
+    """Record the rows of a claim while its transaction is open, or close the claim after that."""
+    work = work_id(d.state, run, chunk)
+    if run.phase == "scheduled":
+        started(d, run, message)
+    _records(d, run, message)
+    if message.rows:
+        loops.record_rows(d, run, loop, chunk, message.epoch, message.rows)
+    if message.ending is None:
+        d.held.append((work, message.epoch))
+        return
+    d.finished.append((work, message.epoch))
+    if message.ending.status == "ok":
+        loops.claim_ended(d, run, loop, chunk)
+    else:
+        loops.fail(d, run, _unreported(message))
 
 
 def _begin_piece(d: Deciding, run: StepRun, piece: Piece, message: Report) -> None:
@@ -180,5 +191,7 @@ def lease_lost(d: Deciding, message: LeaseLost) -> None:
     if piece is None or message.chunk is None:
         d.drop_work(run)
         end(d, run, Ending("error", None, error))
+    elif piece.claim:
+        loops.fail(d, run, error)
     elif not _give_up(d, run, piece, message.chunk, error):
         loops.go_on(d, run)

@@ -142,7 +142,7 @@ class Input(Mapping[str, Any]):
 
 
 def _emit_end(d: Deciding, run: StepRun, step: Step, ending: Ending) -> None:
-    took = float(max(0, d.at - run.scheduled_at))
+    took = float(max(0, d.at - max(run.scheduled_at, d.state.started_at)))  # a fork's history is older than itself
     if ending.status == "ok":
         if ending.is_loop and run.loop is not None:
             errors = {"errors": list(run.loop.errors)} if run.loop.errors else {}

@@ -67,6 +67,7 @@ class RunInfo:
     step: str
     number: int = 1
     index: int | None = None  # of a loop's item
+    iterator: str = ""  # the name of the item, in a loop
     item_key: str | None = None  # of a cursor's row; stands for the index
     seed: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)  # layered: configuration, executor, step, loop
@@ -80,7 +81,8 @@ class RunInfo:
     def key(self, label: str, visit: int = 1, sink: str | None = None) -> str:
         """Give the idempotency key of a task."""
         if self.caller:
-            return f"{self.caller}:{label}" + (f"#{visit}" if visit > 1 else "")
+            named = f"{self.caller}:{label}" + (f"#{visit}" if visit > 1 else "")
+            return named if sink is None else f"{named}:{sink}"
         item = self.item_key if self.item_key is not None else self.index
         return idempotency_key(self.execution_id, self.step, self.number, label, visit, item, sink)
 
@@ -93,6 +95,7 @@ def info_for(
         execution_id=work.execution_id,
         step=step.name,
         number=work.number,
+        iterator=step.loop.iterator if step.loop is not None else "",
         seed=work.work_id,
         settings=settings_for(playbook, step, defaults or {}),
         kinds=kinds,

@@ -47,12 +47,9 @@ def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[st
 def _place(d: Deciding, step: Step, args: Mapping[str, Any]) -> dict[str, Any]:
     """Give the pool and the priority of a run's work, which may be templates; what is not said is left out."""
     found: dict[str, Any] = {}
-    pool = None if d.state.pool else _setting(d, step, "pool", args)
-    if pool is not None and pool != "":
-        if isinstance(pool, Mapping | list | bool):
-            raise ValueError(f"`pool` is {pool!r}, which is no name of a pool")
-        found["pool"] = str(pool)
-    priority = _setting(d, step, "priority", args)
+    pool = "" if d.state.pool else _pool(d, step, args)
+    found |= {"pool": pool} if pool else {}
+    priority = _rendered(d, step, d.plan.setting("priority", step), args)
     if priority is None or priority == "":
         priority = d.state.priority
     if priority is not None and priority != "":
@@ -66,8 +63,23 @@ def _place(d: Deciding, step: Step, args: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _setting(d: Deciding, step: Step, name: str, args: Mapping[str, Any]) -> Any:
-    given = d.plan.setting(name, step)
+def _pool(d: Deciding, step: Step, args: Mapping[str, Any]) -> str:
+    """Give the pool of a run: what its tasks name, else the step by layering. A pipeline runs on one worker."""
+    own = [task.spec["pool"].data for task in step.tasks if "pool" in task.spec]
+    given = own or [d.plan.setting("pool", step)]
+    named: list[str] = []
+    for value in given:
+        pool = _rendered(d, step, value, args)
+        if isinstance(pool, Mapping | list | bool):
+            raise ValueError(f"`pool` is {pool!r}, which is no name of a pool")
+        named += [str(pool)] if pool is not None and str(pool) not in named else []
+    if len(named) > 1:
+        said = " and ".join(f"`{pool}`" for pool in named)
+        raise ValueError(f"its tasks name the pools {said}, and a pipeline runs on one worker: make a step of each")
+    return named[0] if named else ""
+
+
+def _rendered(d: Deciding, step: Step, given: Any, args: Mapping[str, Any]) -> Any:
     if not isinstance(given, str):
         return given
     value = render(given, d.scope(args), d.calls)

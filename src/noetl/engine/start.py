@@ -24,6 +24,8 @@ _PROBLEMS_SHOWN = 5
 
 def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, Any]:
     """Give the workload of an execution that may start. Raises InvalidPayload."""
+    if plan.lacks is not None:
+        raise InvalidPayload(plan.lacks)
     state = Execution(execution_id)
     scope = Scope(state, {})
     calls = functions(state, at)

@@ -54,6 +54,9 @@ class Piece:
     at: int
     epoch: int = 0
     resume: Mapping[str, Any] | None = None
+    claim: bool = False  # no range: a claim of rows, which become items from `start` on
+    idle: bool = False  # of a claim: no row was under way when it was issued
+    given: int = 0  # of a claim: rows it gave, known ones included
 
 
 @dataclass(slots=True)
@@ -79,17 +82,25 @@ class Loop:
     suspended: dict[int, Suspended] = field(default_factory=dict)
     writes: dict[str, dict[int, Any]] = field(default_factory=dict)  # key → index → value, until the loop ends
     errors: list[dict[str, Any]] = field(default_factory=list)  # of the first failed items
-    through: int = 0  # of a cursor: rows below this index have ended, and so have those of `beyond`
-    beyond: set[int] = field(default_factory=set)
-    keys: list[str] = field(default_factory=list)  # of a cursor's rows that have ended
+    keys: dict[str, int] = field(default_factory=dict)  # of a cursor's rows: key → index
+    names: dict[int, str] = field(default_factory=dict)  # of its rows that have not ended: index → key
+    drained: bool = False  # a claim gave no row while none was under way
+    dry: bool = False  # the last claim gave no row
+    stale: int = 0  # claims in a row that gave only rows that were known
 
     @property
     def total(self) -> int:
-        return self.ended if self.cursor else len(self.results)
+        return len(self.results)
 
-    def has_ended(self, index: int) -> bool:
-        """Tell whether a cursor's row has ended."""
-        return index < self.through or index in self.beyond
+    @property
+    def room(self) -> int:
+        """How many more items may be under way; those that are suspended are."""
+        return self.width - sum(piece.width for piece in self.pieces.values()) - len(self.suspended)
+
+    @property
+    def ready(self) -> int:
+        """Items below this index may be issued: rows only when their claim has taken effect."""
+        return min((piece.start for piece in self.pieces.values() if piece.claim), default=self.total)
 
     @property
     def ended(self) -> int:

@@ -56,9 +56,9 @@ def _start_child(d: Deciding, run: StepRun, index: int | None, child_id: Executi
         iteration = {
             (loop.iterator if loop else "item"): run.loop.items[index] if index < len(run.loop.items) else None,
             "index": index,
-            "total": run.loop.total,
+            "total": None if run.loop.cursor else run.loop.total,
             "first": index == 0,
-            "last": index == run.loop.total - 1,
+            "last": None if run.loop.cursor else index == run.loop.total - 1,
             "parent": d.state.iter,
         }
     payload = child.get("payload") or {}

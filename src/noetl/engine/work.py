@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from noetl.engine.plan import Plan
 from noetl.engine.slice import scopes
-from noetl.engine.state import Execution, StepRun
+from noetl.engine.state import Execution, Loop, StepRun
 from noetl.model.events import Event
 from noetl.model.work import Chunk, WorkItem
 
-WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled"})  # that put work in the queue
+WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled", "loop.claim.scheduled"})  # put work in the queue
 
 
 def work_id(state: Execution, run: StepRun, chunk: str | None = None) -> str:
@@ -25,7 +25,7 @@ def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
         run = state.runs.get(str(event.step_run_id))
         if run is not None and plan.is_work(run.step):
             return [item(plan, state, run, available_at=event.payload.get("available_at", 0))]
-    elif event.event_type == "loop.iteration.scheduled":
+    elif event.event_type in ("loop.iteration.scheduled", "loop.claim.scheduled"):
         run = state.runs.get(str(event.step_run_id))
         if run is not None:
             return [item(plan, state, run, event.payload["chunk"])]
@@ -36,19 +36,8 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
     """Make the work of a run, or of one piece of its loop, as it stands now."""
     loop = run.loop
     part, resume = None, run.resume
-    if loop is not None and loop.cursor:
-        resume = {"cursor": loop.ended}  # the rows after these are numbered from here
     if chunk is not None and loop is not None:
-        piece = loop.pieces[chunk]
-        first = min(piece.pending)  # what ended before is not handed out again
-        last = max(piece.pending)
-        ended = tuple(index for index in range(first, last) if index not in piece.pending)
-        part = Chunk(chunk, first, tuple(loop.items[first : last + 1]), loop.total, piece.width, ended)
-        resume = piece.resume
-    elif (
-        loop is not None and loop.cursor and loop.results
-    ):  # the next row's index, and the rows that are not to run again
-        resume = {"cursor": len(loop.results), "keys": list(loop.keys)}
+        part, resume = _part(loop, chunk), loop.pieces[chunk].resume
     deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
     return WorkItem(
         work_id(state, run, chunk),
@@ -65,4 +54,17 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         run.priority,
         available_at,
         min(deadlines, default=None),
+        plan.requires(plan.step(run.step)),
     )
+
+
+def _part(loop: Loop, chunk: str) -> Chunk:
+    piece = loop.pieces[chunk]
+    total = None if loop.cursor else loop.total
+    if piece.claim:
+        return Chunk(chunk, piece.start, (), total, claim=True)
+    first = min(piece.pending)  # what ended before is not handed out again
+    last = max(piece.pending)
+    ended = tuple(index for index in range(first, last) if index not in piece.pending)
+    keys = tuple(loop.names.get(index) for index in range(first, last + 1)) if loop.cursor else ()
+    return Chunk(chunk, first, tuple(loop.items[first : last + 1]), total, piece.width, ended, keys)

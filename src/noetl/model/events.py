@@ -78,6 +78,11 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("step.skipped", "step", "A step-run ended without doing its work."),
         EventType("step.suspended", "step", "A pipeline gave its lease back until something happens."),
         EventType("loop.started", "loop", "A loop's list was evaluated.", ("loop_started",)),
+        EventType("loop.claim.scheduled", "loop", "A claim of rows was put in the queue."),
+        EventType(
+            "loop.claim.recorded", "loop", "The rows of a claim became items; only now may the claim take effect."
+        ),
+        EventType("loop.claim.done", "loop", "A claim took effect, or gave no row."),
         EventType("loop.iteration.scheduled", "loop", "A range of items was put in the queue."),
         EventType("loop.iteration.started", "loop", "A worker began a range of items."),
         EventType("loop.iteration.done", "loop", "An item succeeded.", ("loop.iteration.finished",)),

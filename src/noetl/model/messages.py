@@ -57,6 +57,13 @@ class ItemEnd(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str | None = None  # of a cursor's row
 
 
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A row that a cursor claimed, and what tells it from others."""
+
+    value: Any
+    key: str | None = None
+
+
 class Suspension(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a pipeline gave its lease back, and where it goes on."""
 
@@ -86,6 +93,7 @@ class Report(Message, frozen=True):
     records: tuple[Record, ...] = ()
     writes: Mapping[str, Any] = {}
     items: tuple[ItemEnd, ...] = ()
+    rows: tuple[Row, ...] = ()  # that a claim gave, before it takes effect
     chunk: str | None = None
     suspension: Suspension | None = None
     ending: Ending | None = None

@@ -18,9 +18,11 @@ class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
     chunk_id: str
     start: int
     items: tuple[Any, ...]
-    total: int
+    total: int | None  # not known of a cursor
     width: int = 1
     ended: tuple[int, ...] = ()  # indexes in this range that ended on an earlier delivery: not to be run again
+    keys: tuple[str | None, ...] = ()  # of a cursor's rows
+    claim: bool = False  # nothing is to be run: rows are to be claimed
 
 
 class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -24,6 +24,7 @@ from noetl.ports.team import Tokens as Tokens
 from noetl.ports.team import WorkerInfo as WorkerInfo
 from noetl.ports.work import Blobs as Blobs
 from noetl.ports.work import Children as Children
+from noetl.ports.work import Confirm as Confirm
 from noetl.ports.work import ControlPlane as ControlPlane
 from noetl.ports.work import Ended as Ended
 from noetl.ports.work import Job as Job

@@ -80,6 +80,9 @@ class Children(Protocol):
         """Run a program in a process group of its own; `env` lies over the worker's. Raises OSError if it cannot start."""
 
 
+Confirm = Callable[[Outcome], Awaitable[bool]]
+
+
 class ToolContext(Protocol):
     """What a tool may touch while it runs one attempt of a task. A cancelled tool must really end its work."""
 
@@ -95,6 +98,8 @@ class ToolContext(Protocol):
     spec: Mapping[str, Any]  # settings by layering
     names: Mapping[str, Any]  # everything in scope but secrets, where code may ask for it
     folder: str  # where relative paths of the playbook start
+    # Of a claim: what it gives is recorded while the transaction is open; it is committed only where this tells so.
+    confirm: Confirm | None
     children: Children
     blobs: Blobs
 

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from noetl.doorbells.poll import Poll
+from noetl.dsl.requires import CannotRun
 from noetl.engine.plan import Plan
 from noetl.engine.start import check
 from noetl.model.errors import InvalidInput, NoetlError
@@ -57,13 +58,14 @@ class LocalControl:
         blobs: Blobs | None = None,
         load_max_bytes: int = LOAD_MAX_BYTES,
         doorbell: Doorbell | None = None,
+        cannot_run: CannotRun | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._lease_ms = round(lease_s * 1000)
         self._doorbell: Doorbell = doorbell or Poll(clock)
         self._look_s = look_s
-        self._plans = Plans(store, defaults)
+        self._plans = Plans(store, defaults, cannot_run=cannot_run)
         self.sequencer = Sequencer(
             store,
             store,

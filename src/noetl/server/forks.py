@@ -44,6 +44,7 @@ async def fork_from(
     *,
     ctx: Mapping[str, Any],
     workload: Mapping[str, Any],
+    at: int,
     playbook: str = "",
     pool: str = "",
 ) -> Made:
@@ -53,7 +54,7 @@ async def fork_from(
         raise UnknownExecution(f"there is no execution {source} in this store")
     pinned = playbook or str(events[0].payload.get("playbook", ""))
     seq = place(events, start)
-    copied = shared(events, seq, execution_id, playbook=pinned, pool=pool, workload=workload)
+    copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
     made = fork(await Plans(store).get(pinned), copied, execution_id)
     await store.commit(
         [Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.dsl.pin import unpinned
+from noetl.dsl.requires import CannotRun, lacking
 from noetl.engine.plan import Plan, plan
 from noetl.model.errors import InvalidInput
 from noetl.model.messages import Start
@@ -19,8 +20,15 @@ from noetl.ports import Catalog
 class Plans:
     """Plans by content hash, the least used thrown out first."""
 
-    def __init__(self, catalog: Catalog, defaults: Mapping[str, Any] | None = None, most: int = 128) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        defaults: Mapping[str, Any] | None = None,
+        most: int = 128,
+        cannot_run: CannotRun | None = None,
+    ) -> None:
         self._catalog = catalog
+        self._cannot_run = cannot_run
         self._defaults = defaults or {}
         self._most = most
         self._plans: OrderedDict[str, Plan] = OrderedDict()
@@ -32,7 +40,9 @@ class Plans:
             data = await self._catalog.canonical(playbook)
             if data is None:
                 raise InvalidInput(f"there is no playbook with the content hash {playbook or '(none)'} in this store")
-            found = self._plans[playbook] = plan(unpinned(data), playbook, self._defaults)
+            tree = unpinned(data)
+            lacks = lacking(tree, self._cannot_run)
+            found = self._plans[playbook] = plan(tree, playbook, self._defaults, lacks)
             if len(self._plans) > self._most:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(playbook)

@@ -105,7 +105,9 @@ class Player:
         played = Played(tools=self.tools)
         start = await self._registered()
         async with self.control:
-            worker = asyncio.create_task(self._worker().run())
+            made = self._worker()
+            self.control.sequencer.on_commit.append(made.hear)
+            worker = asyncio.create_task(made.run())
             try:
                 await self.control.submit(EXECUTION, start)
                 await self._watch()

@@ -51,7 +51,10 @@ class ScriptedTools:
         except asyncio.CancelledError:
             self.stopped.append(name)
             raise
-        return self._outcome(given, fields)
+        found = self._outcome(given, fields)
+        if context.confirm is not None:
+            await context.confirm(found)
+        return found
 
     def _given(self, name: str, context: ToolContext) -> Mapping[str, Any]:
         key = next((key for key in (name, context.step) if key in self._outcomes), None)

@@ -83,7 +83,13 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return duckdb_failed(error)
     work = asyncio.ensure_future(asyncio.to_thread(_perform, connection, input, sent, context))
     try:
-        return ok(await asyncio.shield(work))
+        found = ok(await asyncio.shield(work))
+        if context.confirm is not None:  # its transaction is open until somebody else has written down what it gave
+            if await context.confirm(found):
+                connection.commit()
+            else:
+                connection.rollback()
+        return found
     except duckdb.Error as error:
         return duckdb_failed(error)
     except asyncio.CancelledError:
@@ -103,6 +109,8 @@ def _perform(connection: Any, input: Input, sent: list[str], context: ToolContex
     if input.table is not None:
         return result_of([_write(connection, input, context)])
     answers = []
+    if context.confirm is not None:
+        connection.begin()
     for text in sent:
         for statement in connection.extract_statements(text):
             cursor = connection.execute(statement, _bound(input.params, statement.named_parameters))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed, ok
-from noetl.ports import ToolContext
+from noetl.ports import Confirm, ToolContext
 from noetl.tools.connections import pg_failed, pg_pool
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput, UnreadableError
@@ -117,10 +117,23 @@ async def _perform(connection: Any, input: Input, sent: list[str], context: Tool
     if input.table is not None:
         async with connection.transaction():
             return ok(result_of([await _write(connection, input, context)]))
+    if context.confirm is not None:
+        return await _claim(connection, input, sent, context.confirm)
     if input.transactional:
         async with connection.transaction():
             return ok(await _all(connection, input, sent))
     return ok(await _all(connection, input, sent))
+
+
+async def _claim(connection: Any, input: Input, sent: list[str], confirm: Confirm) -> Outcome:
+    """Claim rows: the transaction stays open until somebody else has written down what it gave."""
+    from psycopg import Rollback
+
+    async with connection.transaction() as transaction:
+        found = ok(await _all(connection, input, sent))
+        if not await confirm(found):
+            raise Rollback(transaction)
+    return found
 
 
 async def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from noetl.engine.actions import RunTask
 from noetl.engine.extract import Wanted
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
-from noetl.ports import Blobs, Children, Clock, ControlPlane, Tools
+from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.worker.keychain import KeyRing
 from noetl.worker.redact import Secrets
 from noetl.worker.shared import Shared
@@ -140,6 +140,7 @@ class TaskContext:
         self.spec = task.spec
         self.names = task.context
         self.folder = shared.folder
+        self.confirm: Confirm | None = None
         self.children = shared.children
         self.blobs = shared.blobs
         self._shared = shared

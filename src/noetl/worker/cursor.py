@@ -1,7 +1,8 @@
-"""Loops over rows that are claimed from a store: claim, run the pipeline for each row, record, claim again.
+"""Claims the rows of a cursor loop: claim, have them recorded, and only then let the claim take effect.
 
-Rows come from the claim's own statement, through the same tool kind that a task would use. What ended is recorded before
-the next claim. Tested in tests/unit/worker/test_cursor.py.
+Rows come from the claim's own statement, through the same tool kind that a task would use. The claim's transaction stays
+open until the control plane has recorded its rows, so no row is ever marked as claimed that nobody knows of. A row that
+comes again after a crash is known by its key. Tested in tests/unit/worker/test_cursor.py.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import msgspec
 from noetl.dsl.playbook import Loop, Value
 from noetl.engine.actions import RunTask
 from noetl.engine.render import Renderer, RenderError
+from noetl.model.messages import Row
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Clock
+from noetl.worker.reporter import Reporter
 
 Item = tuple[int, Any, str | None]  # index, value, key
 _TRIES: Final = 6
@@ -61,15 +64,34 @@ def row_key(loop: Loop, row: Any) -> str | None:
     return "/".join(str(row.get(name)) for name in names)
 
 
-def fresh_rows(loop: Loop, rows: list[Any], seen: set[str], index: int) -> list[Item]:
-    """Number the rows that were not there before; a row that is claimed again is known by its key."""
-    fresh: list[Item] = []
-    for row in rows:
-        key = row_key(loop, row)
-        if key is None or key not in seen:
-            fresh.append((index + len(fresh), row, key))
-            seen |= {key} if key is not None else set()
-    return fresh
+class Claimed:
+    """The rows of one claim on their way: given, recorded by the control plane, and only then committed."""
+
+    def __init__(self, loop: Loop, reporter: Reporter) -> None:
+        self._loop = loop
+        self._reporter = reporter
+        self._is_recorded = False
+        self.is_lost = False  # somebody else has the lease: nothing must take effect
+
+    async def confirm(self, outcome: Outcome) -> bool:
+        """Record what a claim gave while its transaction is open; tells whether it may be committed."""
+        rows = rows_of(outcome)
+        if isinstance(rows, Outcome):
+            return False
+        if rows:
+            made = tuple(Row(row, row_key(self._loop, row)) for row in rows)
+            self.is_lost = not await self._reporter.record(made)
+        self._is_recorded = True
+        return not self.is_lost
+
+    async def settle(self, outcome: Outcome) -> dict[str, Any] | None:
+        """Give the error of a claim that failed; what a kind without transactions gave is recorded now."""
+        rows = rows_of(outcome)
+        if isinstance(rows, Outcome):
+            return as_error(rows)
+        if not self._is_recorded:
+            await self.confirm(outcome)
+        return None
 
 
 async def patiently(claim: Callable[[], Awaitable[Outcome]], clock: Clock) -> Outcome:

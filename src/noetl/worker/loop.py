@@ -18,6 +18,7 @@ from noetl.model.errors import NoetlError
 from noetl.model.messages import Ending
 from noetl.model.outcome import failed
 from noetl.model.work import Lease
+from noetl.ports import Commit
 from noetl.worker.context import Equipment
 from noetl.worker.reporter import FLUSH_MS, Reporter
 from noetl.worker.run_step import StepWork
@@ -36,6 +37,11 @@ class _Held:
     lease: Lease
     reporter: Reporter
     task: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        # The last report takes the work out of the queue by itself; stopping it then would lose its answer.
+        if self.task is not None and not self.reporter.finishing:
+            self.task.cancel()
 
 
 class Worker:
@@ -69,6 +75,12 @@ class Worker:
         """Take no more work; `run` comes back when what is under way has ended."""
         self._draining.set()
         self._room.set()
+
+    def hear(self, commit: Commit) -> None:
+        """Stop work at once that a commit of the same process has cancelled; else the next heartbeat tells."""
+        for (work_id, _), held in self._held.items() if commit.dropped else ():
+            if work_id in commit.dropped:
+                held.stop()
 
     async def run(self) -> None:
         """Work until drained; cancelled, it ends at once what is under way and reports nothing."""
@@ -182,9 +194,8 @@ class Worker:
                 continue
             for key in held:
                 found = self._held.get(key)
-                # The last report takes the work out of the queue by itself; stopping it then would lose its answer.
-                if key[0] in lost and found is not None and found.task is not None and not found.reporter.finishing:
-                    found.task.cancel()
+                if key[0] in lost and found is not None:
+                    found.stop()
 
     async def _flush(self) -> None:
         """Report progress that has waited long enough."""

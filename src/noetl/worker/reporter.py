@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from noetl.model.errors import Conflict, StoreUnavailable
-from noetl.model.messages import Ending, ItemEnd, Record, Report, Suspension
+from noetl.model.errors import Conflict, NoetlError, StoreUnavailable
+from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Clock, ControlPlane
 from noetl.worker.redact import Secrets
@@ -83,6 +83,18 @@ class Reporter:
         async with self._order:
             self._pull()
             return await self._send(want, ending=ending, writes=writes)
+
+    async def record(self, rows: tuple[Row, ...]) -> bool:
+        """Have the rows of a claim recorded; tells whether the lease is still ours, so that the claim may take effect."""
+        async with self._order:
+            self._pull()
+            await self._send(0, rows=rows)
+        held = (self.lease.work.work_id, self.lease.epoch)
+        try:
+            return held[0] not in await self._control.heartbeat(self._worker, [held])
+        except (NoetlError, OSError) as error:
+            _log.warning("a claim of %s is given up: %s", held[0], error)
+            return False
 
     def _waits(self) -> None:
         if self._since is None:

@@ -29,7 +29,6 @@ PREVIEW_MAX_BYTES: Final = 1024
 MAX_RESULT_BYTES: Final = 256 * 1024 * 1024
 _MOST_KEYS: Final = 200
 _SMALL: Final = (bool, int, type(None))
-_VISIT: Final = re.compile(r"#(\d+)$")
 _TTL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*")
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
@@ -184,7 +183,6 @@ def _is_there(shown: Mapping[str, Any], read: Wanted) -> bool:
 
 
 def _address(task: RunTask, where: Mapping[str, Any]) -> str:
-    visit = _VISIT.search(task.idempotency_key.removesuffix(task.label))
     return address(
         where["execution_id"],
         where["step"],
@@ -192,7 +190,7 @@ def _address(task: RunTask, where: Mapping[str, Any]) -> str:
         where["number"],
         task.attempt,
         index=where.get("index"),
-        visit=int(visit[1]) if visit else 1,
+        visit=task.visit,
         delivery=where.get("delivery", 1),
     )
 

@@ -28,8 +28,9 @@ from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import holds_ref
 from noetl.model.work import Chunk, Lease
+from noetl.ports import Confirm
 from noetl.worker.context import Equipment, Log, TaskContext
-from noetl.worker.cursor import Item, as_error, claim_task, fresh_rows, patiently, rows_of
+from noetl.worker.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.reporter import Reporter
 
 _BREATH_S: Final = 0.005  # items that never wait let others run after this long
@@ -63,11 +64,11 @@ class StepWork:
         try:
             await self._see_keychain()
             await self._see_results()
-            if self._work.chunk is not None:
-                return await self._run_items(self._work.chunk)
-            if self._step.loop is not None and self._step.loop.cursor is not None:
-                return await self._run_cursor(self._step.loop)
-            return await self._run_whole()
+            if self._work.chunk is None:
+                return await self._run_whole()
+            if self._work.chunk.claim and self._step.loop is not None:
+                return await self._run_claim(self._step.loop)
+            return await self._run_items(self._work.chunk)
         except (BadReference, CredentialUnavailable) as error:
             told = failed("reference" if isinstance(error, BadReference) else "auth", str(error)).error
             return await self._reporter.end(Ending("error", error=msgspec.to_builtins(told)), {}, self._want())
@@ -109,38 +110,26 @@ class StepWork:
 
     async def _run_items(self, chunk: Chunk) -> list[Lease]:
         self._total = chunk.total
-        numbered = enumerate(chunk.items, chunk.start)
-        await self._at_once(((at, item, None) for at, item in numbered if at not in chunk.ended), chunk.width)
+        keys = chunk.keys or (None,) * len(chunk.items)
+        numbered = zip(range(chunk.start, chunk.start + len(keys)), chunk.items, keys, strict=True)
+        await self._at_once((one for one in numbered if one[0] not in chunk.ended), chunk.width)
         self._reporter.finishing = True
         return await self._reporter.flush(self._want())
 
-    async def _run_cursor(self, loop: Loop) -> list[Lease]:
-        """Claim rows and run them until there are none; what ended is recorded before the next claim."""
-        resume = self._work.resume or {}
-        index, seen = int(resume.get("cursor", 0)), set[str](resume.get("keys", ()))
-        width = self._info.settings.get("max_in_flight", 16) if self._is_parallel else 1
-        while True:
-            rows = rows_of(await patiently(lambda: self._claim(loop), self._shared.clock))
-            if isinstance(rows, Outcome) or not rows:
-                error = as_error(rows) if isinstance(rows, Outcome) else None
-                return await self._reporter.end(Ending("error" if error else "ok", error=error), {}, self._want())
-            fresh = fresh_rows(loop, rows, seen, index)
-            if not fresh:
-                error = as_error(
-                    failed("schema", "the `claim` gives the same rows again: it must mark what it claims.")
-                )
-                return await self._reporter.end(Ending("error", error=error), {}, self._want())
-            index += len(fresh)
-            if not await self._at_once(iter(fresh), width if isinstance(width, int) else 1):
-                self._reporter.finishing = True
-                return await self._reporter.flush(self._want())
-            await self._reporter.flush()
+    async def _run_claim(self, loop: Loop) -> list[Lease]:
+        """Claim rows; the claim takes effect only after they are recorded, and then they come as items."""
+        claimed = Claimed(loop, self._reporter)
+        outcome = await patiently(lambda: self._claim(loop, claimed), self._shared.clock)
+        if claimed.is_lost:
+            return []  # the lease was: nothing took effect, and whoever has it now claims again
+        error = await claimed.settle(outcome)
+        return await self._reporter.end(Ending("error" if error else "ok", error=error), {}, self._want())
 
-    async def _claim(self, loop: Loop) -> Outcome:
+    async def _claim(self, loop: Loop, claimed: Claimed) -> Outcome:
         renderer = start(self._step.tasks, self._scopes, self._info).renderer(self._shared.clock.now())
         key = self._info.key(f"{self._step.name}_claim")
         task = claim_task(loop, renderer, self._shared.kinds, self._step.name, key)
-        return task if isinstance(task, Outcome) else (await self._attempt(task, None))[0]
+        return task if isinstance(task, Outcome) else (await self._attempt(task, None, claimed.confirm))[0]
 
     async def _at_once(self, todo: Iterator[Item], width: int) -> bool:
         """Run several items at a time; one that ends the loop ends those that are under way (False)."""
@@ -177,11 +166,6 @@ class StepWork:
         scopes = self._scopes.item(loop.iterator, item, index, self._total)
         pipeline = await self._pipeline(scopes, index, key)
         ended = await self._within_limit(pipeline, index)
-        if isinstance(ended, Suspend) and self._work.chunk is None:
-            message = (
-                f"a row of a cursor cannot wait without a worker (`{ended.cause}`); use a loop over a list for that"
-            )
-            ended = _failed(failed("client_error", message))
         if isinstance(ended, Suspend):
             await self._reporter.suspend(_suspension(ended, pipeline, index))
             return None
@@ -274,7 +258,9 @@ class StepWork:
         value, stored = await self._shared.results.adopt(result, self._server_reads(pipeline.task.label))
         return pipeline.wake({**woke, "result": value}, now, stored)
 
-    async def _attempt(self, task: RunTask, index: int | None) -> tuple[Outcome, Mapping[str, Any] | None]:
+    async def _attempt(
+        self, task: RunTask, index: int | None, confirm: Confirm | None = None
+    ) -> tuple[Outcome, Mapping[str, Any] | None]:
         shared = self._shared
         runner = shared.tools.runner(task.kind)
         if runner is None:
@@ -290,7 +276,9 @@ class StepWork:
             async with limit:
                 if isinstance(task.auth, Mapping):
                     task = msgspec.structs.replace(task, auth=await self._keys.auth(task.auth))
-                outcome = await runner(task.fields, TaskContext(shared, task, log, *where, self._keys))
+                context = TaskContext(shared, task, log, *where, self._keys)
+                context.confirm = confirm
+                outcome = await runner(task.fields, context)
         except CredentialUnavailable as error:
             outcome = failed("auth", str(error), code="CREDENTIAL", retryable=error.retryable)
         except TimeoutError as error:
@@ -301,7 +289,7 @@ class StepWork:
             self._reporter.add(log.records())
             del self._reporter.sources[log]
         outcome = shared.secrets.outcome(outcome)
-        return await self._kept(task, outcome, index)
+        return (outcome, None) if confirm is not None else await self._kept(task, outcome, index)
 
     async def _kept(
         self, task: RunTask, outcome: Outcome, index: int | None

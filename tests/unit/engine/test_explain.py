@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from noetl.engine.explain import Standing, choices, standings
 from noetl.model.messages import Pause, Signal, Suspension
 from noetl.testing.play import BEGIN, Hold, Said, Script
@@ -132,3 +136,39 @@ def test_a_failure_that_halts_is_told_with_its_policy() -> None:
     )
     assert "on_step_fail: halt" in one.decided
     assert "no arc" in one.decided
+
+
+GPU = "- step: a\n  spec: {pool: gpu, requires: {tags: [cuda]}}\n  tool: {kind: noop}\n"
+
+
+@pytest.mark.parametrize(
+    ("pools", "said"),
+    [
+        ([], "a worker; pool gpu: no worker with the tags cuda"),
+        (
+            [{"pool": "gpu", "tags": ["cuda"], "workers": 0, "idle_since": BEGIN}],
+            "a worker; pool gpu: no worker with the tags cuda for 4 min",
+        ),
+        (
+            [{"pool": "gpu", "tags": ["x"], "workers": 2, "idle_since": None}],
+            "a worker; pool gpu: none of its 2 workers has the tags cuda",
+        ),
+        ([{"pool": "", "tags": ["cuda"], "workers": 2}], "a worker; pool gpu: no worker with the tags cuda"),
+        ([{"pool": "gpu", "tags": ["cuda", "x"], "workers": 1}], "a worker"),
+        (None, "a worker"),
+    ],
+)
+def test_work_that_no_worker_can_take_says_so(pools: list[dict[str, Any]] | None, said: str) -> None:
+    script = Script(HEAD + "workflow:\n" + GPU)
+    script.start()
+    (one,) = standings(script.plan, script.state, script.events, pools, BEGIN + 250_000)
+    assert one.waits_for == said
+
+
+def test_a_loop_that_no_worker_can_take_says_so() -> None:
+    loop = "- step: a\n  spec: {pool: gpu}\n  loop: {in: [1], iterator: x}\n  tool: {kind: noop}\n"
+    script = Script(HEAD + "workflow:\n" + loop)
+    script.start()
+    pools = [{"pool": "gpu", "workers": 0, "idle_since": BEGIN}]
+    (one,) = standings(script.plan, script.state, script.events, pools, BEGIN + 45_000)
+    assert one.waits_for.endswith("pool gpu: no worker for 45 s")

@@ -8,7 +8,7 @@ from noetl.engine.evolve import fold
 from noetl.engine.fork import fork, place, shared
 from noetl.engine.plan import plan
 from noetl.model.errors import InvalidInput
-from noetl.model.messages import Resume, Suspension
+from noetl.model.messages import Ending, Report, Resume, Suspension, TimerDue
 from noetl.testing.play import BEGIN, Hold, Said, Script, decided, read
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\nworkload: {n: 1}\n"
@@ -72,6 +72,31 @@ def test_timers_are_set_again() -> None:
     made = fork(script.plan, shared(script.events, len(script.events), FORK), FORK)
     assert made.timers == (("wake:a#1", BEGIN + 1_000),)
     assert made.work == ()
+
+
+def test_a_fork_begins_when_it_is_made() -> None:
+    head = HEAD + "executor: {spec: {timeout_s: 60}}\nworkflow:\n"
+    script = Script(head + TWO.replace("  next", "  spec: {timeout_s: 5}\n  next"), {"a": Hold()}).run(timers=False)
+    at = BEGIN + 3_600_000
+    copied = shared(script.events, len(script.events), FORK, at=at)
+    made = fork(script.plan, copied, FORK)
+    assert dict(made.timers)["execution"] == at + 60_000
+    state = fold(FORK, made.events)
+    assert state.started_at == made.projection["started_at"] == at
+    assert {name: timer.at for name, timer in state.timers.items()} == dict(made.timers)
+    decided(script.plan, state, Report("m", "a#1", 9, "w", ending=Ending("ok")), at + 2_000)
+    ended = decided(script.plan, state, Report("n", "b#1", 10, "w", ending=Ending("ok")), at + 3_000).events
+    assert next(event.duration_ms for event in ended if event.event_type == "playbook.finished") == 3_000
+
+
+def test_a_fork_says_how_long_its_own_limit_was() -> None:
+    head = HEAD + "executor: {spec: {timeout_s: 60}}\nworkflow:\n"
+    script = Script(head + TWO, {"a": Hold()}).run(timers=False)
+    made = fork(script.plan, shared(script.events, len(script.events), FORK, at=BEGIN + 3_600_000), FORK)
+    state = fold(FORK, made.events)
+    decided(script.plan, state, TimerDue("t", "execution"), BEGIN + 3_660_000)
+    assert state.error is not None
+    assert "longer than 60 s" in state.error["message"]
 
 
 def test_a_gate_decides_once_more() -> None:

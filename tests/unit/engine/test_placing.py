@@ -67,3 +67,40 @@ def test_ranges_of_a_loop_go_where_their_step_goes() -> None:
     )
     scene = given(text + "\n  tool: {kind: noop}")
     assert [(work.pool, work.priority) for work in scene.decision.work] == [("big", 2)] * 2
+
+
+@pytest.mark.parametrize(
+    ("step", "task", "head", "pool", "tags"),
+    [
+        ("{}", "{}", "", "", ()),
+        ("{pool: big}", "{pool: gpu}", "", "gpu", ()),
+        ("{requires: {tags: [a]}}", "{requires: {tags: [b]}}", "", "", ("a", "b")),
+        ("{}", "{requires: {tags: [b]}}", "executor: {spec: {requires: {tags: [x]}}}", "", ("b", "x")),
+        ("{requires: {tags: [a]}}", "{}", "executor: {spec: {requires: {tags: [x]}}}", "", ("a",)),
+    ],
+)
+def test_what_tasks_ask_for_goes_with_the_work(
+    step: str, task: str, head: str, pool: str, tags: tuple[str, ...]
+) -> None:
+    workflow = (
+        f"- step: s\n  spec: {step}\n  tool: [{{name: one, kind: noop}}, {{name: two, kind: noop, spec: {task}}}]"
+    )
+    (work,) = given(book(workflow, head)).decision.work
+    assert (work.pool, work.requires) == (pool, tags)
+
+
+def test_the_settings_of_a_loop_lie_over_those_of_its_step() -> None:
+    loop = "loop: {in: [1], iterator: x, spec: {pool: inner, requires: {tags: [b]}}}"
+    scene = given(
+        book(f"- step: s\n  spec: {{pool: outer, requires: {{tags: [a]}}}}\n  {loop}\n  tool: {{kind: noop}}")
+    )
+    (work,) = scene.decision.work
+    assert (work.pool, work.requires) == ("inner", ("b",))
+
+
+def test_tasks_of_two_pools_are_no_pipeline() -> None:
+    tool = "tool: [{name: a, kind: noop, spec: {pool: p}}, {name: b, kind: noop, spec: {pool: q}}]"
+    scene = given(book(f"- step: s\n  {tool}"))
+    assert scene.state.error is not None
+    assert "its tasks name the pools `p` and `q`" in scene.state.error["message"]
+    assert not scene.decision.work

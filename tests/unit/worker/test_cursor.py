@@ -1,4 +1,4 @@
-"""Loops over rows that are claimed from a real database: each row once, numbered as it came, until none is left."""
+"""Loops over rows that are claimed from a real database: recorded before the claim takes effect, each run once."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from noetl.dsl.playbook import Loop, Value
+from noetl.model.messages import Report, Signal
 from noetl.model.outcome import ok
-from noetl.worker.cursor import fresh_rows, rows_of
+from noetl.model.work import Lease
+from noetl.worker.cursor import rows_of
 from tests.unit.worker.system import system
 
 pytestmark = pytest.mark.asyncio
 
 CLAIM = """
-    ATTACH '{{ workload.db }}' AS q;
-    UPDATE q.jobs SET taken = true
-    WHERE id IN (SELECT id FROM q.jobs WHERE NOT taken ORDER BY id LIMIT {{ workload.most }})
+    UPDATE jobs SET taken = true
+    WHERE id IN (SELECT id FROM jobs WHERE NOT taken ORDER BY id LIMIT {{ workload.most }})
     RETURNING id, name
     """
 LOOP = f"""
     - step: all
       loop:
-        cursor: {{kind: duckdb, key: id, claim: "{" ".join(CLAIM.split())}"}}
+        cursor: {{kind: duckdb, key: id, database: "{{{{ workload.db }}}}", claim: "{" ".join(CLAIM.split())}"}}
         iterator: order
         spec: SPEC
       tool: TOOL
@@ -37,6 +37,13 @@ def database(folder: Path, names: list[str]) -> str:
         for number, name in enumerate(names):
             connection.execute("INSERT INTO jobs VALUES (?, ?, false)", [number + 10, name])
     return path
+
+
+def taken(path: str) -> int:
+    """Count the rows that are marked, as another connection sees it."""
+    with duckdb.connect(path) as connection:
+        found: int = connection.execute("SELECT count(*) FROM jobs WHERE taken").fetchall()[0][0]
+        return found
 
 
 def loop(tool: str, spec: str = "{mode: sequential}") -> str:
@@ -100,19 +107,61 @@ async def test_a_claim_that_marks_nothing_does_not_run_for_ever() -> None:
         assert "it must mark what it claims" in row["error"]["message"]
 
 
-async def test_a_row_cannot_wait_without_a_worker(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spec", ["{mode: sequential}", "{mode: parallel, max_in_flight: 2}"])
+async def test_a_row_waits_without_a_worker(tmp_path: Path, spec: str) -> None:
     async with system() as run:
-        row = await run.run(loop("{kind: sleep, seconds: 60}"), db=database(tmp_path, ["a"]), most=1)
-        assert row["status"] == "failed"
-        assert "a row of a cursor cannot wait without a worker" in row["error"]["message"]
+        tool = '[{name: hear, kind: wait, signal: "{{ order.name }}"}, {name: say, kind: noop, result: "{{ [_prev, order.name, iter.index] }}"}]'
+        execution = await run.start(loop(tool, spec), db=database(tmp_path, ["a", "b"]), most=1)
+        await run.tell(execution, Signal("s1", "b", 2))
+        await run.tell(execution, Signal("s2", "a", 1))
+        row = await run.ended(execution)
+        assert [result["data"] for result in row["result"]["results"]] == [[1, "a", 0], [2, "b", 1]]
 
 
-async def test_a_row_that_comes_again_is_known_by_its_key() -> None:
-    cursor = {"key": Value("id")}
-    over = Loop(None, "order", cursor)
-    seen: set[str] = set()
-    assert fresh_rows(over, [{"id": 1}, {"id": 2}], seen, 5) == [(5, {"id": 1}, "1"), (6, {"id": 2}, "2")]
-    assert fresh_rows(over, [{"id": 2}, {"id": 3}], seen, 7) == [(7, {"id": 3}, "3")]
+async def test_a_claim_takes_effect_only_after_its_rows_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = database(tmp_path, ["a", "b"])
+    async with system() as run:
+        report, seen = run.control.report, list[tuple[int, int]]()
+
+        async def looking(execution_id: str, message: Report, want: int = 0) -> list[Lease]:
+            before = taken(path) if message.rows else 0
+            answer = await report(execution_id, message, want)
+            if message.rows:
+                seen.append((before, taken(path)))
+            return answer
+
+        monkeypatch.setattr(run.control, "report", looking)
+        row = await run.run(loop("{kind: noop}"), db=path, most=1)
+        assert row["result"]["stats"]["total"] == 2
+        assert seen == [(0, 0), (1, 1)]
+        assert taken(path) == 2
+
+
+async def test_a_claim_whose_lease_was_lost_takes_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = database(tmp_path, ["a"])
+    async with system() as run:
+        report, lost = run.control.report, list[str]()
+
+        async def losing(execution_id: str, message: Report, want: int = 0) -> list[Lease]:
+            answer = await report(execution_id, message, want)
+            if message.rows and not lost:
+                lost.append(message.message_id)
+                await run.control.take_over(execution_id)
+            return answer
+
+        monkeypatch.setattr(run.control, "report", losing)
+        execution = await run.start(loop("{kind: noop, result: 1}"), db=path, most=1)
+        row = await run.ended(execution)
+        assert lost
+        assert row["result"] == {"results": [1], "stats": {"total": 1, "succeeded": 1, "failed": 0, "skipped": 0}}
+        recorded = await run.events(execution, "loop.claim.recorded")
+        assert [(event.payload["keys"], event.payload.get("known")) for event in recorded] == [
+            (["10"], None),
+            ([], ["10"]),
+        ]
+        assert taken(path) == 1
 
 
 async def test_what_a_claim_gives() -> None:

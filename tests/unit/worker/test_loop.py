@@ -39,6 +39,15 @@ async def gone(pid: int) -> None:
             await asyncio.sleep(0.01)
 
 
+async def test_a_cancellation_reaches_the_work_without_a_heartbeat(tmp_path: Path) -> None:
+    async with system(workers=0) as run:
+        run.worker(heartbeat_s=600.0)
+        execution = await run.start(LONG, folder=str(tmp_path))
+        pid = await pid_in(tmp_path)
+        await run.tell(execution, Cancel("cancel-1", "enough"))
+        await gone(pid)
+
+
 async def test_a_cancelled_execution_ends_its_work(tmp_path: Path) -> None:
     async with system() as run:
         execution = await run.start(LONG, folder=str(tmp_path))
@@ -50,12 +59,12 @@ async def test_a_cancelled_execution_ends_its_work(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    ["workflow_step: {}", "spec: {timeout_s: 0.5}", "spec: {policy: {lifecycle: {timeout_s: 0.5}}}"],
+    ["workflow_step: {}", "spec: {timeout_s: 4}", "spec: {policy: {lifecycle: {timeout_s: 4}}}"],
 )
 async def test_a_step_that_takes_too_long_is_ended(tmp_path: Path, spec: str) -> None:
     root, more = "", f"      {spec}\n"
     if spec.startswith("workflow"):
-        root, more = "executor: {spec: {timeout_s: 0.5}}\n", ""
+        root, more = "executor: {spec: {timeout_s: 4}}\n", ""
     async with system() as run:
         execution = await run.start(LONG.rstrip(" ") + more.replace("      ", "      ", 1), root, folder=str(tmp_path))
         pid = await pid_in(tmp_path)

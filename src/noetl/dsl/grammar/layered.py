@@ -7,6 +7,7 @@ from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, 
 LAYERED: tuple[Field, ...] = (
     Field("pool", Text(), "The worker pool that runs the work.", example="gpu", rendered="server"),
     Field("priority", Number(integer=True), "Higher goes first in the queue.", default="0", rendered="server"),
+    Field("requires", LevelOf("work_requires"), "What a worker must have to be handed the work."),
     Field("strict_templates", Flag(), "Whether an undefined value that reaches a tool is an error.", default="true"),
     Field("durability", Choice(("step", "task")), "What is on disk before the work goes on.", default="step"),
     Field("result", LevelOf("result"), "Where results are kept and what of them travels inline."),
@@ -31,6 +32,12 @@ _BYTES = Number(integer=True, least=0)
 _ATTEMPTS = LevelOf("retry_limits")
 
 LAYERED_LEVELS: tuple[Level, ...] = (
+    Level(
+        "work_requires",
+        "What a worker must have to be handed the work.",
+        (Field("tags", ListOf(Text()), "Tags of the worker; those of a step and of its tasks add up.", example="gpu"),),
+        example="requires: { tags: [gpu] }",
+    ),
     Level(
         "result",
         "How the results of a task are stored and shown.",

@@ -39,6 +39,7 @@ TITLES: dict[str, str] = {
     "task_else": "the `else` of a task policy",
     "task_then": "the `then` of a task rule",
     "output": "a task's `output`",
+    "work_requires": "`spec.requires`",
     "result": "`spec.result`",
     "result_store": "a result's `store`",
     "result_select": "an entry of a result's `select`",

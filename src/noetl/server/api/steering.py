@@ -162,7 +162,15 @@ async def _fork(
     await services.reader.row(known_id(source))
     made_id = new_execution(services.clock.now())
     made = await fork_from(
-        services.store, services.control, source, made_id, start, ctx=ctx, workload=workload, playbook=playbook
+        services.store,
+        services.control,
+        source,
+        made_id,
+        start,
+        ctx=ctx,
+        workload=workload,
+        at=services.clock.now(),
+        playbook=playbook,
     )
     call.entity, call.detail = made_id, {"source": source, "start": start}
     row = await services.reader.row(made_id)

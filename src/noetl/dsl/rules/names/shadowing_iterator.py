@@ -38,7 +38,7 @@ def _hidden(step: Step, subject: Subject) -> str:
         return ""
     name = step.loop.iterator
     if name in SCOPES:
-        return f"has the name of the scope `{name}`, so a template cannot tell the two apart"
+        return f"has the name of the scope `{name}`, which cannot be read inside the loop any more"
     if name in ITER_FIELDS or name in LOOP_NAMES:
         return f"takes the place of `iter.{name}`, which every loop has"
     if any(task.label == name for task in step.tasks):

@@ -1,0 +1,35 @@
+"""Names where a storage task writes: the last part of its idempotency key.
+
+A task stores where its fields name a target: a table, the place of a transfer, an artifact. The name is read as it is
+written: a template is not rendered, so every try of the task has the same key. Tested in
+tests/unit/engine/test_pipeline_names.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from noetl.dsl.playbook import Task
+
+_TABLES: Final = frozenset({"postgres", "duckdb", "ducklake", "snowflake"})
+
+
+def sink_id(task: Task) -> str | None:
+    """Give the name of the sink, such as `postgres:results`; None where the task stores nothing by itself."""
+    fields = task.fields
+    if task.kind in _TABLES and "table" in fields:
+        return _named(task.kind, fields["table"].data)
+    if task.kind == "transfer" and "target" in fields:
+        target = fields["target"].data
+        if isinstance(target, Mapping):
+            kind = target.get("kind") or target.get("type")
+            return _named(str(kind or task.kind), target.get("table") or target.get("path"))
+        return task.kind
+    if task.kind == "artifact" and "action" in fields and fields["action"].data == "put":
+        return task.kind
+    return None
+
+
+def _named(kind: str, place: Any) -> str:
+    return f"{kind}:{place}" if isinstance(place, str) and "{" not in place else kind
