@@ -88,7 +88,12 @@ class RunInfo:
 
 
 def info_for(
-    playbook: Playbook, step: Step, work: WorkItem, kinds: Kinds, defaults: Mapping[str, Any] | None = None
+    playbook: Playbook,
+    step: Step,
+    work: WorkItem,
+    kinds: Kinds,
+    defaults: Mapping[str, Any] | None = None,
+    is_secret: Callable[[Any], bool] | None = None,
 ) -> RunInfo:
     """Gather what a worker knows of a run; for an item of a loop, `replace(info, index=…)` does the rest."""
     return RunInfo(
@@ -101,6 +106,7 @@ def info_for(
         kinds=kinds,
         workbook=playbook.workbook,
         input=step.input,
+        is_secret=is_secret,
     )
 
 
@@ -108,5 +114,6 @@ def settings_for(playbook: Playbook, step: Step, defaults: Mapping[str, Any]) ->
     """Layer the settings of a step: configuration, executor, step, loop. Inner scalars win, maps merge, lists replace."""
     found = dict(defaults)
     for layer in (playbook.executor.spec, step.spec, step.loop.spec if step.loop else {}):
-        found = merge(found, {name: value.data for name, value in layer.items()})
+        if layer:
+            found = merge(found, {name: value.data for name, value in layer.items()})
     return found

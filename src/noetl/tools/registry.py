@@ -110,12 +110,12 @@ def _runner(module: ModuleType) -> Runner | None:
     if run is None:
         return None
 
+    from msgspec import ValidationError
+
+    from noetl.model.outcome import failed
+    from noetl.tools.contract import decode
+
     async def read_and_run(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
-        from msgspec import ValidationError
-
-        from noetl.model.outcome import failed
-        from noetl.tools.contract import decode
-
         try:
             read = decode(module.Input, module.KIND.input, fields)
         except ValidationError as error:

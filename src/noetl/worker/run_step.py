@@ -50,8 +50,7 @@ class StepWork:
         self._reporter = reporter
         self._want = want
         self._work = reporter.lease.work
-        info = info_for(playbook, step, self._work, shared.kinds, shared.defaults)
-        self._info = replace(info, is_secret=shared.secrets.holds)
+        self._info = info_for(playbook, step, self._work, shared.kinds, shared.defaults, shared.secrets.holds)
         self._scopes = Scopes.of(self._work.scopes)
         names = {"workload": self._scopes.workload, "execution_id": self._work.execution_id, "job": self._scopes.job}
         self._keys = shared.keys(playbook.keychain, names)
