@@ -20,10 +20,14 @@ from noetl.settings import ServerSettings, Settings, credential
 from noetl.tools import kinds
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from noetl.engine.plan import Plan
+    from noetl.model.events import Event
     from noetl.server.control import LocalControl
     from noetl.server.credentials import Vault
     from noetl.server.services import Services
+    from noetl.stores.postgres_admin import PostgresAdmin
     from noetl.worker.egress import Egress
 
 
@@ -129,6 +133,20 @@ def open_doorbell(settings: Settings) -> Doorbell:
     from noetl.doorbells.poll import Poll
 
     return Poll(SystemClock())
+
+
+def database_admin(url: str) -> PostgresAdmin:
+    """Give what makes, checks and prunes a PostgreSQL database."""
+    from noetl.stores.postgres_admin import PostgresAdmin
+
+    return PostgresAdmin(url)
+
+
+def archived(place: Path, execution_id: str) -> list[Event]:
+    """Give the log of an execution from an archive."""
+    from noetl.stores.archive import read_archive
+
+    return read_archive(place, execution_id)
 
 
 async def read_plan(store: Store, playbook: str) -> Plan:

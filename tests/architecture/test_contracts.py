@@ -142,6 +142,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
         "noetl.cli.lsp": editors,
         "noetl.doorbells.pg_notify": postgres,
         "noetl.stores.postgres": postgres,
+        "noetl.stores.archive": postgres | declared("archive"),
         "noetl.worker.egress": {"httpcore"},  # comes with httpx, at the version that httpx works with
         "noetl.tools.postgres": postgres,
         "noetl.tools.pg_pool": postgres,

@@ -6,13 +6,15 @@ Nothing runs and nothing is written. Tested in tests/acceptance/test_run_command
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, as_json, history, reading
+from noetl.cli.store import AsJson, Id, StorePath, as_json, call, history, reading
 
 if TYPE_CHECKING:
+    from noetl.model.events import Event
     from noetl.wiring import Store
 
 
@@ -24,15 +26,17 @@ def command(
     diff: Annotated[
         int | None, typer.Option("--diff", metavar="SEQ", help="Show what changed since this event.")
     ] = None,
+    archive: Annotated[
+        Path | None, typer.Option("--archive", metavar="PLACE", help="Read a Parquet file or a folder of them instead.")
+    ] = None,
     json: AsJson = False,
     store: StorePath = None,
 ) -> None:
     """Show the state of an execution at any event, or what changed between two."""
 
-    async def job(opened: Store) -> None:
+    def show(events: list[Event]) -> None:
         from noetl.engine.view import changed, view
 
-        events = await history(opened, id)
         after = view(events, len(events) if to is None else to)
         if diff is None:
             typer.echo(as_json(after) if json else pretty(after))
@@ -46,7 +50,18 @@ def command(
             was, now = (as_json(change[key]) if key in change else "nothing" for key in ("before", "after"))
             typer.echo(f"{change['path']}: {was} → {now}")
 
-    reading(store, job)
+    async def from_store(opened: Store) -> None:
+        show(await history(opened, id))
+
+    async def from_archive() -> None:
+        from noetl.wiring import archived
+
+        show(archived(archive or Path(), id))
+
+    if archive is None:
+        reading(store, from_store)
+    else:
+        call(from_archive)
 
 
 def pretty(data: Mapping[str, Any]) -> str:

@@ -275,6 +275,52 @@ INSERT INTO migration (level, name) VALUES ($1, $2);
 -- name: make_partitions
 SELECT make_partitions($1);
 
+-- name: list_partitions
+-- Months of which nothing can come any more, oldest first, with the range of their executions.
+SELECT name, (bounds)[1]::bigint, (bounds)[2]::bigint FROM (
+  SELECT c.relname AS name,
+    regexp_match(pg_get_expr(c.relpartbound, c.oid), $p$FROM \('(\d+)'\) TO \('(\d+)'\)$p$) AS bounds
+  FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'event_log'::regclass
+) AS found
+WHERE bounds IS NOT NULL ORDER BY name;
+
+-- name: lock_range
+SELECT FROM execution WHERE execution_id >= $1 AND execution_id < $2 ORDER BY execution_id FOR UPDATE;
+
+-- name: count_open
+SELECT count(*) FROM execution WHERE execution_id >= $1 AND execution_id < $2 AND ended_at IS NULL;
+
+-- name: count_range
+SELECT count(*) FROM execution WHERE execution_id >= $1 AND execution_id < $2;
+
+-- name: first_events_of_open
+SELECT e.execution_id, e.payload FROM execution AS x JOIN event_log AS e ON e.execution_id = x.execution_id AND e.seq = 1
+WHERE x.ended_at IS NULL;
+
+-- name: read_range
+SELECT
+  event_id, execution_id, seq, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
+  task_run_id, iteration, attempt, status, duration_ms, payload, version
+FROM event_log WHERE execution_id >= $1 AND execution_id < $2 ORDER BY execution_id, seq;
+
+-- name: drop_partition
+SELECT drop_partition($1);
+
+-- name: prune_execution
+DELETE FROM execution WHERE execution_id >= $1 AND execution_id < $2;
+
+-- name: prune_snapshot
+DELETE FROM snapshot WHERE execution_id >= $1 AND execution_id < $2;
+
+-- name: prune_timer
+DELETE FROM timer WHERE execution_id >= $1 AND execution_id < $2;
+
+-- name: prune_message
+DELETE FROM message WHERE execution_id >= $1 AND execution_id < $2;
+
+-- name: prune_queue
+DELETE FROM queue WHERE execution_id >= $1 AND execution_id < $2;
+
 -- name: shape_of_schema
 -- Each row is a thing and what it is. Partitions are not counted.
 SELECT 'column ' || c.relname || '.' || a.attname,

@@ -451,3 +451,8 @@ BEGIN
   END LOOP;
   RETURN made;
 END $$;
+
+CREATE FUNCTION drop_partition(name text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE format('DROP TABLE %I', name);
+END $$;

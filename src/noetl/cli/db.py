@@ -1,0 +1,53 @@
+"""`noetl db`: makes the PostgreSQL database of the store, brings it up to date, and tells what is wrong with it.
+
+Servers do the first two by themselves when they start. Tested in tests/unit/stores/test_postgres_admin.py.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from noetl.cli.store import call
+from noetl.model.errors import InvalidInput
+from noetl.settings import DB_URL
+
+Db = Annotated[
+    str | None, typer.Option("--db", metavar="URL", help=f"The database, `postgresql://…`; without it `${DB_URL}`.")
+]
+
+
+def command(
+    action: Annotated[str, typer.Argument(metavar="init|migrate|check", help="What to do.")], db: Db = None
+) -> None:
+    """Make the PostgreSQL database of the store, bring it up to date, or check it."""
+
+    async def job() -> int:
+        from noetl.wiring import database_admin
+
+        admin = database_admin(db_url(db))
+        if action == "init":
+            typer.echo("the database is ready" if await admin.init() else "the database was ready before")
+        elif action == "migrate":
+            typer.echo(f"{await admin.migrate()} migrations done")
+        elif action == "check":
+            told = await admin.check()
+            for line in told:
+                typer.echo(line)
+            typer.echo(f"{len(told)} differences" if told else "the database is as it should be", err=True)
+            return 1 if told else 0
+        else:
+            raise InvalidInput(f"`noetl db {action}` is not known: init, migrate or check.")
+        return 0
+
+    raise typer.Exit(call(job))
+
+
+def db_url(given: str | None) -> str:
+    """Give the address of the database that is meant."""
+    url = (given or os.environ.get(DB_URL, "")).strip()
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise InvalidInput(f"name a database: `--db postgresql://…`, or the environment variable {DB_URL}.")
+    return url

@@ -1,0 +1,131 @@
+"""What an operator does to the database of the store: makes it, brings it up to date, checks it, prunes it.
+
+Tested in tests/unit/stores/test_postgres_admin.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from noetl.model.errors import InvalidInput, StoreUnavailable
+from noetl.model.ids import snowflake
+from noetl.stores.archive import write_archive
+from noetl.stores.postgres_database import connect, shown, trouble
+from noetl.stores.postgres_migrations import bring_up_to_date, differences, level_of, make_partitions
+from noetl.stores.queries import queries
+
+if TYPE_CHECKING:
+    import asyncpg
+
+_SQL = queries("postgres")
+_PATIENT_S = 3_600.0
+_PRUNED = ("prune_execution", "prune_snapshot", "prune_timer", "prune_message", "prune_queue")
+
+
+class PostgresAdmin:
+    """Works on one database, a connection at a time."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._name = shown(url)
+
+    async def init(self) -> bool:
+        """Make the database if it is not there, and its tables; False where there was nothing to do."""
+        made = await self._make_database()
+        return bool(await self.migrate()) or made
+
+    async def migrate(self) -> int:
+        """Bring the tables up to date; gives how many migrations were done."""
+        async with self._connected() as connection:
+            done = await bring_up_to_date(connection, self._name)
+            await make_partitions(connection)
+            return done
+
+    async def check(self) -> list[str]:
+        """Tell what differs from what the tables should be."""
+        async with self._connected() as connection:
+            return await differences(connection)
+
+    async def prune(self, before: int, archive: Path | None) -> list[str]:
+        """Remove months of executions that began before a time and have all ended, archived first if so wished.
+
+        Tells what became of each month. What was archived is dropped in the transaction that makes sure of it.
+        """
+        told = []
+        async with self._connected() as connection:
+            if not await level_of(connection):
+                raise InvalidInput(f"{self._name} has no tables of NoETL; `noetl db init` makes them.")
+            last = int(snowflake(before, 0, 0))
+            for name, first, after in await connection.fetch(_SQL["list_partitions"]):
+                if after <= last:
+                    told.append(await self._prune(connection, name, first, after, archive))
+        return told
+
+    async def _prune(
+        self, connection: asyncpg.Connection, name: str, first: int, after: int, archive: Path | None
+    ) -> str:
+        async with connection.transaction():
+            await connection.execute(_SQL["lock_range"], first, after)
+            open_ones = await connection.fetchval(_SQL["count_open"], first, after)
+            if open_ones:
+                return f"{name} stays: {open_ones} of its executions have not ended"
+            forks = await self._forks(connection, first, after)
+            if forks:
+                return f"{name} stays: execution {forks[0]}, which has not ended, was forked from one of it"
+            count = await connection.fetchval(_SQL["count_range"], first, after)
+            if archive is not None:
+                await write_archive(connection, archive / f"{name}.parquet", first, after)
+            await connection.execute(_SQL["drop_partition"], name)
+            for statement in _PRUNED:
+                await connection.execute(_SQL[statement], first, after)
+        place = "" if archive is None else f", archived in {archive / name}.parquet"
+        return f"{name} is gone with its {count} executions{place}"
+
+    async def _forks(self, connection: asyncpg.Connection, first: int, after: int) -> list[str]:
+        """Give the executions that have not ended and were forked from one of a range."""
+        found = []
+        for execution_id, payload in await connection.fetch(_SQL["first_events_of_open"]):
+            source = (msgspec.json.decode(payload).get("forked_from") or {}).get("execution_id")
+            if source is not None and str(source).isdecimal() and first <= int(source) < after:
+                found.append(str(execution_id))
+        return found
+
+    async def _make_database(self) -> bool:
+        import asyncpg
+
+        name = unquote(urlsplit(self._url).path.lstrip("/"))
+        try:
+            await (await connect(self._url)).close()
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, asyncpg.InvalidCatalogNameError):
+                raise
+        else:
+            return False
+        admin = await connect(self._url, database="postgres")
+        try:
+            quoted = await admin.fetchval("SELECT quote_ident($1)", name)
+            await admin.execute(f"CREATE DATABASE {quoted}")
+        except asyncpg.PostgresError as error:
+            raise InvalidInput(f"the database {name} cannot be made: {error}") from None
+        finally:
+            await admin.close()
+        return True
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[asyncpg.Connection]:
+        connection: Any = await connect(self._url, command_timeout=_PATIENT_S)
+        try:
+            yield connection
+        except Exception as error:
+            told = trouble(self._name, error)
+            if told is not None:
+                raise told from error
+            raise
+        finally:
+            connection.terminate()
