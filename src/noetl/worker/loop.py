@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from noetl.dsl.pin import unpinned
 from noetl.dsl.playbook import Playbook, Step
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.messages import Ending
 from noetl.model.outcome import failed
 from noetl.model.work import Lease
@@ -173,12 +173,21 @@ class Worker:
     async def _playbook(self, content: str) -> tuple[Playbook, Mapping[str, Step]]:
         found = self._playbooks.get(content)
         if found is None:
-            playbook = unpinned(await self._shared.control.playbook(content))
+            playbook = unpinned(await self._fetch(content))
             found = playbook, {step.name: step for step in playbook.workflow}
             while len(self._playbooks) >= _PLAYBOOKS:
                 del self._playbooks[next(iter(self._playbooks))]
             self._playbooks[content] = found
         return found
+
+    async def _fetch(self, content: str) -> bytes:
+        """Fetch a pinned tree; while it cannot be had the work waits, for as long as its lease is held."""
+        while True:
+            try:
+                return await self._shared.control.playbook(content)
+            except (StoreUnavailable, OSError) as error:
+                _log.warning("a playbook cannot be fetched now: %s", error)
+                await self._shared.clock.sleep(_AGAIN_S)
 
     async def _beat(self) -> None:
         """Keep the leases alive, and stop what is no longer held."""

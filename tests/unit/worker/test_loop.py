@@ -158,10 +158,9 @@ class Flaky:
 
     def __init__(self, control: LocalControl) -> None:
         self._control = control
-        self._count = {"report": 0, "heartbeat": 0}
+        self._count = {"report": 0, "heartbeat": 0, "playbook": 0}
         self.submit = control.submit
         self.follow = control.follow
-        self.playbook = control.playbook
 
     def fate(self, what: str) -> str:
         """Say what becomes of a call: in turn nothing gets lost, the question, the answer."""
@@ -170,6 +169,11 @@ class Flaky:
 
     async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]:
         return await self._control.claim(worker, pools, most, wait_s)
+
+    async def playbook(self, playbook: str) -> bytes:
+        if self.fate("playbook") == "question":
+            raise StoreUnavailable("not now")
+        return await self._control.playbook(playbook)
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
         if self.fate("heartbeat") != "kept":
