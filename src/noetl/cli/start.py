@@ -96,6 +96,8 @@ async def say(app: Embedded, state: Execution, *, as_json: bool) -> None:
 
 
 def _shown(settings: Settings) -> str:
+    if settings.database:
+        return settings.database.rpartition("@")[2].partition("?")[0]  # no user, no password
     try:
         return os.path.relpath(settings.store)
     except ValueError:

@@ -6,6 +6,7 @@ statements are in sql/postgres. Tested in tests/conformance and tests/unit/store
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -58,15 +59,20 @@ class PostgresStore(PostgresCatalog):
     def __init__(self, url: str) -> None:
         super().__init__(PostgresDatabase(url))
         self._writer: int | None = None
+        self._naming = asyncio.Lock()
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         return await commit_batch(self.database, await self._own(), commits, claims)
 
     async def _own(self) -> int:
         """Give the number of this writer, which is new at every start."""
-        if self._writer is None:
-            self._writer = int(await self.database.value("new_writer"))
-        return self._writer
+        if self._writer is not None:
+            return self._writer
+        async with self._naming:
+            found: int | None = self._writer  # another may have asked meanwhile
+            if found is None:
+                found = self._writer = int(await self.database.value("new_writer"))
+            return found
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[asyncpg.Connection]:
