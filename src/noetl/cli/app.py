@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("noetl.cli.up", "Run a server and a worker in one process."),
     "token": ("noetl.cli.token", "Make, list and revoke the API tokens of a store."),
     "db": ("noetl.cli.db", "Make the PostgreSQL database of the store, bring it up to date, or check it."),
-    "admin": ("noetl.cli.admin", "Remove months of ended executions from a PostgreSQL store."),
+    "admin": ("noetl.cli.admin", "Look after a store."),
     "validate": ("noetl.cli.validate", "Check playbooks and report everything that is wrong with them."),
     "graph": ("noetl.cli.graph", "Draw the net of a playbook."),
     "fmt": ("noetl.cli.fmt", "Format playbooks in place; comments stay."),
