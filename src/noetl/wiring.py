@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from noetl.server.credentials import Vault
     from noetl.server.services import Services
     from noetl.stores.postgres_admin import PostgresAdmin
+    from noetl.worker.children import ChildPool
     from noetl.worker.egress import Egress
 
 
@@ -166,17 +167,20 @@ class Embedded:
     credential: Callable[[str], Awaitable[Mapping[str, Any]]]
 
     @asynccontextmanager
-    async def working(self, pool: str) -> AsyncIterator[None]:
-        """Run a worker for a pool; what is still under way at the end is ended with it."""
+    async def working(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[None]:
+        """Run a worker for a pool; what is still under way at the end is ended with it, but for children that were given."""
+        if children is None:
+            async with child_processes(self.settings) as own, self.working(pool, own):
+                yield
+            return
         from asyncio import create_task, gather
 
-        from noetl.worker.children import ChildPool
         from noetl.worker.context import Equipment
         from noetl.worker.loop import Worker
         from noetl.worker.results import StoredResults
         from noetl.worker.web import HttpClient
 
-        children, client, clock = ChildPool(**_walls(self.settings)), HttpClient(_egress(self.settings)), SystemClock()
+        client, clock = HttpClient(_egress(self.settings)), SystemClock()
         blobs = open_blobs(self.settings, self.store)
         shared = Equipment(
             self.control,
@@ -201,9 +205,20 @@ class Embedded:
             self.control.sequencer.on_commit.remove(worker.hear)
             running.cancel()
             await gather(running, return_exceptions=True)
-            await children.close()
             await shared.shared.close()
             await client.close()
+
+
+@asynccontextmanager
+async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
+    """Keep the child processes of a worker; they end with this."""
+    from noetl.worker.children import ChildPool
+
+    children = ChildPool(**_walls(settings))
+    try:
+        yield children
+    finally:
+        await children.close()
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ speaks of catalog paths only. Tested in tests/acceptance/test_run_children.py.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ class Preparing(Struct):
     """The playbooks that were found so far, by file."""
 
     folder: Path
+    seen: Callable[[bytes], None] = lambda _: None  # told the text of every playbook before it is checked
     found: dict[Path, Prepared | None] = {}
 
     def read(self, name: str, only: str | None = None, quiet: bool = False) -> Prepared:
@@ -50,6 +52,7 @@ class Preparing(Struct):
         content = read_playbook(name, troubles)
         if content is None:
             raise InvalidInput(troubles[0].message)
+        self.seen(content)
         file = self.folder / "-" if name == "-" else Path(name).resolve()
         catalog = DiskCatalog(self.folder, file.parent)
         self.found[file] = None  # a playbook that calls itself is not read again

@@ -45,16 +45,27 @@ def command(
         from noetl.cli.playbooks import Preparing, payload_of
 
         data = payload_of(given or [], payload)
-        preparing = Preparing(Path.cwd())
-        prepared = preparing.read(file, step)
         if dry_run:
             from noetl.cli.dry_run import show_route
 
-            show_route(prepared, data, as_json=json)
+            show_route(Preparing(Path.cwd()).read(file, step), data, as_json=json)
             return 0
-        from noetl.cli.start import start_and_drive
+        from noetl.wiring import child_processes
 
-        return await start_and_drive(local_settings(store), preparing, prepared, data, patience(wait), as_json=json)
+        settings = local_settings(store)
+        async with child_processes(settings) as children:
+
+            def ahead(text: bytes) -> None:
+                """Let the processes for Python code start while the playbook is checked."""
+                if b"python" in text:
+                    children.warm_up()
+
+            preparing = Preparing(Path.cwd(), ahead)
+            prepared = preparing.read(file, step)
+            from noetl.cli.start import start_and_drive
+
+            wait_s = patience(wait)
+            return await start_and_drive(settings, preparing, prepared, data, wait_s, children, as_json=json)
 
     raise typer.Exit(call(job))
 

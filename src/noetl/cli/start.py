@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,6 +25,9 @@ from noetl.server.starting import new_execution
 from noetl.settings import Settings
 from noetl.wiring import Embedded, embedded
 
+if TYPE_CHECKING:
+    from noetl.worker.children import ChildPool
+
 
 async def start_and_drive(
     settings: Settings,
@@ -32,6 +35,7 @@ async def start_and_drive(
     prepared: Prepared,
     payload: Mapping[str, Any],
     wait_s: float,
+    children: ChildPool,
     *,
     as_json: bool,
 ) -> int:
@@ -40,7 +44,7 @@ async def start_and_drive(
     pool = f"local:{execution_id}"
     async with embedded(settings) as app:
         with driving(settings, execution_id):
-            async with app.working(pool):
+            async with app.working(pool, children):
                 await preparing.register(app.store, int(time() * 1000))
                 message = Start(new_id(), prepared.path, prepared.playbook, payload, pool=pool)
                 await app.control.submit(execution_id, message)
