@@ -6,13 +6,15 @@ tests/acceptance/test_run*.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from noetl.cli.store import AsJson, StorePath, call, local_settings
 from noetl.model.errors import InvalidInput
+from noetl.settings import Settings
 
 
 def command(
@@ -50,24 +52,29 @@ def command(
 
             show_route(Preparing(Path.cwd()).read(file, step), data, as_json=json)
             return 0
-        from noetl.wiring import child_processes
-
-        settings = local_settings(store)
-        async with child_processes(settings) as children:
-
-            def ahead(text: bytes) -> None:
-                """Let the processes for Python code start while the playbook is checked."""
-                if b"python" in text:
-                    children.warm_up()
-
-            preparing = Preparing(Path.cwd(), ahead)
-            prepared = preparing.read(file, step)
-            from noetl.cli.start import start_and_drive
-
-            wait_s = patience(wait)
-            return await start_and_drive(settings, preparing, prepared, data, wait_s, children, as_json=json)
+        return await checked_and_run(file, step, data, local_settings(store), patience(wait), as_json=json)
 
     raise typer.Exit(call(job))
+
+
+async def checked_and_run(
+    file: str, step: str | None, data: Mapping[str, Any], settings: Settings, wait_s: float, *, as_json: bool
+) -> int:
+    """Check a playbook and run it; the processes for Python code start while it is checked. Gives the exit code."""
+    from noetl.cli.playbooks import Preparing
+    from noetl.wiring import child_processes
+
+    async with child_processes(settings) as children:
+
+        def ahead(text: bytes) -> None:
+            if b"python" in text:
+                children.warm_up()
+
+        preparing = Preparing(Path.cwd(), ahead)
+        prepared = preparing.read(file, step)
+        from noetl.cli.start import start_and_drive
+
+        return await start_and_drive(settings, preparing, prepared, data, wait_s, children, as_json=as_json)
 
 
 def patience(wait: str | None) -> float:
