@@ -284,8 +284,11 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             yield services, replace(app, credential=_stored(team, vault))
 
 
-def _vault(settings: Settings, server: ServerSettings) -> Vault:
-    """Give what seals credentials: with the key of the settings, else that of a file beside the store."""
+def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
+    """Give what seals credentials: with the key of the settings, else that of a file beside an embedded store.
+
+    Servers that share a database share a key too, so there it has to be given.
+    """
     from base64 import urlsafe_b64encode
     from secrets import token_bytes
 
@@ -293,20 +296,22 @@ def _vault(settings: Settings, server: ServerSettings) -> Vault:
 
     if server.key:
         return Vault(keys_of(server.key))
+    if settings.database:
+        return None
     path = settings.store.with_name("key")
     with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(urlsafe_b64encode(token_bytes(32)).decode())
     return Vault(keys_of(path.read_text(encoding="ascii")))
 
 
-def _stored(team: Credentials, vault: Vault) -> Callable[[str], Awaitable[Mapping[str, Any]]]:
+def _stored(team: Credentials, vault: Vault | None) -> Callable[[str], Awaitable[Mapping[str, Any]]]:
     """Give what resolves credentials for a worker of this process: its environment first, then the store."""
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):
             return credential(os.environ, name)
         row = await team.sealed_credential(name)
-        if row is None:
+        if row is None or vault is None:
             raise KeyError(name)
         return vault.open(name, bytes(row["sealed"]))
 

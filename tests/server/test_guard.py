@@ -75,6 +75,14 @@ async def test_where_there_is_no_room_it_says_when_to_come_again(tmp_path: Path)
         assert (await served.http.get("/health")).status_code == 200
 
 
+async def test_what_cannot_be_taken_in_now_is_told_to_come_again(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        object.__setattr__(served.services, "bounds", dataclasses.replace(served.services.bounds, most_unanswered=0))
+        answer = await served.http.post("/api/execute", json={"path": "x"})
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+        assert (await served.http.get("/api/executions")).status_code == 200
+
+
 async def test_the_pages_are_plain_and_hold_nothing_of_others(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:
         for path in ("/", "/docs"):

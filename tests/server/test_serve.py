@@ -13,6 +13,7 @@ import pytest
 
 from tests.acceptance.run import noetl
 from tests.server.serving import ONE, PATIENCE_S, process
+from tests.services import postgres
 
 
 def run_one(url: str) -> str:
@@ -96,6 +97,15 @@ def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
         ran = noetl("serve", "--port", str(taken.getsockname()[1]), cwd=tmp_path, stdin=None)
     assert ran.code == 2
     assert "--port" in ran.err
+
+
+def test_up_on_postgresql(tmp_path: Path) -> None:
+    with postgres() as address, process(tmp_path, "up", "--postgres", address) as (url, up):
+        assert run_one(url) == "42"
+        answer = httpx.put(f"{url}/api/credentials/x", json={"data": {}})
+        assert (answer.status_code, "NOETL_ENCRYPTION_KEY" in answer.json()["fix"]) == (503, True)
+        up.send_signal(signal.SIGTERM)
+        assert up.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.asyncio

@@ -11,6 +11,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from urllib.parse import urlsplit
 
 import typer
 import uvicorn
@@ -19,7 +20,7 @@ from noetl.cli.store import local_settings
 from noetl.model.errors import InvalidInput
 from noetl.server.app import app
 from noetl.server.services import Services
-from noetl.settings import server_settings
+from noetl.settings import Settings, server_settings
 from noetl.wiring import serving
 
 _GRACE_S = 10  # for requests that are under way when the server stops
@@ -76,9 +77,17 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
             name, number = opened.getsockname()[:2]
             shown = f"[{name}]" if ":" in name else name
             tokens = "asks for tokens" if services.gate.required else "asks for no tokens"
-            typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {settings.store}", err=True)
+            typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_shown(settings)}", err=True)
             await _Server(config, services).serve(sockets=[opened])
     return 0
+
+
+def _shown(settings: Settings) -> str:
+    """Name the store; of a database, without its password."""
+    if not settings.database:
+        return str(settings.store)
+    parts = urlsplit(settings.database)
+    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
 
 @contextmanager

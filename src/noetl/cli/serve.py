@@ -26,12 +26,21 @@ Auth = Annotated[
 ]
 
 
-def command(host: Host = None, port: Port = None, auth: Auth = None, store: StorePath = None) -> None:
+def command(
+    host: Host = None,
+    port: Port = None,
+    auth: Auth = None,
+    db: Annotated[
+        str | None,
+        typer.Option("--db", metavar="URL", help="A PostgreSQL database as the store; several servers share it."),
+    ] = None,
+    store: StorePath = None,
+) -> None:
     """Run the server."""
 
     async def job() -> int:
         from noetl.cli.listen import listen
 
-        return await listen(host, port, auth, store, works=False)
+        return await listen(host, port, auth, db or store, works=False)
 
     raise typer.Exit(call(job, fast=True))

@@ -5,18 +5,28 @@ Tested in tests/server/test_up.py.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from noetl.cli.serve import Auth, Host, Port
 from noetl.cli.store import StorePath, call
 
 
-def command(host: Host = None, port: Port = None, auth: Auth = None, store: StorePath = None) -> None:
+def command(
+    host: Host = None,
+    port: Port = None,
+    auth: Auth = None,
+    postgres: Annotated[
+        str | None, typer.Option("--postgres", metavar="URL", help="A PostgreSQL database as the store.")
+    ] = None,
+    store: StorePath = None,
+) -> None:
     """Run a server and a worker in one process."""
 
     async def job() -> int:
         from noetl.cli.listen import listen
 
-        return await listen(host, port, auth, store, works=True)
+        return await listen(host, port, auth, postgres or store, works=True)
 
     raise typer.Exit(call(job, fast=True))

@@ -112,6 +112,10 @@ class Endpoint:
         call.actor = await call.services.gate.who(request.headers.get("authorization"))
         if not may(call.actor, self.role):
             raise unauthorised("this needs a token") if call.actor is NOBODY else forbidden(call.actor, self.role)
+        if self.method != "GET" and call.services.control.sequencer.unanswered >= call.services.bounds.most_unanswered:
+            raise Refusal(
+                429, "overloaded", "too many messages wait for their commit", fix="Try again soon.", retry_after_s=1.0
+            )
         given: dict[str, Any] = {name: request.path_params[name] for name in self.places}
         if self.query is not None:
             given["query"] = _query(request, self.query)

@@ -37,6 +37,7 @@ class Bounds:
     hosts: tuple[str, ...] = ()  # names in the Host header; none: any
     origins: tuple[str, ...] = ()  # other origins whose pages may call
     most_requests: int = 2_000  # at once; then 503
+    most_unanswered: int = 4_000  # messages that wait for a commit; then 429
 
 
 @dataclass(frozen=True)
