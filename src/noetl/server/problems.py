@@ -23,6 +23,7 @@ from noetl.model.errors import (
     InvalidPayload,
     InvalidPlaybook,
     NoetlError,
+    Overloaded,
     StoreUnavailable,
     UnknownExecution,
 )
@@ -36,6 +37,7 @@ STATUSES: dict[type[NoetlError], tuple[int, str]] = {  # the first that fits; th
     InvalidInput: (400, "invalid-input"),
     Conflict: (409, "conflict"),
     BadReference: (404, "bad-reference"),
+    Overloaded: (429, "overloaded"),
     StoreUnavailable: (503, "store-unavailable"),
     CredentialUnavailable: (503, "credential-unavailable"),
     Foreign: (409, "foreign-execution"),
@@ -88,7 +90,7 @@ def problem_of(error: BaseException) -> tuple[Problem, dict[str, str]]:
         return error.problem, error.headers
     if isinstance(error, NoetlError):
         status, word = next(found for kind, found in STATUSES.items() if isinstance(error, kind))
-        retry = RETRY_S if status == 503 else None
+        retry = RETRY_S if status in (429, 503) else None
         kind = f"about:blank#{word}"
         return Problem(kind, HTTPStatus(status).phrase, status, str(error), retry_after_s=retry), {}
     if isinstance(error, RecursionError | OverflowError):
