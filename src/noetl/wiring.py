@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from noetl.model.events import Event
     from noetl.server.control import LocalControl
     from noetl.server.credentials import Vault
+    from noetl.server.rebuild import Rebuild
     from noetl.server.services import Services
     from noetl.stores.postgres_admin import PostgresAdmin
     from noetl.worker.children import ChildPool
@@ -103,6 +104,18 @@ def open_team(store: Store) -> Team:
     if isinstance(store, SqliteStore):
         return SqliteTeam(store.database)
     raise InvalidInput("this store keeps nothing for a team")
+
+
+def open_rebuild(store: Store) -> Rebuild:
+    """Give what makes the tables of a store again from its log."""
+    from noetl.server.plans import Plans
+    from noetl.server.rebuild import Rebuild
+    from noetl.stores.sqlite import SqliteStore
+    from noetl.stores.upkeep_sqlite import SqliteUpkeep
+
+    if not isinstance(store, SqliteStore):
+        raise InvalidInput("only a store in a file can be rebuilt")
+    return Rebuild(store, SqliteUpkeep(store), Plans(store))
 
 
 def open_blobs(settings: Settings, store: Store) -> Blobs:

@@ -1,6 +1,7 @@
 """`noetl admin`: what an operator does to a store.
 
-One function per action, in a file of its own. Tested in tests/unit/stores/test_postgres_admin.py.
+One function per action, in a file of its own. Tested in tests/acceptance/test_admin.py and
+tests/unit/stores/test_postgres_admin.py.
 """
 
 from __future__ import annotations
@@ -12,14 +13,21 @@ import typer
 
 from noetl.cli.db import Db
 from noetl.cli.prune import prune
-from noetl.cli.store import complain
+from noetl.cli.rebuild import rebuild
+from noetl.cli.store import StorePath, complain
 from noetl.model.errors import InvalidInput
+
+_ACTIONS = (
+    "`rebuild`: make what follows from the log again. `prune`: remove months of a PostgreSQL store that have all ended."
+)
 
 
 def command(
-    action: Annotated[
-        str, typer.Argument(metavar="ACTION", help="`prune`: remove months of a PostgreSQL store that have all ended.")
-    ],
+    action: Annotated[str, typer.Argument(metavar="ACTION", help=_ACTIONS)],
+    check: Annotated[
+        bool, typer.Option("--check", help="Rebuild nothing; tell what differs from the log, and end with 1.")
+    ] = False,
+    store: StorePath = None,
     before: Annotated[
         str | None,
         typer.Option("--before", metavar="DATE", help="Prune months that ended before this day: 2026-01-01."),
@@ -29,9 +37,12 @@ def command(
     ] = None,
     db: Db = None,
 ) -> None:
-    """Look after a store."""
-    if action != "prune":
-        error = InvalidInput(f"there is no `noetl admin {action}`; there is `noetl admin prune`.")
+    """Look after a store. End servers and runs before a rebuild: all work is queued again."""
+    if action == "rebuild":
+        rebuild(store, check)
+    elif action == "prune":
+        prune(before, archive, db)
+    else:
+        error = InvalidInput(f"there is no `noetl admin {action}`; there are `rebuild` and `prune`.")
         complain(error)
         raise typer.Exit(error.exit_code)
-    prune(before, archive, db)

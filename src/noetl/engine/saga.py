@@ -10,7 +10,7 @@ from typing import Any
 from noetl.engine.decision import Deciding
 from noetl.engine.route import failure
 from noetl.engine.runs import schedule
-from noetl.engine.state import Completed
+from noetl.engine.state import Completed, Execution
 from noetl.model.messages import ChildEnded
 
 _FIRST_DELAY_MS = 1_000
@@ -108,17 +108,19 @@ def _finish(d: Deciding) -> None:
     took = float(max(0, d.at - state.started_at))
     d.emit("playbook.finished", state.execution_id, payload, status=status, duration_ms=took)
     d.emit("playbook.processed", state.execution_id)
-    parent = state.parent
-    if parent is None:
-        return
-    result = state.result
+    if state.parent is not None:
+        d.send(str(state.parent.get("execution_id")), child_ended(state, d.message_id()))
+
+
+def child_ended(state: Execution, message_id: str) -> ChildEnded:
+    """Give what an execution that has ended tells its parent."""
+    parent = state.parent or {}
+    result, status = state.result, state.status
     named = state.ended.get(str(parent.get("return_step")))
     if named is not None:
         result = named.result
-    ended = ChildEnded(
-        d.message_id(), str(parent.get("run_id")), state.execution_id, status, result, _told(state.error, status)
-    )
-    d.send(str(parent.get("execution_id")), ended)
+    error = _told(state.error, status)
+    return ChildEnded(message_id, str(parent.get("run_id")), state.execution_id, status, result, error)
 
 
 def _told(error: Any, status: str) -> Any:

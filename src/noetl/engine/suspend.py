@@ -11,6 +11,7 @@ from typing import Any
 
 from noetl.engine import loops
 from noetl.engine.decision import Deciding
+from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, Suspended
 from noetl.model.ids import ExecutionId, snowflake
 from noetl.model.messages import Start, Suspension
@@ -47,24 +48,30 @@ def child_execution(state: Execution, at: int) -> ExecutionId:
 
 def _start_child(d: Deciding, run: StepRun, index: int | None, child_id: ExecutionId, child: Mapping[str, Any]) -> None:
     d.emit("child.started", child_id, {"path": child.get("path"), "child_id": child_id}, run=run, iteration=index)
-    parent = {"execution_id": d.state.execution_id, "run_id": run.run_id}
+    d.send(child_id, start_of_child(d.plan, d.state, run, index, child, d.message_id()))
+
+
+def start_of_child(
+    plan: Plan, state: Execution, run: StepRun, index: int | None, child: Mapping[str, Any], message_id: str
+) -> Start:
+    """Give the message that starts a child of a run, or of one item of its loop."""
+    parent = {"execution_id": state.execution_id, "run_id": run.run_id}
     parent |= {"return_step": child["return_step"]} if child.get("return_step") else {}
     parent |= {"version": child["version"]} if child.get("version") is not None else {}
-    iteration = d.state.iter
+    iteration = state.iter
     if index is not None and run.loop is not None:
-        loop = d.plan.step(run.step).loop
+        loop = plan.step(run.step).loop
         iteration = {
             (loop.iterator if loop else "item"): run.loop.items[index] if index < len(run.loop.items) else None,
             "index": index,
             "total": None if run.loop.cursor else run.loop.total,
             "first": index == 0,
             "last": None if run.loop.cursor else index == run.loop.total - 1,
-            "parent": d.state.iter,
+            "parent": state.iter,
         }
     payload = child.get("payload") or {}
     path = str(child.get("path", ""))
-    start = Start(d.message_id(), path, str(child.get("playbook", "")), payload, parent, iteration, pool=d.state.pool)
-    d.send(child_id, start)
+    return Start(message_id, path, str(child.get("playbook", "")), payload, parent, iteration, pool=state.pool)
 
 
 def deliver(d: Deciding, name: str) -> None:

@@ -22,6 +22,8 @@ from noetl.ports.team import Runtime as Runtime
 from noetl.ports.team import Token as Token
 from noetl.ports.team import Tokens as Tokens
 from noetl.ports.team import WorkerInfo as WorkerInfo
+from noetl.ports.upkeep import Beside as Beside
+from noetl.ports.upkeep import Upkeep as Upkeep
 from noetl.ports.work import Blobs as Blobs
 from noetl.ports.work import Children as Children
 from noetl.ports.work import Confirm as Confirm

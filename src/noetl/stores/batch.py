@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, LeaseLost
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Commit, Committed
+from noetl.ports import Beside, Commit, Committed
 
 
 class Facts(Protocol):
@@ -98,6 +98,20 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
     changes.consumed.update(dict.fromkeys(commit.consumed))
     for execution_id, message in commit.inbox:
         changes.messages[message.message_id] = (execution_id, message)
+
+
+def changes_of(rows: Sequence[Beside]) -> Changes:
+    """Give rows as what a batch without events would change."""
+    changes = Changes()
+    for row in rows:
+        changes.last_seqs[row.execution_id] = row.last_seq
+        changes.projections[row.execution_id] = row.projection
+        for since, item in row.work:
+            changes.work[item.work_id] = item
+            changes.born[item.work_id] = since
+        changes.timers.update({(row.execution_id, name): at for name, at in row.timers})
+        changes.messages.update({message.message_id: (to, message) for to, message in row.inbox})
+    return changes
 
 
 def about(projection: Mapping[str, Any]) -> tuple[str, str | None, list[str], int]:

@@ -30,7 +30,7 @@ class MemoryStore(MemoryCatalog):
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         verdicts, changes = judge(commits, self.tables)
-        _apply(self.tables, changes)
+        apply(self.tables, changes)
         self._count()
         return Receipt(verdicts, tuple(tuple(_claim(self.tables, claim)) for claim in claims))
 
@@ -163,7 +163,8 @@ class MemoryStore(MemoryCatalog):
         return [(execution_id, _message.decode(text)) for execution_id, text in found]
 
 
-def _apply(tables: Tables, changes: Changes) -> None:
+def apply(tables: Tables, changes: Changes) -> None:
+    """Write what a batch changes."""
     # What can fail comes first: after the encoding nothing does, so a batch is taken whole or not at all.
     events = [(event, _encode(event)) for event in changes.events]
     projections = {key: _encode(row) for key, row in changes.projections.items()}

@@ -65,8 +65,8 @@ class SqliteStore(SqliteCatalog):
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         def job(connection: sqlite3.Connection) -> Receipt:
             verdicts, changes = judge(commits, _Facts(connection, commits))
-            _apply(connection, changes)
-            return Receipt(verdicts, _hand_out(connection, changes, claims))
+            apply(connection, changes)
+            return Receipt(verdicts, hand_out(connection, changes, claims))
 
         brief = sum(len(commit.events) for commit in commits) <= _BRIEF
         return await self.database.write(job, brief)
@@ -219,7 +219,9 @@ def _one(cursor: sqlite3.Cursor) -> int:
     return 0 if row is None else int(row[0])
 
 
-def _apply(connection: sqlite3.Connection, changes: Changes) -> None:
+def apply(connection: sqlite3.Connection, changes: Changes) -> None:
+    """Write what a batch changes but its work, in the transaction that has begun."""
+
     def many(name: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
             connection.executemany(_SQL[name], rows)
@@ -246,7 +248,7 @@ def _message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]
     return (message.message_id, execution_id, _text(message))
 
 
-def _hand_out(
+def hand_out(
     connection: sqlite3.Connection, changes: Changes, claims: Sequence[Claim]
 ) -> tuple[tuple[Lease, ...], ...]:
     """Put new work in the queue and serve claims; where nothing older is due, the new work is born leased."""

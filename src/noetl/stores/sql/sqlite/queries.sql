@@ -167,6 +167,37 @@ SELECT
   min(CASE status WHEN 'queued' THEN created_at END)
 FROM queue GROUP BY pool, requires ORDER BY pool, requires;
 
+-- name: list_logs
+SELECT writer_seq, execution_id FROM event_log WHERE writer_seq > ? AND seq = 1 ORDER BY writer_seq LIMIT ?;
+
+-- name: work_of
+-- A range of the index, as above.
+SELECT created_at, work FROM queue WHERE work_id > ?1 || ':' AND work_id < ?1 || char(59) ORDER BY number;
+
+-- name: timers_of
+SELECT timer_id, at FROM timer WHERE execution_id = ? ORDER BY timer_id;
+
+-- name: messages_of
+SELECT execution_id, message FROM message WHERE execution_id = ? ORDER BY number;
+
+-- name: empty_executions
+DELETE FROM execution;
+
+-- name: empty_queue
+DELETE FROM queue;
+
+-- name: empty_timers
+DELETE FROM timer;
+
+-- name: empty_messages
+DELETE FROM message;
+
+-- name: empty_snapshots
+DELETE FROM snapshot;
+
+-- name: raise_epoch
+UPDATE counter SET value = max(value, ?) WHERE name = 'epoch';
+
 -- name: set_timer
 INSERT INTO timer (execution_id, timer_id, at) VALUES (?, ?, ?)
 ON CONFLICT (execution_id, timer_id) DO UPDATE SET at = excluded.at;

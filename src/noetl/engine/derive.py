@@ -1,0 +1,85 @@
+"""Derives from the log of an execution what else is kept of it: its row, its work, its timers, what it sends its children.
+
+The same follows step by step while messages are decided; here it follows from the end, so that tables which are lost or
+wrong can be made again. Tested in tests/scenarios/test_derived.py and tests/unit/server/test_rebuild.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from noetl.engine.plan import Plan
+from noetl.engine.saga import child_ended
+from noetl.engine.state import Execution
+from noetl.engine.suspend import start_of_child
+from noetl.engine.work import item
+from noetl.model.events import Event
+from noetl.model.messages import Cancel, ChildEnded, Start
+from noetl.model.work import WorkItem
+
+
+class Recorded(msgspec.Struct):
+    """What the state does not keep of a log, gathered while it is folded."""
+
+    available_at: dict[str, int] = {}  # by run
+    children: dict[str, Mapping[str, Any]] = {}  # by id: what was asked of them
+    epoch: int = 0  # the highest that an event names
+
+    def note(self, events: Iterable[Event]) -> None:
+        """Gather from events."""
+        for event in events:
+            payload = event.payload
+            self.epoch = max(self.epoch, payload.get("epoch") or 0)
+            if event.event_type == "step.scheduled" and event.step_run_id is not None:
+                self.available_at[event.step_run_id] = payload.get("available_at", 0)
+            elif event.event_type == "step.suspended" and "child_id" in payload:
+                self.children[payload["child_id"]] = payload["child"]
+
+
+def work(plan: Plan, state: Execution, recorded: Recorded) -> list[tuple[int, WorkItem]]:
+    """Give the work that is in the queue or with workers, and since when, the oldest first."""
+    found: list[tuple[int, WorkItem]] = []
+    for run in state.runs.values():
+        loop = run.loop
+        if run.phase not in ("scheduled", "started"):
+            continue
+        if loop is not None:
+            found += [(piece.at, item(plan, state, run, name)) for name, piece in loop.pieces.items()]
+        elif plan.is_work(run.step):
+            later = recorded.available_at.get(run.run_id, 0)
+            found.append((run.scheduled_at, item(plan, state, run, available_at=later)))
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def timers(state: Execution) -> tuple[tuple[str, int], ...]:
+    """Give the timers that are set."""
+    return tuple((timer.timer_id, timer.at) for timer in state.timers.values())
+
+
+def starts(plan: Plan, state: Execution, recorded: Recorded, unborn: Collection[str]) -> list[tuple[str, Start]]:
+    """Give the starts of those children that have no log yet."""
+    found = []
+    for child_id, (run_id, index) in state.children.items():
+        run = state.runs.get(run_id)
+        if child_id in unborn and child_id in recorded.children and run is not None:
+            asked = recorded.children[child_id]
+            found.append((child_id, start_of_child(plan, state, run, index, asked, f"derived:start:{child_id}")))
+    return found
+
+
+def word_to_parent(state: Execution) -> tuple[str, ChildEnded] | None:
+    """Give what an ended child tells its parent."""
+    if state.phase != "ended" or state.parent is None:
+        return None
+    return str(state.parent.get("execution_id")), child_ended(state, f"derived:ended:{state.execution_id}")
+
+
+def end_of_orphan(state: Execution) -> Cancel | None:
+    """Give what ends a child that its parent has given up, where that has not reached it."""
+    if state.parent is None or state.phase != "running" or state.cut is not None:
+        return None
+    parent = state.parent.get("execution_id")
+    return Cancel(f"derived:cancel:{state.execution_id}", f"its parent {parent} ended the step")

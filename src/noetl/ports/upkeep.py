@@ -1,0 +1,41 @@
+"""What an operator asks of a store: to make again what follows from the log.
+
+Every port has one conformance suite that all of its adapters pass (tests/conformance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from noetl.model.messages import AnyMessage
+from noetl.model.work import WorkItem
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is kept beside the log of an execution, and follows from it."""
+
+    execution_id: str
+    last_seq: int
+    projection: Mapping[str, Any] = {}
+    work: tuple[tuple[int, WorkItem], ...] = ()  # with the time since when, the oldest first
+    timers: tuple[tuple[str, int], ...] = ()
+    inbox: tuple[tuple[str, AnyMessage], ...] = ()  # what it has sent to others or to itself
+
+
+class Upkeep(Protocol):
+    """A store whose tables can be compared with its log, and made again."""
+
+    async def logged(self, after: int, most: int) -> list[tuple[int, str]]:
+        """Give executions that have a log, in the order of their first events, each with the place of that event."""
+
+    async def beside(self, execution_id: str) -> Beside:
+        """Give what is kept beside a log; of the messages those that are for this execution."""
+
+    async def empty(self, epoch: int) -> None:
+        """Take out everything that follows from the log; no lease gets an epoch from here on that is not above this one."""
+
+    async def put_beside(self, rows: Sequence[Beside]) -> None:
+        """Put rows in where nothing is. All work is queued."""

@@ -1,0 +1,143 @@
+"""Compares what is kept beside the log with what follows from it, and makes it again.
+
+A whole log is folded at a time, so a store of any size takes the memory of its largest execution. Servers and workers are
+to be ended before: all work is queued again, and a report on an older lease is late. Tested in
+tests/unit/server/test_rebuild.py and, after every commit of every scenario, in tests/scenarios/test_derived.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+
+from noetl.engine import derive
+from noetl.engine.decision import projection
+from noetl.engine.evolve import fold
+from noetl.engine.state import Execution
+from noetl.model.errors import Foreign
+from noetl.model.events import SCHEMA_VERSION
+from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Start
+from noetl.model.work import WorkItem
+from noetl.ports import Beside, EventLog, Upkeep
+from noetl.server.plans import Plans
+
+_PAGE = 500
+
+
+class Rebuild:
+    """Makes the tables of a store again."""
+
+    def __init__(self, log: EventLog, upkeep: Upkeep, plans: Plans) -> None:
+        self._log = log
+        self._upkeep = upkeep
+        self._plans = plans
+        self._children: dict[str, frozenset[str]] = {}  # of parents that were looked at
+
+    async def rebuild(self) -> int:
+        """Empty the tables and fill them from the log; gives for how many executions."""
+        epoch = 0
+        async for execution_id in self._logged():  # everything must be readable before anything is taken out
+            epoch = max(epoch, (await self._folded(execution_id))[1].epoch)
+        await self._upkeep.empty(epoch)
+        self._children.clear()
+        count = 0
+        async for execution_id in self._logged():
+            await self._upkeep.put_beside([await self.derived(execution_id)])
+            count += 1
+        return count
+
+    async def check(self) -> list[str]:
+        """Tell every difference in one sentence."""
+        self._children.clear()
+        return [text async for execution_id in self._logged() for text in await self.differences(execution_id)]
+
+    async def differences(self, execution_id: str) -> list[str]:
+        """Tell how the tables differ from the log of one execution."""
+        derived, there = await self.derived(execution_id), await self._upkeep.beside(execution_id)
+        found = []
+        if derived.last_seq != there.last_seq:
+            found.append(f"its row ends at event {there.last_seq}, its log at {derived.last_seq}")
+        elif _plain(derived.projection) != _plain(there.projection):
+            found.append(f"its row says {there.projection.get('status')} and differs from its log")
+        mine, theirs = dict(map(_lasting, derived.work)), dict(map(_lasting, there.work))
+        for name, right, wrong in (
+            ("work", mine.keys(), theirs.keys()),
+            ("timers", set(derived.timers), set(there.timers)),
+        ):
+            if right != wrong:
+                found.append(f"{name}: missing {sorted(right - wrong)}, too many {sorted(wrong - right)}")
+        changed = sorted(work_id for work_id in mine.keys() & theirs.keys() if mine[work_id] != theirs[work_id])
+        found += [f"work {work_id} is not what was scheduled" for work_id in changed]
+        for to, message in derived.inbox:
+            if not await self._under_way(execution_id, to, message):
+                found.append(f"a {type(message).__name__} for execution {to} is missing")
+        return [f"execution {execution_id}: {text}" for text in found]
+
+    async def derived(self, execution_id: str) -> Beside:
+        """Give what follows from the log of an execution, and from those of its parent and its children."""
+        state, recorded = await self._folded(execution_id)
+        self._children[execution_id] = frozenset(state.children)
+        inbox: list[tuple[str, AnyMessage]] = []
+        work: tuple[Any, ...] = ()
+        if state.phase != "ended":
+            plan = await self._plans.get(state.playbook)
+            work = tuple(derive.work(plan, state, recorded))
+            unborn = [child for child in state.children if not await self._log.read(child, 0, 1)]
+            inbox += derive.starts(plan, state, recorded, unborn)
+        inbox += await self._family(state)
+        return Beside(execution_id, state.seq, projection(state), work, derive.timers(state), tuple(inbox))
+
+    async def _family(self, state: Execution) -> list[tuple[str, AnyMessage]]:
+        """Give what passes between an execution and its parent, where the parent still has a log."""
+        parent = None if state.parent is None else str(state.parent.get("execution_id"))
+        if parent is None:
+            return []
+        if parent not in self._children:
+            above, _ = await self._folded(parent)
+            if not above.seq:
+                return []
+            self._children[parent] = frozenset(above.children)
+        expected = state.execution_id in self._children[parent]
+        word = derive.word_to_parent(state)
+        if word is not None:
+            return [word] if expected else []
+        end = None if expected else derive.end_of_orphan(state)
+        return [] if end is None else [(state.execution_id, end)]
+
+    async def _under_way(self, sender: str, to: str, message: AnyMessage) -> bool:
+        there = [found for _, found in (await self._upkeep.beside(to)).inbox]
+        if isinstance(message, ChildEnded):
+            return any(isinstance(found, ChildEnded) and found.child_id == message.child_id for found in there)
+        if isinstance(message, Start):  # or it could not be started, and its parent is to be told
+            told = [found for _, found in (await self._upkeep.beside(sender)).inbox]
+            return any(isinstance(found, Start) for found in there) or any(
+                isinstance(found, ChildEnded) and found.child_id == to for found in told
+            )
+        return any(isinstance(found, Cancel) for found in there)
+
+    async def _folded(self, execution_id: str) -> tuple[Execution, derive.Recorded]:
+        state, recorded = Execution(execution_id), derive.Recorded({}, {})
+        while events := await self._log.read(execution_id, state.seq, _PAGE):
+            if max(event.version for event in events) > SCHEMA_VERSION:
+                raise Foreign(f"execution {execution_id} holds events of a newer version; rebuild with that version.")
+            recorded.note(events)
+            fold(execution_id, events, state)
+        return state, recorded
+
+    async def _logged(self) -> AsyncIterator[str]:
+        after = 0
+        while page := await self._upkeep.logged(after, _PAGE):
+            for after, execution_id in page:  # noqa: B007  the last one is where the next page begins
+                yield execution_id
+
+
+def _lasting(row: tuple[int, WorkItem]) -> tuple[str, bytes]:
+    """Give what stays the same of a piece of work while a worker gets on with it."""
+    item = msgspec.structs.replace(row[1], chunk=None, resume=None)
+    return item.work_id, msgspec.json.encode(item, order="deterministic")
+
+
+def _plain(row: Mapping[str, Any]) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(row))

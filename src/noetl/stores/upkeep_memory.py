@@ -1,0 +1,56 @@
+"""Takes what follows from the log out of a store in memory, and puts it in again.
+
+Tested in tests/unit/server/test_rebuild.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from noetl.model.messages import AnyMessage
+from noetl.ports import Beside
+from noetl.stores.batch import changes_of
+from noetl.stores.memory import MemoryStore, apply
+
+_message = msgspec.json.Decoder(AnyMessage)
+
+
+class MemoryUpkeep:
+    """The upkeep of a store in memory."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._tables = store.tables
+
+    async def logged(self, after: int, most: int) -> list[tuple[int, str]]:
+        first = [(seq, name) for seq, (name, index) in self._tables.feed.items() if index == 0 and seq > after]
+        return sorted(first)[:most]
+
+    async def beside(self, execution_id: str) -> Beside:
+        row = dict(await self._store.execution(execution_id) or {"last_seq": 0})
+        last_seq = row.pop("last_seq")
+        row.pop("execution_id", None)
+        tables = self._tables
+        work = sorted(
+            (found for found in tables.queue.values() if found.execution_id == execution_id),
+            key=lambda found: found.number,
+        )
+        return Beside(
+            execution_id,
+            last_seq,
+            row,
+            tuple((found.created_at, found.lease().work) for found in work),
+            tuple(sorted((name, at) for (owner, name), at in tables.timers.items() if owner == execution_id)),
+            tuple((to, _message.decode(text)) for to, text in tables.messages.values() if to == execution_id),
+        )
+
+    async def empty(self, epoch: int) -> None:
+        tables = self._tables
+        for table in (tables.executions, tables.queue, tables.timers, tables.messages, tables.snapshots):
+            table.clear()
+        tables.epoch = max(tables.epoch, epoch)
+
+    async def put_beside(self, rows: Sequence[Beside]) -> None:
+        apply(self._tables, changes_of(rows))

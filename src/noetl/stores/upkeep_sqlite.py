@@ -1,0 +1,69 @@
+"""Takes what follows from the log out of a SQLite file, and puts it in again.
+
+Derives nothing itself: that is `engine.derive`. Tested in tests/unit/server/test_rebuild.py.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.model.messages import AnyMessage
+from noetl.model.work import WorkItem
+from noetl.ports import Beside
+from noetl.stores.batch import changes_of
+from noetl.stores.queries import queries
+from noetl.stores.sqlite import SqliteStore, apply, hand_out
+
+_SQL = queries("sqlite")
+_EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages", "empty_snapshots")
+_message = msgspec.json.Decoder(AnyMessage)
+_work = msgspec.json.Decoder(WorkItem)
+
+
+class SqliteUpkeep:
+    """The upkeep of a store in a file."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+
+    async def logged(self, after: int, most: int) -> list[tuple[int, str]]:
+        return [(row[0], row[1]) for row in await self._rows("list_logs", after, most)]
+
+    async def beside(self, execution_id: str) -> Beside:
+        row = dict(await self._store.execution(execution_id) or {"last_seq": 0})
+        last_seq = row.pop("last_seq")
+        row.pop("execution_id", None)
+        work = await self._rows("work_of", execution_id)
+        timers = await self._rows("timers_of", execution_id)
+        messages = await self._rows("messages_of", execution_id)
+        return Beside(
+            execution_id,
+            last_seq,
+            row,
+            tuple((since, _work.decode(text)) for since, text in work),
+            tuple((name, at) for name, at in timers),
+            tuple((to, _message.decode(text)) for to, text in messages),
+        )
+
+    async def empty(self, epoch: int) -> None:
+        def job(connection: sqlite3.Connection) -> None:
+            for name in _EMPTIED:
+                connection.execute(_SQL[name])
+            connection.execute(_SQL["raise_epoch"], (epoch,))
+
+        await self._store.database.write(job)
+
+    async def put_beside(self, rows: Sequence[Beside]) -> None:
+        def job(connection: sqlite3.Connection) -> None:
+            changes = changes_of(rows)
+            apply(connection, changes)
+            hand_out(connection, changes, ())
+
+        await self._store.database.write(job)
+
+    async def _rows(self, name: str, *given: Any) -> list[Any]:
+        return await self._store.database.run(lambda connection: connection.execute(_SQL[name], given).fetchall())

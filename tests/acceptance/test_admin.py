@@ -1,0 +1,50 @@
+"""`noetl admin` as a process: a damaged store is told of, made again, and goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+PLAYBOOK = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: {name: gate, path: tests/gate}
+workflow:
+  - step: wait
+    tool: {kind: wait, signal: go}
+    next: after
+  - {step: after, tool: {kind: noop}}
+"""
+
+
+def noetl(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "noetl", *words, "--store", str(folder / "noetl.db")]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+
+
+def test_a_damaged_store_is_told_of_made_again_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "playbook.yaml").write_text(PLAYBOOK)
+    assert noetl(tmp_path, "run", "playbook.yaml").returncode == 4
+    sound = noetl(tmp_path, "admin", "rebuild", "--check")
+    assert (sound.returncode, sound.stdout) == (0, "every table is what follows from the log\n")
+    connection = sqlite3.connect(tmp_path / "noetl.db")
+    for table in ("execution", "queue", "timer", "message", "snapshot"):
+        connection.execute(f"DELETE FROM {table}")
+    connection.commit()
+    connection.close()
+    damaged = noetl(tmp_path, "admin", "rebuild", "--check")
+    assert damaged.returncode == 1
+    assert "its row ends at event 0" in damaged.stdout
+    made = noetl(tmp_path, "admin", "rebuild")
+    assert (made.returncode, made.stdout) == (0, "made again from the log: 1 executions\n")
+    assert noetl(tmp_path, "admin", "rebuild", "--check").returncode == 0
+    assert noetl(tmp_path, "signal", "last", "go").returncode == 0
+    assert '"completed"' in noetl(tmp_path, "status", "last", "--json").stdout
+
+
+def test_an_unknown_action_is_told(tmp_path: Path) -> None:
+    told = noetl(tmp_path, "admin", "refresh")
+    assert told.returncode == 2
+    assert "there is no `noetl admin refresh`" in told.stderr
