@@ -19,6 +19,8 @@ def check_all(execution_id: str, events: list[Event], tables: Tables, live: Exec
     state = fold(execution_id, events)
     assert [event.seq for event in events] == list(range(1, len(events) + 1)), "the log has gaps"
     assert len({event.event_id for event in events}) == len(events), "an event was written twice"
+    snapshot = tables.snapshots.get(execution_id)
+    assert snapshot is None or snapshot[0] <= len(events), "a snapshot knows more than the log"
     if live is not None:
         assert checksum(state) == checksum(live), "replay is not live"
     tokens_accounted_for(events, state)

@@ -310,11 +310,11 @@ class Sequencer:
             status = "late" if entry.late else verdict.status
             entry.answer.set_result(Answer({**row, "execution_id": execution_id, "last_seq": verdict.last_seq}, status))
         if verdict.status == "applied":
-            await self._save(execution_id)
+            await self._save(execution_id, verdict.last_seq)
 
-    async def _save(self, execution_id: str) -> None:
+    async def _save(self, execution_id: str, seq: int) -> None:
         try:
-            await self._states.committed(execution_id)
+            await self._states.committed(execution_id, seq)
         except StoreUnavailable as error:  # a snapshot only saves time
             _log.warning("no snapshot of execution %s: %s", execution_id, error)
 

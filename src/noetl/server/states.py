@@ -52,10 +52,13 @@ class States:
         """Forget a state that may not be what is committed."""
         self._known.pop(execution_id, None)
 
-    async def committed(self, execution_id: str) -> None:
-        """Save a snapshot of a state that was just committed, when enough was added to it."""
+    async def committed(self, execution_id: str, seq: int) -> None:
+        """Save a snapshot of a state that was just committed up to `seq`, when enough was added to it.
+
+        A state that is further has decisions in it whose commit may have been refused: it is never saved.
+        """
         known = self._known.get(execution_id)
-        if known is None or known.state.seq < known.snapshot_at:
+        if known is None or known.state.seq != seq or seq < known.snapshot_at:
             return
         try:
             data = dump(known.state)

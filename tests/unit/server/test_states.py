@@ -36,6 +36,19 @@ async def test_no_snapshot_is_saved_before_it_is_worth_it(store: Store) -> None:
     assert await store.snapshot(execution_id, STATE_VERSION) is None
 
 
+async def test_a_state_with_more_in_it_than_was_committed_is_not_saved(store: Store) -> None:
+    execution_id = await ran(store, 1_000)
+    states = States(store, every=1)
+    state = await states.get(execution_id)
+    await states.committed(execution_id, state.seq - 1)
+    assert await store.snapshot(execution_id, STATE_VERSION) is None
+    state.seq += 100
+    await states.committed(execution_id, state.seq - 1)
+    assert await store.snapshot(execution_id, STATE_VERSION) is None
+    await states.committed(execution_id, state.seq)
+    assert await store.snapshot(execution_id, STATE_VERSION) is not None
+
+
 @pytest.mark.parametrize("data", [b"", b"garbage", b"\x01"])
 async def test_a_snapshot_that_cannot_be_read_is_no_harm(store: Store, data: bytes) -> None:
     execution_id = await ran(store, 1_000)
