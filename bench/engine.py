@@ -41,6 +41,7 @@ TARGETS = {
     "steps": "≤ 0.5 ms a step at a flush ≤ 0.1 ms, else ≤ flush + 0.4 ms",
     "loop": "≥ 5,000 items/s",
     "memory": "≤ 100 MB growth",
+    "maps": "≤ 100 MB growth",
     "replay": "≥ 50,000 events/s",
     "hello": "≤ 0.5 s wall, of which the engine ≤ 50 ms",
 }
@@ -52,6 +53,11 @@ def chain(count: int) -> str:
         for number in range(count)
     ]
     return f"{HEAD}workflow:\n{''.join(steps)}"
+
+
+def maps(count: int) -> str:
+    """A loop whose items give small maps, which are kept until the loop has ended."""
+    return loop(count).replace("{kind: noop}", '{kind: noop, result: {n: "{{ iter.i }}", text: small}}')
 
 
 def loop(count: int) -> str:
@@ -129,14 +135,18 @@ async def items(app: Embedded, _folder: Path, scale: float) -> dict[str, Any]:
     }
 
 
-async def memory(app: Embedded, _folder: Path, scale: float) -> dict[str, Any]:
+async def memory(app: Embedded, _folder: Path, scale: float, made: Callable[[int], str] = loop) -> dict[str, Any]:
     count = max(2, round(MANY * scale))
-    await run(app, loop(100), 0)
+    await run(app, made(100), 0)
     gc.collect()
     before = rss()
-    _, took, _ = await run(app, loop(count), 1)
+    _, took, _ = await run(app, made(count), 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"items": count, "growth_mb": (peak - before) / 1e6, "before_mb": before / 1e6, "items_per_s": count / took}
+
+
+async def memory_of_maps(app: Embedded, folder: Path, scale: float) -> dict[str, Any]:
+    return await memory(app, folder, scale, maps)
 
 
 async def replay(app: Embedded, _folder: Path, scale: float) -> dict[str, Any]:
@@ -176,6 +186,7 @@ MEASURES: dict[str, Callable[[Embedded, Path, float], Awaitable[dict[str, Any]]]
     "steps": steps,
     "loop": items,
     "memory": memory,
+    "maps": memory_of_maps,
     "replay": replay,
     "hello": hello,
 }

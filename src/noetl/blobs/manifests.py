@@ -17,6 +17,7 @@ from noetl.model.refs import is_manifest, is_ref, size
 from noetl.ports import Blobs
 
 DATABASE_MAX_BYTES: Final = 1024 * 1024  # what `auto` still puts in the store's own file
+_RECENT: Final = 4  # parts that are kept decoded: the next range is mostly in the same one
 Reference = Mapping[str, Any]
 
 
@@ -36,16 +37,26 @@ async def value(blobs: Blobs, reference: Reference, now: int) -> Any:
     return await filled(blobs, combined(reference, values), now)
 
 
-async def items(blobs: Blobs, reference: Reference, start: int, count: int, now: int) -> list[Any]:
-    """Give a range of a list in parts; reads the parts that hold it."""
+async def items(
+    blobs: Blobs, reference: Reference, start: int, count: int, now: int, recent: dict[str, Any] | None = None
+) -> list[Any]:
+    """Give a range of a list in parts; reads the parts that hold it, unless they are among the recent ones."""
     check(reference, now)
     near = within(reference, start, count) if "first" not in reference else reference
-    values = [await value(blobs, _part(part), now) for part in near["parts"]]
+    recent = {} if recent is None else recent
+    values = []
+    for part in near["parts"]:
+        found = recent.get(part["ref"])
+        if found is None:
+            found = recent[part["ref"]] = await value(blobs, _part(part), now)
+            for oldest in list(recent)[:-_RECENT]:
+                recent.pop(oldest, None)
+        values.append(found)
     offset = start - near["first"]
-    found = combined(near, values)[offset : offset + count]
-    if len(found) < count:
+    ranged = combined(near, values)[offset : offset + count]
+    if len(ranged) < count:
         raise BadReference(f"the list {reference['ref']} ends before item {start + count - 1}")
-    whole: list[Any] = await filled(blobs, found, now)
+    whole: list[Any] = await filled(blobs, ranged, now)
     return whole
 
 

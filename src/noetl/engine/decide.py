@@ -17,7 +17,7 @@ from noetl.engine.admit import schedule
 from noetl.engine.away import NOTHING, Missing, Needs, Resolved
 from noetl.engine.decision import Deciding, Decision
 from noetl.engine.flow import advance
-from noetl.engine.loops import fail, go_on
+from noetl.engine.loops import collect, fail, go_on
 from noetl.engine.names import EventName
 from noetl.engine.plan import Plan
 from noetl.engine.route import Ending, end, failure, patch
@@ -29,6 +29,7 @@ from noetl.model.messages import (
     AnyMessage,
     Cancel,
     ChildEnded,
+    Collect,
     Complete,
     LeaseLost,
     PatchCtx,
@@ -182,4 +183,5 @@ _HANDLERS: dict[type, Callable[[Deciding, Any], None]] = {
     Pause: _pause,
     Resume: _resume,
     LeaseLost: reports.lease_lost,
+    Collect: collect,
 }

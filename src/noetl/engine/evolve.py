@@ -208,7 +208,7 @@ def _run_ended(state: Execution, event: Event, payload: Payload) -> None:
     status = {"step.done": "ok", "step.failed": "error"}.get(event.event_type, "skipped")
     result = payload.get("result")
     if run.loop is not None and "result" not in payload and status == "ok":
-        result = {"results": run.loop.results, "stats": run.loop.stats()}
+        result = {"results": run.loop.listed(), "stats": run.loop.stats()}
     if run.role == "compensation":
         _compensated(state, run, status, payload)
     else:
@@ -369,4 +369,5 @@ _HANDLERS: dict[str, Handler] = {
     "loop.iteration.started": loops.piece_started,
     "loop.iteration.done": loops.item_ended,
     "loop.iteration.failed": loops.item_ended,
+    "result.manifest.updated": loops.collected,
 }

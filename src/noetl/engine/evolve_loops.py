@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from noetl.engine.state import Execution, Loop, Piece, Suspended
 from noetl.engine.writes import ctx_keys, put
 from noetl.model.events import Event
@@ -19,15 +21,15 @@ _ERRORS_KEPT = 20
 
 def started(state: Execution, event: Event, payload: Payload) -> None:
     """Begin a loop over the list that was evaluated."""
-    items = list(payload["items"])
+    items = payload["items"] if isinstance(payload["items"], Mapping) else list(payload["items"])
     state.runs[str(event.step_run_id)].loop = Loop(
         items,
+        payload.get("total", len(items)),
         payload["mode"] == "sequential",
         payload["exec"] == "local",
         payload["width"],
         payload["failure"] == "best_effort",
         dict(payload.get("reduce", {})),
-        [None] * len(items),
         bool(payload.get("cursor")),
     )
 
@@ -92,7 +94,7 @@ def claim_recorded(state: Execution, event: Event, payload: Payload) -> None:
             loop.keys[key] = len(loop.items)
             loop.names[len(loop.items)] = key
         loop.items.append(row)
-        loop.results.append(None)
+        loop.count += 1
 
 
 def claim_done(state: Execution, event: Event, payload: Payload) -> None:
@@ -130,7 +132,10 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
         loop.skipped += 1
     else:
         loop.succeeded += 1
-        loop.results[index] = payload.get("result")
+        result = payload.get("result")
+        if result is not None:
+            loop.results[index] = result
+            loop.bytes += _weight(result)
     for key, value in ctx_keys(payload.get("writes", {})).items():
         if loop.sequential and key not in loop.reduce:
             put(state.ctx, key, value)
@@ -139,6 +144,25 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
         else:
             _keep(loop, key, index, value)
     _end_of_piece(loop, str(payload.get("chunk")), index, event.timestamp)
+
+
+def collected(state: Execution, event: Event, payload: Payload) -> None:
+    """Forget results that were put away; what a task adds to its own manifest changes nothing here."""
+    loop = state.runs[str(event.step_run_id)].loop
+    if loop is None or "start" not in payload:
+        return
+    loop.kept = payload["start"] + payload["count"]
+    loop.parts += payload["parts"]
+    for index in range(payload["start"], loop.kept):
+        if index in loop.results:
+            loop.bytes -= _weight(loop.results.pop(index))
+
+
+def _weight(result: Any) -> int:
+    """Give about how many bytes a result has when it is written."""
+    if isinstance(result, str):
+        return len(result) + 2
+    return len(msgspec.json.encode(result)) if isinstance(result, Mapping | list) else 4
 
 
 def _keep(loop: Loop, key: str, index: int, value: Any) -> None:

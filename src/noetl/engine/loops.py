@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from noetl.engine import gather
 from noetl.engine.away import kind_of
 from noetl.engine.decision import Deciding
 from noetl.engine.names import Scope, number, render
@@ -17,7 +18,7 @@ from noetl.engine.route import Ending, end, failure
 from noetl.engine.state import Loop, StepRun
 from noetl.engine.writes import EMPTY, ctx_keys, plain, reduced
 from noetl.expr import TemplateError, Undefined
-from noetl.model.messages import ItemEnd, Row
+from noetl.model.messages import Collect, ItemEnd, Row
 
 LOCAL_ITEMS = 1_000  # in one range of a loop that stays on one lease
 MOST_ITEMS = 500  # in one range of a loop that is spread
@@ -37,7 +38,7 @@ def begin(d: Deciding, run: StepRun) -> None:
         return
     scope = d.scope(run.args)
     try:
-        items = None if step.loop.items is None else listed(render(step.loop.items.data, scope, d.calls))
+        items = None if step.loop.items is None else _source(d, run, step.loop.items.data, scope)
     except (TemplateError, NotAListError) as error:
         message = f"`loop.in` of step `{run.step}`: {error}"
         end(
@@ -47,8 +48,9 @@ def begin(d: Deciding, run: StepRun) -> None:
         )
         return
     most = (d.plan.setting("limits", step) or {}).get("max_items")
-    if items is not None and isinstance(most, int) and len(items) > most:
-        message = f"`loop.in` of step `{run.step}` has {len(items)} items; `limits.max_items` allows {most}"
+    total = 0 if items is None else items["total"] if isinstance(items, Mapping) else len(items)
+    if isinstance(most, int) and total > most:
+        message = f"`loop.in` of step `{run.step}` has {total} items; `limits.max_items` allows {most}"
         end(d, run, Ending("error", None, failure("schema", message)))
         return
     sequential = step.loop.mode != "parallel"
@@ -56,8 +58,8 @@ def begin(d: Deciding, run: StepRun) -> None:
     width = 1 if sequential else _width(d, step.loop.spec.get("max_in_flight"), scope)
     reduce = step.loop.spec.get("reduce")
     payload: dict[str, Any] = {
-        "items": [] if items is None else plain(items),
-        "total": 0 if items is None else len(items),
+        "items": [] if items is None else items,
+        "total": total,
         "iterator": step.loop.iterator,
         "mode": "sequential" if sequential else "parallel",
         "exec": placed,
@@ -71,6 +73,13 @@ def begin(d: Deciding, run: StepRun) -> None:
     if limit is not None:
         d.set_timer(f"loop:{run.run_id}", "loop", d.at + round(limit), run)
     go_on(d, run)
+
+
+def _source(d: Deciding, run: StepRun, given: Any, scope: Scope) -> list[Any] | Mapping[str, Any]:
+    named = gather.source(d, given, run.args)
+    if named is not None:
+        return named
+    return gather.shelved(d, run, plain(listed(render(given, scope, d.calls))))
 
 
 def _width(d: Deciding, given: Any, scope: Scope) -> int:
@@ -115,6 +124,7 @@ def go_on(d: Deciding, run: StepRun) -> None:
     if loop.ended == loop.total and (loop.drained or not loop.cursor):
         complete(d, run)
         return
+    gather.gather(d, run)
     while not d.state.paused and (loop.back or loop.issued < loop.ready):
         start, left = loop.back[0] if loop.back else (loop.issued, loop.ready - loop.issued)
         count, width = _next_range(loop, left)
@@ -229,8 +239,18 @@ def _conflict(loop: Loop, item: ItemEnd) -> Mapping[str, Any] | None:
     return None
 
 
-def complete(d: Deciding, run: StepRun) -> None:
-    """End a loop whose items have all ended."""
+def collect(d: Deciding, message: Collect) -> None:
+    """Put results of a loop away, and end it if they were the last."""
+    run = d.state.runs.get(message.run_id)
+    if run is None or run.loop is None:
+        return
+    has_place = gather.put_away(d, run, run.loop, message.upto)
+    if message.last:
+        complete(d, run, stays=not has_place)
+
+
+def complete(d: Deciding, run: StepRun, *, stays: bool = False) -> None:
+    """End a loop whose items have all ended; its results are put away first if they are many, unless there is no place."""
     loop = run.loop
     if loop is None:
         return
@@ -238,8 +258,10 @@ def complete(d: Deciding, run: StepRun) -> None:
     if misfit is not None:
         fail(d, run, failure("schema", misfit))
         return
-    result = {"results": loop.results, "stats": loop.stats()}
-    inline = len(loop.results) <= INLINE_RESULTS
+    if not stays and not gather.gathered(d, run):
+        return  # it ends when its results are put away
+    result = {"results": gather.results(d.state, run, loop), "stats": loop.stats()}
+    inline = bool(loop.parts) or loop.count <= INLINE_RESULTS
     end(d, run, Ending("ok", result, writes=writes, is_loop=True, inline=inline))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-STATE_VERSION = 4  # of the fold: a snapshot of another version is ignored
+STATE_VERSION = 5  # of the fold: a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 
 
@@ -61,15 +61,15 @@ class Piece:
 
 @dataclass(slots=True)
 class Loop:
-    """A loop that runs: counters and ranges, and its results by index."""
+    """A loop that runs: counters and ranges, and the results that were not put away yet, by index."""
 
-    items: list[Any]
+    items: Any  # the list, or the manifest of one that was stored
+    count: int
     sequential: bool
     local: bool
     width: int
     best_effort: bool
     reduce: dict[str, str]
-    results: list[Any]
     cursor: bool = False  # rows are claimed by the worker; there is no list
     issued: int = 0  # items below this index were issued
     back: list[tuple[int, int]] = field(default_factory=list)  # (start, count) of those that came back unstarted
@@ -87,10 +87,23 @@ class Loop:
     drained: bool = False  # a claim gave no row while none was under way
     dry: bool = False  # the last claim gave no row
     stale: int = 0  # claims in a row that gave only rows that were known
+    results: dict[int, Any] = field(default_factory=dict)
+    bytes: int = 0  # of these results, about
+    kept: int = 0  # results below this index were put away, in these parts
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def total(self) -> int:
-        return len(self.results)
+        return self.count
+
+    def settled(self) -> int:
+        """Give the index below which everything has ended."""
+        open_ones = [min(piece.pending) for piece in self.pieces.values() if piece.pending]
+        return min([self.issued, *open_ones, *self.suspended, *(start for start, _ in self.back)])
+
+    def listed(self) -> list[Any]:
+        """Give the results as a list; nothing was put away."""
+        return [self.results.get(index) for index in range(self.count)]
 
     @property
     def room(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from noetl.engine import loops
+from noetl.engine import gather, loops
 from noetl.engine.decision import Deciding
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, Suspended
@@ -62,7 +62,7 @@ def start_of_child(
     if index is not None and run.loop is not None:
         loop = plan.step(run.step).loop
         iteration = {
-            (loop.iterator if loop else "item"): run.loop.items[index] if index < len(run.loop.items) else None,
+            (loop.iterator if loop else "item"): gather.item(d, run.loop, index),
             "index": index,
             "total": None if run.loop.cursor else run.loop.total,
             "first": index == 0,

@@ -5,10 +5,13 @@ Tested in tests/unit/engine/test_decide.py and test_loops.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from noetl.engine.plan import Plan
 from noetl.engine.slice import scopes
 from noetl.engine.state import Execution, Loop, StepRun
 from noetl.model.events import Event
+from noetl.model.manifest import within
 from noetl.model.work import Chunk, WorkItem
 
 WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled", "loop.claim.scheduled"})  # put work in the queue
@@ -67,4 +70,7 @@ def _part(loop: Loop, chunk: str) -> Chunk:
     last = max(piece.pending)
     ended = tuple(index for index in range(first, last) if index not in piece.pending)
     keys = tuple(loop.names.get(index) for index in range(first, last + 1)) if loop.cursor else ()
+    if isinstance(loop.items, Mapping):  # the list was stored: a worker reads its range
+        near = within(loop.items, first, last + 1 - first)
+        return Chunk(chunk, first, (), total, piece.width, ended, count=last + 1 - first, source=near)
     return Chunk(chunk, first, tuple(loop.items[first : last + 1]), total, piece.width, ended, keys)

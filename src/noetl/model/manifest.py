@@ -46,7 +46,7 @@ def manifest(
     **more: Any,
 ) -> dict[str, Any]:
     """Make the reference of a result in parts; each is {ref, count, meta}."""
-    counted = sum(int(part["count"]) for part in parts)
+    counted = sum(int(part.get("count", 1)) for part in parts)
     return {
         "kind": MANIFEST,
         "ref": ref,
@@ -71,12 +71,16 @@ def within(given: Reference, start: int, count: int) -> dict[str, Any]:
     """Give a manifest of the parts that hold a range of items; `first` is the index of their first item."""
     at, first, kept = 0, None, []
     for part in given["parts"]:
-        held = int(part["count"]) if given["strategy"] == "concat" else 1
+        held = _count(given, part)
         if at < start + count and at + held > start:
             first = at if first is None else first
             kept.append(part)
         at += held
-    return {**given, "parts": kept, "first": first or 0, "total": sum(int(part["count"]) for part in kept)}
+    return {**given, "parts": kept, "first": first or 0, "total": sum(_count(given, part) for part in kept)}
+
+
+def _count(given: Reference, part: Reference) -> int:
+    return int(part["count"]) if given["strategy"] == "concat" else 1
 
 
 def combined(given: Reference, values: Sequence[Any]) -> Any:

@@ -163,4 +163,25 @@ class LeaseLost(Message, frozen=True):
     exhausted: bool = False
 
 
-AnyMessage = Start | Report | Signal | PatchCtx | TimerDue | ChildEnded | Cancel | Complete | Pause | Resume | LeaseLost
+class Collect(Message, frozen=True):
+    """The results of a loop below an index are to be put away; after the `last` ones the loop ends."""
+
+    run_id: str
+    upto: int
+    last: bool = False
+
+
+AnyMessage = (
+    Start
+    | Report
+    | Signal
+    | PatchCtx
+    | TimerDue
+    | ChildEnded
+    | Cancel
+    | Complete
+    | Pause
+    | Resume
+    | LeaseLost
+    | Collect
+)

@@ -13,7 +13,10 @@ import msgspec
 
 
 class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A range of a loop's items: `items[i]` has index `start + i`; up to `width` of them run at once."""
+    """A range of a loop's items: `items[i]` has index `start + i`; up to `width` of them run at once.
+
+    Of a list that was stored, `source` names the parts that hold the `count` items; they are not here.
+    """
 
     chunk_id: str
     start: int
@@ -23,6 +26,13 @@ class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: tuple[int, ...] = ()  # indexes in this range that ended on an earlier delivery: not to be run again
     keys: tuple[str | None, ...] = ()  # of a cursor's rows
     claim: bool = False  # nothing is to be run: rows are to be claimed
+    count: int = 0
+    source: Mapping[str, Any] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many items the range has."""
+        return len(self.items) if self.source is None else self.count
 
 
 class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -23,9 +23,10 @@ from noetl.engine.evolve import fold
 from noetl.engine.plan import Plan, plan
 from noetl.engine.state import Execution, checksum
 from noetl.model.events import Event
-from noetl.model.manifest import cut, manifest
+from noetl.model.manifest import combined, cut, manifest
 from noetl.model.messages import AnyMessage, Ending, ItemEnd, Record, Report, Start, Suspension, TimerDue
 from noetl.model.outcome import Outcome
+from noetl.model.refs import is_manifest
 from noetl.model.work import WorkItem
 
 BEGIN = 1_800_000_000_000
@@ -88,6 +89,7 @@ class Script:
         self.now = BEGIN
         self.stored: dict[str, Any] = {}  # large results by address
         self._messages = 0
+        self._heard: set[str] = set()
 
     @property
     def status(self) -> str:
@@ -132,6 +134,10 @@ class Script:
         for timer in decision.cleared:
             self.timers.pop(timer, None)
         self.sent += decision.inbox
+        for execution_id, own in decision.inbox:
+            if execution_id == self.state.execution_id and own.message_id not in self._heard:
+                self._heard.add(own.message_id)
+                self.tell(own)
         return decision
 
     def _decided(self, message: AnyMessage) -> Decision:
@@ -139,9 +145,14 @@ class Script:
         while isinstance(made := decide(self.plan, self.state, message, self.now, resolved), Needs):
             if made.touched:
                 self.state = fold(self.state.execution_id, self.events)
-            resolved |= {str(reference["ref"]): self.stored[reference["ref"]] for reference in made.loads}
+            resolved |= {str(reference["ref"]): self._value(reference) for reference in made.loads}
             resolved |= {ref: self._put(ref, listed) for ref, listed in made.puts.items()}
         return made
+
+    def _value(self, reference: Mapping[str, Any]) -> Any:
+        if not is_manifest(reference):
+            return self.stored[reference["ref"]]
+        return combined(reference, [self.stored[part["ref"]] for part in reference["parts"]])
 
     def _put(self, ref: str, listed: Sequence[Any]) -> dict[str, Any]:
         self.stored[ref] = list(listed)
@@ -205,7 +216,7 @@ class Script:
         chunk = item.chunk
         if chunk is None:
             return
-        for offset in range(len(chunk.items)):
+        for offset in range(chunk.size):
             index = chunk.start + offset
             if index in chunk.ended:
                 continue

@@ -40,6 +40,9 @@ class Results(Protocol):
     async def load(self, reference: Mapping[str, Any]) -> Any:
         """Give the value of a reference; raises BadReference."""
 
+    async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
+        """Give a range of a list that was stored; raises BadReference."""
+
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
         """Give the value of a child's result, and the reference under which its parent has it, if it may stay away."""
 

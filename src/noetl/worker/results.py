@@ -19,8 +19,9 @@ from noetl.engine.actions import RunTask
 from noetl.engine.away import StoredResult
 from noetl.engine.extract import Wanted, merged, pick
 from noetl.model.errors import InvalidInput, NoetlError
+from noetl.model.manifest import is_list
 from noetl.model.outcome import Outcome, failed
-from noetl.model.refs import address, beside, is_ref, visible
+from noetl.model.refs import address, beside, is_manifest, is_ref, visible
 from noetl.ports import Blobs, Clock
 from noetl.worker.redact import Secrets
 
@@ -39,6 +40,7 @@ class StoredResults:
     def __init__(self, blobs: Blobs, clock: Clock) -> None:
         self._blobs = blobs
         self._clock = clock
+        self._recent: dict[str, Any] = {}  # parts of lists, as they were read
 
     async def keep(
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
@@ -100,6 +102,10 @@ class StoredResults:
         """Give the value of a reference; raises BadReference."""
         return await manifests.value(self._blobs, reference, self._clock.now())
 
+    async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
+        """Give a range of a list that was stored; raises BadReference."""
+        return await manifests.items(self._blobs, source, start, count, self._clock.now(), self._recent)
+
     async def filled(self, value: Any, read: Wanted) -> Any:
         """Give a step's result with the stored parts loaded that templates read; raises BadReference."""
         if not is_ref(value):
@@ -107,11 +113,19 @@ class StoredResults:
         shown = visible(value)
         if _is_there(shown, read):
             return shown
-        own = await self.load(value)
+        own = await self._few(value, read) if _only_some(value, read) else await self.load(value)
         labels = await self._parts(beside(value), read)
         if isinstance(own, Mapping):
             return {**labels, **own}
         return {**labels, "data": own} if labels else own
+
+    async def _few(self, value: Mapping[str, Any], read: Wanted) -> list[Any]:
+        """Give a list in parts of which templates read single items: only their parts are loaded."""
+        found: list[Any] = [None] * value["total"]
+        for at in (key for key in (read if isinstance(read, Mapping) else ()) if isinstance(key, int)):
+            if at < len(found):
+                (found[at],) = await self.items(value, at, 1)
+        return found
 
     async def seen(self, value: Any, read: Wanted) -> Any:
         """Give a step's result as templates see it: a stored one shows its address and extracted fields beside."""
@@ -180,6 +194,16 @@ def _keys(result: Any) -> dict[str, Any]:
 def _is_there(shown: Mapping[str, Any], read: Wanted) -> bool:
     """Tell whether everything that is read of a stored result is its address."""
     return not read or (read is not True and all(key in ("_ref", "_store") and key in shown for key in read))
+
+
+def _only_some(value: Mapping[str, Any], read: Wanted) -> bool:
+    """Tell whether templates read a list in parts by nothing but indexes from its beginning."""
+    return (
+        isinstance(read, Mapping)
+        and is_manifest(value)
+        and is_list(value)
+        and all(isinstance(key, int) and key >= 0 for key in read)
+    )
 
 
 def _address(task: RunTask, where: Mapping[str, Any]) -> str:

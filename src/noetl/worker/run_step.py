@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -109,11 +109,17 @@ class StepWork:
 
     async def _run_items(self, chunk: Chunk) -> list[Lease]:
         self._total = chunk.total
-        keys = chunk.keys or (None,) * len(chunk.items)
-        numbered = zip(range(chunk.start, chunk.start + len(keys)), chunk.items, keys, strict=True)
+        items = await self._items(chunk)
+        keys = chunk.keys or (None,) * len(items)
+        numbered = zip(range(chunk.start, chunk.start + len(keys)), items, keys, strict=True)
         await self._at_once((one for one in numbered if one[0] not in chunk.ended), chunk.width)
         self._reporter.finishing = True
         return await self._reporter.flush(self._want())
+
+    async def _items(self, chunk: Chunk) -> Sequence[Any]:
+        if chunk.source is None or self._shared.results is None:
+            return chunk.items
+        return await self._shared.results.items(chunk.source, chunk.start, chunk.count)
 
     async def _run_claim(self, loop: Loop) -> list[Lease]:
         """Claim rows; the claim takes effect only after they are recorded, and then they come as items."""

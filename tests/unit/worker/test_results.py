@@ -8,7 +8,7 @@ import pytest
 
 from noetl.blobs.memory import MemoryBlobs
 from noetl.engine.actions import RunTask
-from noetl.model.errors import StoreUnavailable
+from noetl.model.errors import BadReference, StoreUnavailable
 from noetl.model.outcome import failed, ok
 from noetl.worker.results import StoredResults
 from tests.unit.worker.system import RealClock, System, system
@@ -262,3 +262,72 @@ async def test_a_full_store_is_an_error_that_says_so() -> None:
     assert outcome.error is not None
     assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("reference", True, True)
     assert "no space" in outcome.error.message
+
+
+# Loops
+
+
+async def test_a_long_loop_gives_a_manifest_that_later_steps_read_as_a_list() -> None:
+    workflow = """
+- step: each
+  loop: {in: "{{ range(3000) }}", iterator: n, spec: {mode: parallel}}
+  tool: {kind: noop, result: {n: "{{ iter.n }}", half: "{{ iter.n // 2 }}", text: some text to make it longer than what travels inline}}
+  next: [read]
+- step: read
+  tool:
+    kind: noop
+    result:
+      one: "{{ each.results[2345].half }}"
+      count: "{{ each.results | length }}"
+      last: "{{ each.results[-1].n }}"
+      of: "{{ each.stats.succeeded }}"
+  next: [again]
+- step: again
+  loop: {in: "{{ each.results }}", iterator: row, spec: {mode: parallel}}
+  tool: {kind: noop, result: "{{ iter.row.n - iter.index }}"}
+  next: [add]
+- step: add
+  tool: {kind: noop, result: {differences: "{{ again.results | sum }}", read: "{{ read }}"}}
+"""
+    async with system(2) as made:
+        execution = await made.start(workflow)
+        row = await made.ended(execution)
+        assert row["status"] == "completed", row
+        read = {"one": 1172, "count": 3000, "last": 2999, "of": 3000}
+        assert row["result"] == {"differences": 0, "read": read}
+        done = await made.events(execution, "step.done")
+        results = done[0].payload["result"]["results"]
+        assert (results["kind"], results["strategy"], results["total"]) == ("manifest_ref", "concat", 3000)
+        assert (await made.events(execution, "loop.started"))[1].payload["items"] == results
+        assert await made.events(execution, "result.manifest.updated")
+        assert max(len(str(event.payload)) for event in await made.store.read(execution)) < 70_000
+
+
+async def test_only_the_parts_that_are_read_are_loaded() -> None:
+    from noetl.blobs import manifests
+
+    class Counting(MemoryBlobs):
+        def __init__(self) -> None:
+            super().__init__()
+            self.read: list[str] = []
+
+        async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
+            self.read.append(ref)
+            return await super().get(ref, start, length)
+
+    blobs = Counting()
+    listed = [{"n": number, "x": "x" * 1000} for number in range(2000)]
+    manifest = await manifests.put_list(blobs, "noetl://list", listed)
+    assert len(manifest["parts"]) > 5
+    made = StoredResults(blobs, RealClock())
+    seen = await made.seen({"results": manifest, "stats": {}}, {"results": {3: {"n": True}, 1999: True}})
+    assert (seen["results"][3]["n"], seen["results"][1999]["n"]) == (3, 1999)
+    assert blobs.read == ["noetl://list/part/0", manifest["parts"][-1]["ref"]]
+    assert await made.items(manifest, 3, 3) == listed[3:6]
+    assert len(blobs.read) == 2
+    assert await made.items(manifest, 500, 3) == listed[500:503]
+    await blobs.put("noetl://list/part/0", b"[]", {})
+    made = StoredResults(blobs, RealClock())  # one that has not read it yet
+    with pytest.raises(BadReference, match="damaged"):
+        await made.items(manifest, 0, 1)
+    assert (await made.items(manifest, 1999, 1))[0]["n"] == 1999
