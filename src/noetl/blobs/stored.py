@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ from noetl.ports import Blobs
 
 JSON: Final = "application/json"
 PACKINGS: Final = ("none", "gzip")
+_LIGHT: Final = 20_000  # values; from here on, writing goes to a thread
+_AT_ONCE: Final = 500  # items of a list
 _LARGE: Final = 1 << 20  # from here on, hashing and packing go to a thread
 
 
@@ -30,6 +32,45 @@ async def put(blobs: Blobs, ref: str, data: bytes, store: str, content_type: str
     meta = {"content_type": content_type, "bytes": len(data), "sha256": digest, "compression": packing}
     await blobs.put(ref, packed, {**meta, "store": store})
     return meta
+
+
+async def encoded(value: Any) -> bytes:
+    """Write a value as JSON; a large one in a thread and piece by piece, so that everything else goes on meanwhile."""
+    return msgspec.json.encode(value) if _is_light(value) else await asyncio.to_thread(_whole, value)
+
+
+def _is_light(value: Any) -> bool:
+    """Tell whether a value is written in no time; looks at no more of it than it takes to know."""
+    left, waiting = _LIGHT, [value]
+    while waiting and left > 0:
+        one = waiting.pop()
+        left -= len(one) // 100 if isinstance(one, str) else 1
+        if isinstance(one, Mapping | list | tuple):
+            if len(one) > left:
+                return False
+            waiting.extend(one.values() if isinstance(one, Mapping) else one)
+    return left > 0
+
+
+def _whole(value: Any) -> bytes:
+    return b"".join(_pieces(value))
+
+
+def _pieces(value: Any) -> Iterator[bytes]:
+    """Give the JSON of a value in pieces, none of which takes long."""
+    if isinstance(value, Mapping) and all(type(key) is str for key in value):
+        yield b"{"
+        for number, (key, item) in enumerate(value.items()):
+            yield (b"," if number else b"") + msgspec.json.encode(key) + b":"
+            yield from _pieces(item)
+        yield b"}"
+    elif isinstance(value, list | tuple) and len(value) > _AT_ONCE:
+        yield b"["
+        for start in range(0, len(value), _AT_ONCE):
+            yield (b"," if start else b"") + msgspec.json.encode(value[start : start + _AT_ONCE])[1:-1]
+        yield b"]"
+    else:
+        yield msgspec.json.encode(value)
 
 
 async def get(blobs: Blobs, ref: str, told: Mapping[str, Any] | None = None) -> tuple[bytes, Mapping[str, Any]]:

@@ -226,7 +226,9 @@ class Pipeline(Frame):
             return None
         memory.phase = "ready"
         if verdict.do == "fail":
-            return self._end("error", error=verdict.error or outcome.error or _policy_error(label), outcome=outcome)
+            return self._end(
+                "error", error=verdict.error or outcome.error or _policy_error(label), outcome=outcome, stored=stored
+            )
         if verdict.do == "skip":
             return self._next(memory.counter + 1, outcome, "skipped")
         held = Held(outcome.result, stored)
@@ -254,10 +256,16 @@ class Pipeline(Frame):
             return None
         return self._end(status, outcome=outcome)
 
-    def _end(self, status: str, error: TaskError | None = None, outcome: Outcome | None = None) -> Next:
+    def _end(
+        self,
+        status: str,
+        error: TaskError | None = None,
+        outcome: Outcome | None = None,
+        stored: Mapping[str, Any] | None = None,
+    ) -> Next:
         told = {**msgspec.to_builtins(error), "task": self.info.place + self.task.label} if error is not None else None
         memory = self.memory
-        kept = outcome.result if outcome is not None else None
+        kept = stored or (outcome.result if outcome is not None else None)
         result = kept if status == "error" else settled_result(self.info.step, self.tasks, memory)
         memory.phase = "ended"
         self.ending = Finished(status, result, told, dict(memory.writes), dict(memory.step), outcome)

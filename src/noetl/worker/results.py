@@ -46,10 +46,18 @@ class StoredResults:
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
         """Put a large result away; gives the outcome, and the reference where there is one."""
-        if outcome.status != "ok" or isinstance(outcome.result, _SMALL):
+        if isinstance(outcome.result, _SMALL):
             return outcome, None
+        kept, ref = await self._kept(task, outcome, where)
+        if outcome.status != "ok" and kept.error is not outcome.error:
+            return msgspec.structs.replace(outcome, result=None), None  # what failed first is told, without its body
+        return kept, ref
+
+    async def _kept(
+        self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
+    ) -> tuple[Outcome, Mapping[str, Any] | None]:
         try:
-            data = msgspec.json.encode(outcome.result)
+            data = await stored.encoded(outcome.result)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return failed("schema", f"the result of `{task.label}` is not plain data: {error}"), None
         odd = _not_a_number(outcome.result, "result") if b"null" in data else None
@@ -63,7 +71,7 @@ class StoredResults:
         secrets: Secrets | None = where.get("secrets")
         masked = secrets.value(outcome.result) if secrets is not None and secrets.may_be_in(data) else outcome.result
         if masked is not outcome.result:
-            data = msgspec.json.encode(masked)
+            data = await stored.encoded(masked)
         try:
             return outcome, await self._put(task, masked, data, where)
         except InvalidInput as error:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
+from noetl.blobs import stored
 from noetl.blobs.memory import MemoryBlobs
 from noetl.engine.actions import RunTask
 from noetl.model.errors import BadReference, StoreUnavailable
-from noetl.model.outcome import failed, ok
+from noetl.model.outcome import Outcome, TaskError, ok
+from noetl.tools import kinds
 from noetl.worker.results import StoredResults
 from tests.unit.worker.system import RealClock, System, system
 
@@ -244,11 +249,6 @@ async def test_what_is_not_plain_data_is_refused() -> None:
     assert outcome.error.kind == "schema"
 
 
-async def test_an_error_keeps_its_body() -> None:
-    outcome = failed("server_error", "no", result=LARGE)
-    assert await results().keep(task(), outcome, WHERE) == (outcome, None)
-
-
 class FullBlobs(MemoryBlobs):
     """A store without room."""
 
@@ -270,14 +270,14 @@ async def test_a_full_store_is_an_error_that_says_so() -> None:
 async def test_a_long_loop_gives_a_manifest_that_later_steps_read_as_a_list() -> None:
     workflow = """
 - step: each
-  loop: {in: "{{ range(3000) }}", iterator: n, spec: {mode: parallel}}
+  loop: {in: "{{ range(1200) }}", iterator: n, spec: {mode: parallel}}
   tool: {kind: noop, result: {n: "{{ iter.n }}", half: "{{ iter.n // 2 }}", text: some text to make it longer than what travels inline}}
   next: [read]
 - step: read
   tool:
     kind: noop
     result:
-      one: "{{ each.results[2345].half }}"
+      one: "{{ each.results[1145].half }}"
       count: "{{ each.results | length }}"
       last: "{{ each.results[-1].n }}"
       of: "{{ each.stats.succeeded }}"
@@ -293,11 +293,11 @@ async def test_a_long_loop_gives_a_manifest_that_later_steps_read_as_a_list() ->
         execution = await made.start(workflow)
         row = await made.ended(execution)
         assert row["status"] == "completed", row
-        read = {"one": 1172, "count": 3000, "last": 2999, "of": 3000}
+        read = {"one": 572, "count": 1200, "last": 1199, "of": 1200}
         assert row["result"] == {"differences": 0, "read": read}
         done = await made.events(execution, "step.done")
         results = done[0].payload["result"]["results"]
-        assert (results["kind"], results["strategy"], results["total"]) == ("manifest_ref", "concat", 3000)
+        assert (results["kind"], results["strategy"], results["total"]) == ("manifest_ref", "concat", 1200)
         assert (await made.events(execution, "loop.started"))[1].payload["items"] == results
         assert await made.events(execution, "result.manifest.updated")
         assert max(len(str(event.payload)) for event in await made.store.read(execution)) < 70_000
@@ -331,3 +331,90 @@ async def test_only_the_parts_that_are_read_are_loaded() -> None:
     with pytest.raises(BadReference, match="damaged"):
         await made.items(manifest, 0, 1)
     assert (await made.items(manifest, 1999, 1))[0]["n"] == 1999
+
+
+# What is large and what fails
+
+
+async def test_everything_else_goes_on_while_a_very_large_result_is_written() -> None:
+    value = {"rows": [{"id": number, "text": "x" * 100} for number in range(300_000)]}
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    outcome, ref = await results().keep(task(), ok(value), WHERE)
+    ticking.cancel()
+    assert outcome.result is value
+    assert ref is not None
+    assert ref["meta"]["bytes"] == len(msgspec.json.encode(value))
+    assert ticks > 20
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {},
+        {"a": list(range(30_000)), 'b"': {"c": [[1] * 600] * 50}},
+        ["é"] * 25_000,
+        {1: "x" * 3_000_000},
+        [[]] * 501,
+    ],
+)
+async def test_what_is_written_in_pieces_is_what_is_written_at_once(value: Any) -> None:
+    assert await stored.encoded(value) == msgspec.json.encode(value)
+
+
+async def test_the_large_body_of_an_error_is_put_away_too() -> None:
+    workflow = """
+- step: make
+  tool: {kind: http, url: "{{ workload.url }}"}
+  next:
+    spec: {mode: exclusive}
+    arcs: [{step: read, when: "{{ event.name == 'step.failed' and make.n == 7 }}"}]
+- step: read
+  tool: {kind: noop, result: "{{ make.rows | length }}"}
+"""
+    failure = Outcome("error", LARGE, TaskError("server_error", "no", code="HTTP_500"))
+    outcome, ref = await results().keep(task(), failure, WHERE)
+    assert outcome is failure
+    assert ref is not None
+    assert ref["kind"] == "result_ref"
+
+    class Failing:
+        def runner(self, kind: str) -> Any:
+            async def run(_fields: Any, _context: Any) -> Outcome:
+                return failure
+
+            return run if kind == "http" else kinds().runner(kind)
+
+    async with system(0) as made:
+        made.shared = replace(made.shared, tools=Failing())
+        made.worker()
+        execution = await made.start(workflow, "workload: {url: 'http://127.0.0.1:1'}\n")
+        row = await made.ended(execution)
+        assert (row["status"], row["result"]) == ("completed", 1000), row
+        (broken,) = await made.events(execution, "step.failed")
+        assert broken.payload["result"]["kind"] == "result_ref"
+
+
+async def test_the_body_of_an_error_that_cannot_be_kept_does_not_hide_the_error() -> None:
+    failure = Outcome("error", LARGE, TaskError("server_error", "no"))
+    outcome, ref = await results().keep(task(limits={"max_result_bytes": 10}), failure, WHERE)
+    assert ref is None
+    assert outcome.error == failure.error
+    assert outcome.result is None
+
+
+async def test_an_expired_reference_is_an_error_that_says_when() -> None:
+    made = results()
+    _, ref = await made.keep(task(result={"store": {"kind": "db", "ttl": 60}}), ok(LARGE), WHERE)
+    assert ref is not None
+    assert await made.load(ref) == LARGE
+    with pytest.raises(BadReference, match="expired"):
+        await made.load({**ref, "expires_at": RealClock().now()})
