@@ -6,7 +6,7 @@ way at that event is put in the queue again. Tested in tests/unit/engine/test_fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,6 @@ from noetl.engine.writes import put
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.model.ids import event_id
-from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
 
 # After these the router of a run has yet to speak: cutting there would leave the run half-way through its end.
@@ -101,7 +100,7 @@ def fork(plan: Plan, events: Sequence[Event], execution_id: str) -> Decision:
     fold(execution_id, moved, state)
     timers = tuple((timer.timer_id, timer.at) for timer in state.timers.values())
     whole = (*events, *moved)
-    inbox = tuple((execution_id, message) for message in _unsaid(state))
+    inbox = tuple((execution_id, message) for message in gather.unsaid(state))
     return Decision(whole, tuple(_under_way(plan, state)), timers=timers, inbox=inbox, projection=projection(state))
 
 
@@ -154,14 +153,6 @@ def _refuse(plan: Plan, state: Execution, events: Sequence[Event]) -> None:
         raise InvalidInput(
             f"the playbook has no step {', '.join(f'`{name}`' for name in missing)}, where the execution stands."
         )
-
-
-def _unsaid(state: Execution) -> Iterator[AnyMessage]:
-    """Give what a loop told itself before that event and had not heard yet: that its results are to be put away."""
-    for run in state.runs.values():
-        loop = run.loop
-        if loop is not None and loop.count and loop.ended == loop.count and (loop.drained or not loop.cursor):
-            yield gather.message(state, run, loop, loop.count, last=True)
 
 
 def _under_way(plan: Plan, state: Execution) -> list[WorkItem]:

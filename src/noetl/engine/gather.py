@@ -8,13 +8,13 @@ itself. Tested in tests/unit/engine/test_gather.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
 
-from noetl.engine.away import Missing, found
+from noetl.engine.away import Missing, Resolved, found
 from noetl.engine.decision import Deciding
 from noetl.engine.state import Execution, Loop, StepRun
 from noetl.model.manifest import is_list, manifest, within
@@ -51,15 +51,17 @@ def shelved(d: Deciding, run: StepRun, items: list[Any]) -> list[Any] | Mapping[
     return items if made is None else made
 
 
-def item(d: Deciding, loop: Loop, index: int) -> Any:
-    """Give one item of a loop's list."""
+def item(loop: Loop, index: int, resolved: Resolved | None) -> Any:
+    """Give one item of a loop's list; null of a stored one where nothing can be loaded."""
     if not isinstance(loop.items, Mapping):
         return loop.items[index] if index < len(loop.items) else None
+    if resolved is None:
+        return None
     near = within(loop.items, index, 1)
     (part,) = near["parts"]
-    if part["ref"] not in d.resolved:
+    if part["ref"] not in resolved:
         raise Missing({"kind": KIND, **part})
-    value = found(d.resolved, part["ref"])
+    value = found(resolved, part["ref"])
     return value[index - near["first"]] if near["strategy"] == "concat" else value
 
 
@@ -89,6 +91,14 @@ def message(state: Execution, run: StepRun, loop: Loop, upto: int, *, last: bool
     """Name the next part; whoever sends it twice sends the same message."""
     name = f"collect:{state.execution_id}:{run.run_id}:{loop.kept}{':last' if last else ''}"
     return Collect(name, run.run_id, upto, last)
+
+
+def unsaid(state: Execution) -> Iterator[Collect]:
+    """Give what loops that are over have told themselves and not heard yet: that their results are to be put away."""
+    for run in state.runs.values():
+        loop = run.loop
+        if loop is not None and loop.count and loop.ended == loop.count and (loop.drained or not loop.cursor):
+            yield message(state, run, loop, loop.count, last=True)
 
 
 def put_away(d: Deciding, run: StepRun, loop: Loop, upto: int) -> bool:

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Any
 
 from noetl.engine import gather, loops
+from noetl.engine.away import Resolved
 from noetl.engine.decision import Deciding
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, Suspended
@@ -48,11 +49,17 @@ def child_execution(state: Execution, at: int) -> ExecutionId:
 
 def _start_child(d: Deciding, run: StepRun, index: int | None, child_id: ExecutionId, child: Mapping[str, Any]) -> None:
     d.emit("child.started", child_id, {"path": child.get("path"), "child_id": child_id}, run=run, iteration=index)
-    d.send(child_id, start_of_child(d.plan, d.state, run, index, child, d.message_id()))
+    d.send(child_id, start_of_child(d.plan, d.state, run, index, child, d.message_id(), d.resolved))
 
 
 def start_of_child(
-    plan: Plan, state: Execution, run: StepRun, index: int | None, child: Mapping[str, Any], message_id: str
+    plan: Plan,
+    state: Execution,
+    run: StepRun,
+    index: int | None,
+    child: Mapping[str, Any],
+    message_id: str,
+    resolved: Resolved | None = None,
 ) -> Start:
     """Give the message that starts a child of a run, or of one item of its loop."""
     parent = {"execution_id": state.execution_id, "run_id": run.run_id}
@@ -62,7 +69,7 @@ def start_of_child(
     if index is not None and run.loop is not None:
         loop = plan.step(run.step).loop
         iteration = {
-            (loop.iterator if loop else "item"): gather.item(d, run.loop, index),
+            (loop.iterator if loop else "item"): gather.item(run.loop, index, resolved),
             "index": index,
             "total": None if run.loop.cursor else run.loop.total,
             "first": index == 0,

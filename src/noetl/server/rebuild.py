@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from noetl.engine import derive
+from noetl.engine import derive, gather
 from noetl.engine.decision import projection
 from noetl.engine.evolve import fold
 from noetl.engine.state import Execution
@@ -86,6 +86,7 @@ class Rebuild:
             work = tuple(derive.work(plan, state, recorded))
             unborn = [child for child in state.children if not await self._log.read(child, 0, 1)]
             inbox += derive.starts(plan, state, recorded, unborn)
+            inbox += [(execution_id, message) for message in gather.unsaid(state)]
         inbox += await self._family(state)
         return Beside(execution_id, state.seq, projection(state), work, derive.timers(state), tuple(inbox))
 
