@@ -25,7 +25,7 @@ $(STAMP): requirements.lock pyproject.toml scripts/setup.sh
 	@PYTHON="$(PYTHON)" scripts/setup.sh "$(VENV)"
 	@touch $@
 
-demo: $(STAMP) ## Show what NoETL does, on the playbooks in examples/
+demo: $(STAMP) ## Start a server with a worker and run playbooks on it; Ctrl-C ends it
 	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo.sh
 
 test: check ## Run every check and every test; CI runs exactly this

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Show what NoETL does today, in its own commands: check playbooks, report a broken one, draw, explain, run, look.
-# Every command is printed before it runs. Ends by itself, with a code other than 0 if a command did not do what it should.
+# Show what NoETL does, in its own commands: check playbooks, start a server with a worker, run playbooks over HTTP, look.
+# Every command is printed before it runs. On a terminal the server stays until Ctrl-C; elsewhere the demo ends by itself.
+# The code is other than 0 if a command did not do what it should. Nothing of it stays: no process, no file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,16 +9,43 @@ if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; else bold='' dim=''
 
 say() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
 
+fail() {
+  printf 'make demo: %s\n' "$1" >&2
+  exit 1
+}
+
 # run EXPECTED COMMAND…: print the command, run it, and stop when its exit code is not the expected one.
 run() {
   local expected=$1 code=0
   shift
   printf '%s$ %s%s\n' "$dim" "$*" "$plain"
   "$@" || code=$?
-  if [ "$code" != "$expected" ]; then
-    printf 'make demo: "%s" ended with code %s; it should have been %s.\n' "$*" "$code" "$expected" >&2
-    exit 1
+  [ "$code" = "$expected" ] || fail "\"$*\" ended with code $code; it should have been $expected."
+}
+
+# The executions of the demo live in a folder of their own, which goes away with it; settings of another store stay out.
+NOETL_HOME=$(mktemp -d)
+export NOETL_HOME
+unset NOETL_DB_URL NOETL_SERVER_URL NOETL_HOST NOETL_AUTH
+server=''
+finish() {
+  if [ -n "$server" ]; then
+    kill -TERM "$server" 2>/dev/null || true
+    wait "$server" 2>/dev/null || true
   fi
+  rm -rf "$NOETL_HOME"
+}
+trap finish EXIT
+trap 'exit 0' INT TERM
+
+# up PORT: start a server with a worker there, and wait until it has told its address; false where the port is taken.
+up() {
+  noetl up --port "$1" 2>"$NOETL_HOME/up.log" &
+  server=$!
+  until url=$(grep -o 'http://[^ ]*' "$NOETL_HOME/up.log"); do
+    kill -0 "$server" 2>/dev/null || return 1
+    sleep 0.05
+  done
 }
 
 say "1. A playbook is a YAML file. This is the smallest useful one:"
@@ -32,32 +60,34 @@ run 1 noetl validate examples/broken/hello.yaml
 say "4. A playbook is a net of steps; see where a token can go:"
 run 0 noetl graph examples/hello.yaml
 
-say "5. Anything can be asked for: a tool kind, a diagnostic, a field:"
-run 0 noetl explain noop
+say "5. A server and a worker in one process, on one SQLite file:"
+printf '%s$ noetl up%s\n' "$dim" "$plain"
+up "${NOETL_PORT:-8082}" || up 0 || fail "noetl up did not start: $(cat "$NOETL_HOME/up.log")"
+cat "$NOETL_HOME/up.log"
 
-# The executions of the demo live in a folder of their own, which goes away with it.
-NOETL_HOME=$(mktemp -d)
-export NOETL_HOME
-trap 'rm -rf "$NOETL_HOME"' EXIT
+say "6. Run it there, over HTTP: register, execute, follow the events, and read the result:"
+run 0 python scripts/demo_run.py "$url" examples/hello.yaml who=there
 
-say "6. Now run it. Progress goes to standard error, the result to standard output:"
-run 0 noetl run examples/hello.yaml --set who="there"
+say "7. A parallel sweep with retries on a simulated backend, likewise:"
+run 0 python scripts/demo_run.py "$url" examples/quantum_sweep.yaml points=8
 
-say "7. An execution is a log of events. How did it go, and what was recorded?"
-run 0 noetl status last
+say "8. An execution is a log of events, and every decision is on record with the values it read:"
+run 0 noetl runs
 run 0 noetl events last
-
-say "8. Every decision is on record with the values it read:"
 run 0 noetl explain last
 
-say "9. A parallel sweep with retries on a simulated backend:"
-run 0 noetl run examples/quantum_sweep.yaml --set points=8
-
 say "Where to look next"
-cat <<'TEXT'
+cat <<TEXT
+  $url/                  what runs on this server
+  $url/docs              its API; $url/api/openapi.json for programs
   docs/tutorials/first-run.md         run, look, answer, fork, in ten minutes
   docs/tutorials/first-playbook.md    write one yourself, in ten minutes
-  docs/how-to/editor-setup.md         the same checks while you type
+  docs/how-to/run-a-server.md         a server for a team
   examples/                           playbooks to copy from
   noetl --help                        every command (it lives in .venv/bin)
 TEXT
+
+if [ -t 0 ] && [ -t 1 ]; then
+  say "The server runs until Ctrl-C: $url/"
+  wait "$server"
+fi

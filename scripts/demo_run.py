@@ -1,0 +1,60 @@
+"""Run one playbook on a server over HTTP, and print what it does: python scripts/demo_run.py URL FILE [KEY=VALUE…].
+
+Needs nothing but the standard library, so it is also an example of speaking to the API. Ends with code 1 where the
+execution did not complete.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+_SHOWN = ("playbook.started", "step.scheduled", "step.done", "step.failed", "loop.done", "playbook.finished")
+
+
+def ask(url: str, method: str, path: str, body: Any = None) -> Any:
+    """Send a request and give its answer; a refusal is printed as the server tells it."""
+    print(f"{method} {path}")
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(url + path, data, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urlopen(request) as answer:
+            return json.load(answer)
+    except HTTPError as error:
+        sys.exit(error.read().decode())
+
+
+def events(url: str, execution_id: str) -> Iterator[dict[str, Any]]:
+    """Give the events of an execution as they come, until it has ended."""
+    path = f"/api/executions/{execution_id}/events/stream"
+    print(f"GET {path}")
+    with urlopen(url + path) as stream:
+        for line in stream:
+            name, _, value = line.decode().strip().partition(": ")
+            if (name, value) == ("event", "end"):
+                return
+            if name == "data":
+                yield json.loads(value)
+
+
+def main(url: str, file: str, *given: str) -> int:
+    payload = dict(pair.split("=", 1) for pair in given)
+    content = Path(file).read_text(encoding="utf-8")
+    path = ask(url, "POST", "/api/catalog", {"content": content})["path"]
+    typed = {key: int(value) if value.isdigit() else value for key, value in payload.items()}
+    started = ask(url, "POST", "/api/execute", {"path": path, "payload": typed})["execution_id"]
+    for event in events(url, started):
+        if event["event_type"] in _SHOWN:
+            print(f"  {event['seq']:>3}  {event['event_type']:<20} {event['step'] or ''}".rstrip())
+    found = ask(url, "GET", f"/api/executions/{started}")
+    print(json.dumps({"status": found["status"], "result": found.get("result")}, indent=2))
+    return 0 if found["status"] == "completed" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
