@@ -38,6 +38,7 @@ class Suspend(msgspec.Struct, frozen=True, omit_defaults=True):
     signal: str | None = None
     child: Mapping[str, Any] | None = None  # path, version, payload, return_step
     hold: bool = False
+    cut: bool = False  # a time-out ends it before it would have ended by itself
 
 
 class Finished(msgspec.Struct, frozen=True):

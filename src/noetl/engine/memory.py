@@ -17,7 +17,7 @@ from noetl.engine.actions import Suspend
 
 Load = Callable[[Mapping[str, Any]], Any]
 _PLAIN: Final = (
-    "counter", "phase", "attempt", "transitions", "began", "first_began", "until",
+    "counter", "phase", "attempt", "transitions", "began", "first_began", "until", "limit_ms", "deadline",
 )  # fmt: skip
 _MAPS: Final = ("visits", "iter", "step", "writes")
 
@@ -56,6 +56,8 @@ class Memory:
     began: int = 0  # the attempt
     first_began: int = 0  # the visit
     until: int = 0  # the end of a delay
+    limit_ms: float = 0  # how long the whole of it may take, its waits included
+    deadline: int = 0  # and until when that is
     visits: dict[str, int] = field(default_factory=dict)
     iter: dict[str, Any] = field(default_factory=dict)
     step: dict[str, Any] = field(default_factory=dict)

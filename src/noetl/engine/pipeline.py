@@ -104,17 +104,26 @@ class Pipeline(Frame):
 
         `stored` is the reference of a child's result that was put away.
         """
-        inner = self
-        while inner.call is not None:
-            inner = inner.call
-        memory = inner.memory
+        memory = self._innermost().memory
         waiting = memory.waiting if memory.phase == "waiting" else None
         outcome = answered(waiting, woke) if waiting is not None else None
         if outcome is not None:
             return self.resume(outcome, at, stored)
         if woke.get("by") == "timer":  # the server's clock decides that it is time, not this worker's
-            at = max(at, memory.until if waiting is None else waiting.until or at)
+            at = max(at, self.due or at)
         return self.advance(at)
+
+    @property
+    def due(self) -> int | None:
+        """When a wait ends by itself; None where only somebody else can end it."""
+        memory = self._innermost().memory
+        return memory.waiting.until if memory.phase == "waiting" and memory.waiting is not None else memory.until
+
+    def _innermost(self) -> Pipeline:
+        inner = self
+        while inner.call is not None:
+            inner = inner.call
+        return inner
 
     def recall(self, call: Mapping[str, Any] | None, load: Callable[[Mapping[str, Any]], Any] | None) -> None:
         """Find again what a snapshot leaves out of a running attempt: rendered fields, and the names of a call."""

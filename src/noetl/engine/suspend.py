@@ -15,7 +15,7 @@ from noetl.engine.decision import Deciding
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, Suspended
 from noetl.model.ids import ExecutionId, snowflake
-from noetl.model.messages import Start, Suspension
+from noetl.model.messages import Cancel, Start, Suspension
 
 
 def suspend(d: Deciding, run: StepRun, given: Suspension, chunk: str | None = None) -> None:
@@ -98,6 +98,8 @@ def wake(d: Deciding, run: StepRun, index: int | None, by: Mapping[str, Any], si
         return
     more: dict[str, Any] = {"resume": {"pipeline": held.pipeline, "wake": by}, "timer": timer_id(run, index)}
     more |= {"signal": signal} if signal is not None else {}
+    if held.child_id is not None and by.get("by") != "child":  # a time-out: nobody waits for the child any more
+        d.send(held.child_id, Cancel(d.message_id(), f"its parent {d.state.execution_id} waits no longer"))
     if index is None:
         d.emit("step.scheduled", run.step, more, run=run)
     else:

@@ -30,7 +30,8 @@ def wait_for(
     try:
         limit = None if timeout_ms is None else at + int(timeout_ms)
         if kind == "sleep":
-            return Suspend("sleep", until=_moment(fields, at))
+            moment = _moment(fields, at)
+            return Suspend("sleep", until=_earlier(limit, moment), cut=limit is not None and limit < moment)
         if kind == "wait":
             signal = fields.get("signal")
             if not isinstance(signal, str) or not signal:
@@ -52,11 +53,12 @@ def woken(suspended: Suspend, began: int, at: int) -> Outcome | None:
     """Give what the passing of time alone leads to; None while it goes on."""
     if suspended.until is None or at < suspended.until:
         return None
-    if suspended.cause == "sleep":
+    if suspended.cause == "sleep" and not suspended.cut:
         return ok({"started_at": _iso(began), "woke_at": _iso(at)})
-    what = f"the signal `{suspended.signal}`" if suspended.cause == "wait" else "the child playbook"
+    what = {"wait": f"the signal `{suspended.signal}` did not come", "playbook": "the child playbook did not end"}
+    told = what.get(suspended.cause, "the sleep did not end")
     seconds = (suspended.until - began) / 1000
-    return failed("timeout", f"{what} did not come within {seconds:g} s", code="WAIT_TIMEOUT", retryable=True)
+    return failed("timeout", f"{told} within {seconds:g} s", code="WAIT_TIMEOUT", retryable=True)
 
 
 def answered(suspended: Suspend, woke: Mapping[str, Any]) -> Outcome | None:

@@ -180,21 +180,37 @@ class StepWork:
         return ended.status != "error" or self._is_best_effort
 
     async def _within_limit(self, pipeline: Pipeline, index: int) -> Finished | Suspend:
+        """Run an item for as long as it may take; the time in which it is suspended counts."""
         given = self._step.loop.item_timeout_ms if self._step.loop is not None else None
-        if given is None:
+        memory, now = pipeline.memory, self._shared.clock.now()
+        if given is not None and not memory.deadline:
+            try:
+                found = pipeline.renderer(now).value(given.data, "loop.item_timeout_ms")
+                limit = None if found is None else float(found)
+            except (RenderError, TypeError, ValueError) as error:
+                return _failed(failed("template", f"`loop.item_timeout_ms` is no number of milliseconds: {error}"))
+            if limit is not None:
+                memory.limit_ms, memory.deadline = limit, now + round(limit)
+        if not memory.deadline:
             return await self._drive(pipeline, index)
+        left = 0 if self._is_cut_short(pipeline) else memory.deadline - now
         try:
-            found = pipeline.renderer(self._shared.clock.now()).value(given.data, "loop.item_timeout_ms")
-            limit = None if found is None else float(found) / 1000
-        except (RenderError, TypeError, ValueError) as error:
-            return _failed(failed("template", f"`loop.item_timeout_ms` is no number of milliseconds: {error}"))
-        try:
-            async with asyncio.timeout(limit):
-                return await self._drive(pipeline, index)
+            if left <= 0:
+                raise TimeoutError
+            async with asyncio.timeout(left / 1000):
+                ended = await self._drive(pipeline, index)
         except TimeoutError:
             self._reporter.add(pipeline.records())
-            message = f"item {index} took longer than its time-out of {limit or 0:g} s and was ended"
+            message = f"item {index} took longer than its time-out of {memory.limit_ms / 1000:g} s and was ended"
             return _failed(failed("timeout", message, retryable=True))
+        if isinstance(ended, Suspend) and (ended.until is None or ended.until > memory.deadline):
+            return msgspec.structs.replace(ended, until=memory.deadline)
+        return ended
+
+    def _is_cut_short(self, pipeline: Pipeline) -> bool:
+        """Tell whether a timer woke an item whose wait would not have ended by then."""
+        woke = (self._work.resume or {}).get("wake") or {}
+        return woke.get("by") == "timer" and (pipeline.due is None or pipeline.due > pipeline.memory.deadline)
 
     def _see(self, writes: Mapping[str, Any]) -> None:
         """Let the next item of a sequential loop see what this one wrote; what is reduced is seen when the loop ends."""
