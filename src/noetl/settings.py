@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from noetl.model.errors import InvalidInput
 
@@ -94,8 +95,7 @@ VARIABLES: dict[
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What one process works with."""
 
     store: Path  # the SQLite file; with a database, the place of what is kept beside it on this machine
@@ -119,8 +119,7 @@ class Settings:
         return self.store.with_name("blobs")
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
+class ServerSettings(Struct, frozen=True):
     """What a server listens on, whom it asks for tokens, and what it seals credentials with."""
 
     host: str = _HOST

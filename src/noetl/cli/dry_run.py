@@ -6,11 +6,11 @@ The facts are `noetl.engine.foresee`. Tested in tests/acceptance/test_run_dry.py
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from time import time
 from typing import Any
 
 import typer
+from msgspec import to_builtins
 
 from noetl.cli.playbooks import Prepared
 from noetl.cli.store import as_json as one_line
@@ -29,7 +29,7 @@ def show_route(prepared: Prepared, payload: Mapping[str, Any], *, as_json: bool)
     workload = check(made, "0", Start("dry-run", prepared.path, prepared.playbook, payload), int(time() * 1000))
     found = foresee(made, workload)
     if as_json:
-        typer.echo(one_line({"workload": workload, "route": [asdict(one) for one in found]}))
+        typer.echo(one_line({"workload": workload, "route": [to_builtins(one) for one in found]}))
         return
     typer.echo(f"{prepared.path} would take this route; nothing was run. Open inputs stand as they are written.")
     for line in _lines(found):

@@ -6,10 +6,10 @@ The facts are `noetl.engine.explain`. Tested in tests/acceptance/test_run_explai
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
+from msgspec import to_builtins
 
 from noetl.cli.progress import clock, seconds
 from noetl.cli.store import as_json as one_line
@@ -40,8 +40,8 @@ def show(given: str, store: str | None, *, as_json: bool) -> None:
             }
             data |= {
                 "driven_by": driver,
-                "standing": [asdict(one) for one in found],
-                "choices": [asdict(one) for one in made],
+                "standing": [to_builtins(one) for one in found],
+                "choices": [to_builtins(one) for one in made],
             }
             typer.echo(one_line(data))
             return

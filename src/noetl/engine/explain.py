@@ -7,8 +7,9 @@ tests/unit/engine/test_explain.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from noetl.engine.join import Meeting, meetings
 from noetl.engine.plan import Plan
@@ -16,8 +17,7 @@ from noetl.engine.state import Execution, StepRun, Suspended, Token
 from noetl.model.events import Event
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """One thing that has not ended, and what it stands at; times in milliseconds since the epoch."""
 
     what: str  # token, run, item
@@ -30,8 +30,7 @@ class Standing:
     read: Mapping[str, Any] | None = None  # the values that the last decision on it looked at
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """A decision that was made on the way, with its reason."""
 
     seq: int

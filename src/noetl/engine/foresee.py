@@ -7,8 +7,9 @@ nothing and runs nothing. Tested in tests/unit/engine/test_foresee.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from noetl.dsl.playbook import Arc, Step, Task, Value
 from noetl.engine.plan import Plan, template
@@ -20,8 +21,7 @@ _SHADOWS_EVERYTHING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """One input of a task; an open one stands as it is written."""
 
     name: str
@@ -29,8 +29,7 @@ class Input:
     known: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ForeseenTask:
+class ForeseenTask(Struct, frozen=True):
     """A task of a pipeline, with its inputs as far as they are known."""
 
     label: str
@@ -38,8 +37,7 @@ class ForeseenTask:
     inputs: tuple[Input, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """An arc and what is known of it: taken, open, on failure, or never taken."""
 
     step: str
@@ -47,8 +45,7 @@ class Way:
     taken: str
 
 
-@dataclass(frozen=True, slots=True)
-class Foreseen:
+class Foreseen(Struct, frozen=True):
     """A step that the run comes to, or may come to."""
 
     step: str
@@ -59,12 +56,11 @@ class Foreseen:
     ways: tuple[Way, ...]
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     """What is known when a step begins."""
 
     sure: bool
-    args: Mapping[str, Any] = field(default_factory=dict)
+    args: Mapping[str, Any] = {}
     args_known: bool = False  # all of them are in `args`
 
 

@@ -7,21 +7,21 @@ the fork's router. Looks, never changes the state. Tested in tests/unit/engine/t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import combinations
+
+from msgspec import Struct
 
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, Fork, Lineage, Token
 
 
-@dataclass(slots=True)
-class Meeting:
+class Meeting(Struct):
     """Tokens that belong together at a step, and what becomes of them."""
 
     step: str
     tokens: list[Token]
     verdict: str = "go"  # go, wait, absorb, fail
-    missing: set[str] = field(default_factory=set)  # tokens and runs that can still come
+    missing: set[str] = set()  # tokens and runs that can still come
     arrived: int = 0
     needed: int = 0
 

@@ -7,10 +7,10 @@ elsewhere. Tested in tests/unit/engine/test_pipeline_laws.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from noetl.dsl.playbook import Task
 from noetl.engine.actions import Suspend
@@ -22,8 +22,7 @@ _PLAIN: Final = (
 _MAPS: Final = ("visits", "iter", "step", "writes")
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """The result of a task, and the reference under which it was put away if it was."""
 
     value: Any
@@ -45,8 +44,7 @@ class Held:
         return Held(load(stored) if load is not None else stored, stored)
 
 
-@dataclass(slots=True)
-class Memory:
+class Memory(Struct):
     """The state of a pipeline."""
 
     counter: int = 0
@@ -58,12 +56,12 @@ class Memory:
     until: int = 0  # the end of a delay
     limit_ms: float = 0  # how long the whole of it may take, its waits included
     deadline: int = 0  # and until when that is
-    visits: dict[str, int] = field(default_factory=dict)
-    iter: dict[str, Any] = field(default_factory=dict)
-    step: dict[str, Any] = field(default_factory=dict)
-    writes: dict[str, Any] = field(default_factory=dict)
+    visits: dict[str, int] = {}
+    iter: dict[str, Any] = {}
+    step: dict[str, Any] = {}
+    writes: dict[str, Any] = {}
     prev: Held | None = None
-    results: dict[str, Held] = field(default_factory=dict)
+    results: dict[str, Held] = {}
     waiting: Suspend | None = None
 
     def as_data(self) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from noetl.dsl.playbook import Task, Value
 from noetl.engine.actions import Finished, Next, RunTask, Suspend

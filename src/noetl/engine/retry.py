@@ -7,9 +7,10 @@ the same attempt of the same work always waits as long. Nothing here waits. Test
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
+
+from msgspec import Struct
 
 from noetl.expr.sql import is_read_only
 from noetl.model.outcome import TaskError
@@ -21,8 +22,7 @@ _SQL_KINDS: Final = frozenset({"postgres", "duckdb", "ducklake", "snowflake"})
 _TELLS_SENT: Final = frozenset({"http", "postgres"})  # their errors say whether the request had left
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """How often and how long: `attempts` counts every run, the first included; `jitter` is a share of the delay."""
 
     attempts: int

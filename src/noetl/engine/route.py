@@ -7,9 +7,10 @@ tests/unit/engine/test_route.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from noetl.dsl.playbook import Arc, Assign, Step
 from noetl.engine.away import kind_of, seen
@@ -23,25 +24,23 @@ Error = Mapping[str, Any]
 COMPENSATION_ATTEMPTS = 3
 
 
-@dataclass(slots=True)
-class Ending:
+class Ending(Struct):
     """How a run ends."""
 
     status: str  # ok, error
     result: Any = None
     error: Error | None = None
-    writes: Mapping[str, Any] = field(default_factory=dict)
+    writes: Mapping[str, Any] = {}
     is_loop: bool = False
     inline: bool = True  # False: the result is in the state already and is not written again
-    scratch: Mapping[str, Any] = field(default_factory=dict)  # `step`
+    scratch: Mapping[str, Any] = {}  # `step`
 
 
-@dataclass(slots=True)
-class Choice:
+class Choice(Struct):
     """What a router decided."""
 
-    looked: list[dict[str, Any]] = field(default_factory=list)
-    taken: list[int] = field(default_factory=list)
+    looked: list[dict[str, Any]] = []
+    taken: list[int] = []
     broken: Error | None = None
 
 

@@ -7,8 +7,9 @@ on it. Tested in tests/unit/engine/test_pipeline_rules.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from noetl.dsl.playbook import Action, Assign, Task, Value
 from noetl.engine.plan import template
@@ -18,8 +19,7 @@ from noetl.expr import TemplateError
 from noetl.model.outcome import Outcome, TaskError, failed
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What happens next, and why."""
 
     do: str  # continue, retry, jump, break, fail, skip
@@ -29,7 +29,7 @@ class Verdict:
     delay_ms: int = 0
     sets: tuple[Assign, ...] = ()
     error: TaskError | None = None  # why it fails, where the outcome does not say it
-    read: Mapping[str, Any] = field(default_factory=dict)
+    read: Mapping[str, Any] = {}
     problems: tuple[str, ...] = ()
 
     def payload(self) -> dict[str, Any]:
@@ -46,8 +46,7 @@ class Verdict:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """The attempt that a verdict is about."""
 
     task: Task

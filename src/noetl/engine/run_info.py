@@ -7,8 +7,10 @@ Tested in tests/unit/engine/test_pipeline.py and test_pipeline_names.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Playbook, Step, Task, Value
@@ -19,18 +21,17 @@ from noetl.model.ids import idempotency_key
 from noetl.model.work import WorkItem
 
 
-@dataclass(frozen=True, slots=True)
-class Scopes:
+class Scopes(Struct, frozen=True):
     """The data of one run; `steps` are results, plain or views of their own (a stored result that loads itself)."""
 
-    workload: Mapping[str, Any] = field(default_factory=dict)
-    ctx: Mapping[str, Any] = field(default_factory=dict)
-    args: Mapping[str, Any] = field(default_factory=dict)
-    steps: Mapping[str, Any] = field(default_factory=dict)
-    statuses: Mapping[str, str] = field(default_factory=dict)
-    iter: Mapping[str, Any] = field(default_factory=dict)
-    keychain: Mapping[str, Any] = field(default_factory=dict)
-    job: Mapping[str, Any] = field(default_factory=dict)
+    workload: Mapping[str, Any] = {}
+    ctx: Mapping[str, Any] = {}
+    args: Mapping[str, Any] = {}
+    steps: Mapping[str, Any] = {}
+    statuses: Mapping[str, str] = {}
+    iter: Mapping[str, Any] = {}
+    keychain: Mapping[str, Any] = {}
+    job: Mapping[str, Any] = {}
     call: Mapping[str, Any] | None = None  # inside a workbook task: what the call gave as `input`
 
     @staticmethod
@@ -59,8 +60,7 @@ class Scopes:
         return {name: value if isinstance(value, View) else Result(value) for name, value in self.steps.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class RunInfo:
+class RunInfo(Struct, frozen=True):
     """Which run this is, and how the playbook wants it done."""
 
     execution_id: str
@@ -70,10 +70,10 @@ class RunInfo:
     iterator: str = ""  # the name of the item, in a loop
     item_key: str | None = None  # of a cursor's row; stands for the index
     seed: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)  # layered: configuration, executor, step, loop
-    kinds: Kinds = field(default_factory=dict)
+    settings: Mapping[str, Any] = {}  # layered: configuration, executor, step, loop
+    kinds: Kinds = {}
     workbook: tuple[Task, ...] = ()
-    input: Mapping[str, Value] = field(default_factory=dict)  # the step's own
+    input: Mapping[str, Value] = {}  # the step's own
     caller: str = ""  # inside a workbook task: the key of the call
     place: str = ""  # inside a workbook task: the labels of the calls, with slashes
     is_secret: Callable[[Any], bool] | None = None  # tells whether a resolved secret is in a value

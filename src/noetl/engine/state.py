@@ -7,18 +7,17 @@ Tested in tests/unit/engine/test_laws.py and test_decide.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 STATE_VERSION = 5  # of the fold: a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 
 
-@dataclass(slots=True)
-class Token:
+class Token(Struct):
     """A token that waits at a step: for its siblings, for the gate, or for room."""
 
     token_id: str
@@ -31,8 +30,7 @@ class Token:
     event: Mapping[str, Any] | None = None  # the boundary event that sent it
 
 
-@dataclass(slots=True)
-class Suspended:
+class Suspended(Struct):
     """A pipeline that gave its lease back."""
 
     cause: str
@@ -43,8 +41,7 @@ class Suspended:
     child_id: str | None = None
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(Struct):
     """A range of a loop's items in the queue or with a worker; `pending` have not ended."""
 
     start: int
@@ -59,8 +56,7 @@ class Piece:
     given: int = 0  # of a claim: rows it gave, known ones included
 
 
-@dataclass(slots=True)
-class Loop:
+class Loop(Struct):
     """A loop that runs: counters and ranges, and the results that were not put away yet, by index."""
 
     items: Any  # the list, or the manifest of one that was stored
@@ -72,25 +68,25 @@ class Loop:
     reduce: dict[str, str]
     cursor: bool = False  # rows are claimed by the worker; there is no list
     issued: int = 0  # items below this index were issued
-    back: list[tuple[int, int]] = field(default_factory=list)  # (start, count) of those that came back unstarted
+    back: list[tuple[int, int]] = []  # (start, count) of those that came back unstarted
     succeeded: int = 0
     failed: int = 0
     skipped: int = 0
     busy_ms: int = 0  # time that ended pieces took, and how many items that was
     timed: int = 0
-    pieces: dict[str, Piece] = field(default_factory=dict)
-    suspended: dict[int, Suspended] = field(default_factory=dict)
-    writes: dict[str, dict[int, Any]] = field(default_factory=dict)  # key → index → value, until the loop ends
-    errors: list[dict[str, Any]] = field(default_factory=list)  # of the first failed items
-    keys: dict[str, int] = field(default_factory=dict)  # of a cursor's rows: key → index
-    names: dict[int, str] = field(default_factory=dict)  # of its rows that have not ended: index → key
+    pieces: dict[str, Piece] = {}
+    suspended: dict[int, Suspended] = {}
+    writes: dict[str, dict[int, Any]] = {}  # key → index → value, until the loop ends
+    errors: list[dict[str, Any]] = []  # of the first failed items
+    keys: dict[str, int] = {}  # of a cursor's rows: key → index
+    names: dict[int, str] = {}  # of its rows that have not ended: index → key
     drained: bool = False  # a claim gave no row while none was under way
     dry: bool = False  # the last claim gave no row
     stale: int = 0  # claims in a row that gave only rows that were known
-    results: dict[int, Any] = field(default_factory=dict)
+    results: dict[int, Any] = {}
     bytes: int = 0  # of these results, about
     kept: int = 0  # results below this index were put away, in these parts
-    parts: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[dict[str, Any]] = []
 
     @property
     def total(self) -> int:
@@ -123,8 +119,7 @@ class Loop:
         return {"total": self.total, "succeeded": self.succeeded, "failed": self.failed, "skipped": self.skipped}
 
 
-@dataclass(slots=True)
-class Seen:
+class Seen(Struct):
     """What a run sees of its execution: as it was when the run was scheduled, and what the items of a loop wrote since."""
 
     ctx: dict[str, Any]
@@ -132,8 +127,7 @@ class Seen:
     statuses: dict[str, str]
 
 
-@dataclass(slots=True)
-class StepRun:
+class StepRun(Struct):
     """A run of a step that has not ended, or whose router has not spoken."""
 
     run_id: str
@@ -158,8 +152,7 @@ class StepRun:
     priority: int = 0
 
 
-@dataclass(slots=True)
-class Ended:
+class Ended(Struct):
     """How the last run of a step ended."""
 
     run_id: str
@@ -169,8 +162,7 @@ class Ended:
     seq: int
 
 
-@dataclass(slots=True)
-class Completed:
+class Completed(Struct):
     """A run that succeeded and can be compensated."""
 
     run_id: str
@@ -181,20 +173,18 @@ class Completed:
     attempts: int = 0
 
 
-@dataclass(slots=True)
-class Fork:
+class Fork(Struct):
     """A router that fired several arcs; `spent` tells, per step, which branches won there."""
 
     fork_id: str
     router: str
     size: int
     unsent: int
-    carriers: set[str] = field(default_factory=set)  # tokens and runs that remember it
-    spent: dict[str, frozenset[int]] = field(default_factory=dict)
+    carriers: set[str] = set()  # tokens and runs that remember it
+    spent: dict[str, frozenset[int]] = {}
 
 
-@dataclass(slots=True)
-class Timer:
+class Timer(Struct):
     """Something that will happen at a time."""
 
     timer_id: str
@@ -204,8 +194,7 @@ class Timer:
     index: int | None = None
 
 
-@dataclass(slots=True)
-class Execution:
+class Execution(Struct):
     """Everything that is known of an execution."""
 
     execution_id: str
@@ -219,25 +208,25 @@ class Execution:
     playbook: str = ""
     started_at: int = 0
     ended_at: int = 0
-    workload: dict[str, Any] = field(default_factory=dict)
-    ctx: dict[str, Any] = field(default_factory=dict)
+    workload: dict[str, Any] = {}
+    ctx: dict[str, Any] = {}
     iter: Mapping[str, Any] | None = None  # the enclosing iteration of a child
     parent: Mapping[str, Any] | None = None
     pool: str = ""  # of all its work, where the start named one
     tags: tuple[str, ...] = ()
     priority: int = 0  # of all its work that names none itself
-    tokens: dict[str, Token] = field(default_factory=dict)
-    runs: dict[str, StepRun] = field(default_factory=dict)
-    ended: dict[str, Ended] = field(default_factory=dict)
-    forks: dict[str, Fork] = field(default_factory=dict)
-    timers: dict[str, Timer] = field(default_factory=dict)
-    children: dict[str, tuple[str, int | None]] = field(default_factory=dict)  # child → run, item
-    signals: dict[str, list[Any]] = field(default_factory=dict)  # received and not yet waited for
-    numbers: dict[str, int] = field(default_factory=dict)  # counters: tokens, forks, children, chunks, runs per step
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)  # step → done, failed, skipped
-    completed: list[Completed] = field(default_factory=list)
+    tokens: dict[str, Token] = {}
+    runs: dict[str, StepRun] = {}
+    ended: dict[str, Ended] = {}
+    forks: dict[str, Fork] = {}
+    timers: dict[str, Timer] = {}
+    children: dict[str, tuple[str, int | None]] = {}  # child → run, item
+    signals: dict[str, list[Any]] = {}  # received and not yet waited for
+    numbers: dict[str, int] = {}  # counters: tokens, forks, children, chunks, runs per step
+    counts: dict[str, dict[str, int]] = {}  # step → done, failed, skipped
+    completed: list[Completed] = []
     compensated: bool | None = None
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[dict[str, Any]] = []
     final_ended: bool = False
     result: Any = None
     error: Mapping[str, Any] | None = None

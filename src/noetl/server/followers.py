@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from noetl.model.events import Event
 from noetl.ports import Clock, EventLog, Position
@@ -19,8 +20,7 @@ _PAGE = 500
 _BETWEEN_MS = 25  # two reads
 
 
-@dataclass(slots=True, eq=False)
-class _Follower:
+class _Follower(Struct, eq=False):
     more: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 
 
-@dataclass(slots=True, eq=False)
-class Ask:
+class Ask(Struct, eq=False):
     """A worker that asks for work; `waits` until there is some, else it is answered with what there is."""
 
     worker: str
@@ -31,16 +31,14 @@ class Ask:
         return pool in self.pools and set(requires).issubset(self.tags)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a message came to: the row of its execution, and whether it was applied, a duplicate, or late."""
 
     row: Mapping[str, Any]
     status: str = "applied"
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class Entry(Struct, eq=False):
     """A message on its way; without an `answer` it is one that the system sent itself, kept in the store until applied."""
 
     execution_id: str
@@ -50,22 +48,21 @@ class Entry:
     late: bool = False  # the store refused it: the lease was gone
     alone: bool = False  # a batch with it could not be written: it is decided by itself
     tries: int = 0
-    resolved: dict[str, Any] = field(default_factory=dict)  # what was loaded for its decision
+    resolved: dict[str, Any] = {}  # what was loaded for its decision
 
     @property
     def consumed(self) -> tuple[str, ...]:
         return () if self.answer is not None else (self.message.message_id,)
 
 
-@dataclass(slots=True)
-class Inbox:
+class Inbox(Struct):
     """Messages in order of arrival, and workers in order of asking."""
 
     entries: deque[Entry] = field(default_factory=deque)
-    asks: list[Ask] = field(default_factory=list)  # not yet looked for
-    waiting: list[Ask] = field(default_factory=list)  # looked for in vain
+    asks: list[Ask] = []  # not yet looked for
+    waiting: list[Ask] = []  # looked for in vain
     look: bool = False  # something happened to the queue that is not in a batch: look for all who wait
-    sent: set[str] = field(default_factory=set)  # ids of the system's own messages that are under way
+    sent: set[str] = set()  # ids of the system's own messages that are under way
 
     def idle(self) -> bool:
         return not self.entries and not self.asks and not (self.look and self.waiting)

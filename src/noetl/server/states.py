@@ -6,9 +6,9 @@ A state here is the fold of what is committed, or was dropped. Decides nothing. 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from noetl.engine.evolve import fold
 from noetl.engine.state import STATE_VERSION, Execution, dump, load
@@ -20,8 +20,7 @@ _BYTES_PER_EVENT = 200  # a snapshot is worth the events whose bytes are about i
 _PAGE = 5_000
 
 
-@dataclass(slots=True)
-class Known:
+class Known(Struct):
     """A state in memory, and when its next snapshot is due."""
 
     state: Execution

@@ -7,8 +7,9 @@ asked of it through `Facts`. Tested by tests/conformance.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, LeaseLost
@@ -29,19 +30,18 @@ class Facts(Protocol):
         """Give the epoch of the lease on a piece of work; None where there is none."""
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """What a batch changes. Removals come before additions: work may be taken out and put in again as new."""
 
-    events: list[Event] = field(default_factory=list)
-    last_seqs: dict[str, int] = field(default_factory=dict)
-    projections: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    removed: dict[str, None] = field(default_factory=dict)
-    work: dict[str, WorkItem] = field(default_factory=dict)
-    born: dict[str, int] = field(default_factory=dict)  # when work came: the time of the events that it came with
-    timers: dict[tuple[str, str], int | None] = field(default_factory=dict)  # None: cleared
-    consumed: dict[str, None] = field(default_factory=dict)
-    messages: dict[str, tuple[str, AnyMessage]] = field(default_factory=dict)
+    events: list[Event] = []
+    last_seqs: dict[str, int] = {}
+    projections: dict[str, Mapping[str, Any]] = {}
+    removed: dict[str, None] = {}
+    work: dict[str, WorkItem] = {}
+    born: dict[str, int] = {}  # when work came: the time of the events that it came with
+    timers: dict[tuple[str, str], int | None] = {}  # None: cleared
+    consumed: dict[str, None] = {}
+    messages: dict[str, tuple[str, AnyMessage]] = {}
 
 
 def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...], Changes]:

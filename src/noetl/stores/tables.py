@@ -5,11 +5,11 @@ Holds no rule but how rows are found. Tested in tests/conformance through the st
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 import msgspec
+from msgspec import Struct, field
 
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Token, WorkerInfo
@@ -17,8 +17,7 @@ from noetl.ports import AuditEntry, Token, WorkerInfo
 _work = msgspec.json.Decoder(WorkItem)
 
 
-@dataclass(slots=True)
-class Row:
+class Row(Struct):
     """A piece of work in the queue."""
 
     number: int
@@ -39,25 +38,24 @@ class Row:
         return Lease(_work.decode(self.work), self.epoch, self.attempt, self.until, self.worker)
 
 
-@dataclass(slots=True)
-class Tables:
+class Tables(Struct):
     """What a store holds."""
 
-    logs: dict[str, list[bytes]] = field(default_factory=dict)
-    event_ids: set[tuple[str, str]] = field(default_factory=set)
-    feed: dict[int, tuple[str, int]] = field(default_factory=dict)  # writer_seq → execution and index in its log
+    logs: dict[str, list[bytes]] = {}
+    event_ids: set[tuple[str, str]] = set()
+    feed: dict[int, tuple[str, int]] = {}  # writer_seq → execution and index in its log
     written: int = 0  # the last writer_seq
-    executions: dict[str, bytes] = field(default_factory=dict)
-    queue: dict[str, Row] = field(default_factory=dict)
-    timers: dict[tuple[str, str], int] = field(default_factory=dict)
-    messages: dict[str, tuple[str, bytes]] = field(default_factory=dict)
-    snapshots: dict[str, tuple[int, int, bytes]] = field(default_factory=dict)
-    canonical: dict[str, bytes] = field(default_factory=dict)
-    catalog: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    workers: dict[str, WorkerInfo] = field(default_factory=dict)
-    tokens: dict[str, Token] = field(default_factory=dict)
-    credentials: dict[str, dict[str, Any]] = field(default_factory=dict)
-    audit: list[AuditEntry] = field(default_factory=list)
+    executions: dict[str, bytes] = {}
+    queue: dict[str, Row] = {}
+    timers: dict[tuple[str, str], int] = {}
+    messages: dict[str, tuple[str, bytes]] = {}
+    snapshots: dict[str, tuple[int, int, bytes]] = {}
+    canonical: dict[str, bytes] = {}
+    catalog: dict[str, list[dict[str, Any]]] = {}
+    workers: dict[str, WorkerInfo] = {}
+    tokens: dict[str, Token] = {}
+    credentials: dict[str, dict[str, Any]] = {}
+    audit: list[AuditEntry] = []
     writer_id: str = field(default_factory=lambda: uuid4().hex[:16])
     number: int = 0  # of rows of the queue
     epoch: int = 0

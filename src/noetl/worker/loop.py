@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from noetl.dsl.pin import unpinned
 from noetl.dsl.playbook import Playbook, Step
@@ -30,8 +31,7 @@ _AGAIN_S: Final = 0.5
 _log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
-class _Held:
+class _Held(Struct, eq=False):
     """A lease in this worker's hands."""
 
     lease: Lease

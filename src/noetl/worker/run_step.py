@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from noetl.dsl.playbook import Loop, Playbook, Step
 from noetl.engine.actions import Finished, Next, RunTask, Suspend

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from noetl.engine.actions import Finished, RunTask
 from noetl.engine.pipeline import advance, resume, start

@@ -6,9 +6,9 @@ Looks only; what moves an execution is in `steering`. Tested in tests/server/tes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
+from msgspec import to_builtins
 from starlette.responses import Response
 
 from noetl.engine.decision import status_of
@@ -110,8 +110,8 @@ async def explain(call: Call, execution_id: str) -> Explained:
         execution_id=execution_id,
         status=status_of(state),
         error=state.error,
-        standing=[asdict(one) for one in standing],
-        choices=[asdict(one) for one in choices(events)],
+        standing=[to_builtins(one) for one in standing],
+        choices=[to_builtins(one) for one in choices(events)],
     )
 
 
