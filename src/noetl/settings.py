@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,11 @@ AUTH = "NOETL_AUTH"
 ALLOWED_HOSTS = "NOETL_ALLOWED_HOSTS"
 ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
 ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
+SERVER_URL = "NOETL_SERVER_URL"
+TOKEN = "NOETL_TOKEN"
+WORKER_ID = "NOETL_WORKER_ID"
+WORKER_CONCURRENCY = "NOETL_WORKER_CONCURRENCY"
+QUEUE_POLL_INTERVAL = "NOETL_QUEUE_POLL_INTERVAL"
 SANDBOX = "NOETL_SANDBOX"
 EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
 EGRESS_DENY = "NOETL_EGRESS_DENY"
@@ -36,6 +41,8 @@ EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
 _CAPACITY = 16
 _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
+_POLL_S = 10
+_GRACE_S = 30
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
@@ -74,6 +81,17 @@ VARIABLES: dict[
     ENCRYPTION_KEY: (
         "",
         "What credentials are sealed with: 32 bytes in URL-safe base64. Several, the newest first. Else a key file.",
+    ),
+    SERVER_URL: ("", "The server that workers and commands speak to: `http://host:8082`. Several, with commas."),
+    TOKEN: ("", "The API token that workers and commands show to the server."),
+    WORKER_ID: ("host:process", "What a worker is called; no two that run at the same time may have one name."),
+    WORKER_CONCURRENCY: (
+        "",
+        "How many pieces of work `noetl worker` holds at once; NOETL_CAPACITY where it is not set.",
+    ),
+    QUEUE_POLL_INTERVAL: (
+        str(_POLL_S),
+        "For how many seconds a worker's request for work waits at the server before it is asked again.",
     ),
     SANDBOX: (
         "none",
@@ -144,6 +162,44 @@ def server_settings(
     )
 
 
+class WorkerSettings(Struct, frozen=True):
+    """Whom a worker works for, and what it takes."""
+
+    servers: tuple[str, ...]
+    token: str | None
+    name: str
+    pools: tuple[str, ...] = ("",)
+    tags: tuple[str, ...] = ()
+    capacity: int = _CAPACITY
+    poll_s: float = _POLL_S
+    grace_s: float = _GRACE_S  # how long it may finish what runs when it is told to end
+
+
+def worker_settings(
+    environment: Mapping[str, str],
+    default_name: str,
+    *,
+    server: str | None = None,
+    token: str | None = None,
+    pools: Sequence[str] = (),
+    tags: str | None = None,
+    capacity: int | None = None,
+    grace_s: float | None = None,
+) -> WorkerSettings:
+    """Gather the settings of a worker; what a command is given wins."""
+    fallback = _number(environment, CAPACITY, _CAPACITY)
+    return WorkerSettings(
+        _listed(server or environment.get(SERVER_URL, "")),
+        token or environment.get(TOKEN, "").strip() or None,
+        environment.get(WORKER_ID, "").strip() or default_name,
+        tuple(dict.fromkeys(pools)) or ("",),
+        _listed(tags or ""),
+        capacity or _number(environment, WORKER_CONCURRENCY, fallback),
+        float(_number(environment, QUEUE_POLL_INTERVAL, _POLL_S)),
+        _GRACE_S if grace_s is None else grace_s,
+    )
+
+
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -166,14 +222,10 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         _number(environment, MAX_ATTEMPTS, _MAX_ATTEMPTS),
         database,
         sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
-        egress_allow=_words(environment, EGRESS_ALLOW),
-        egress_deny=_words(environment, EGRESS_DENY),
+        egress_allow=_listed(environment.get(EGRESS_ALLOW, "")),
+        egress_deny=_listed(environment.get(EGRESS_DENY, "")),
         egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",
     )
-
-
-def _words(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in environment.get(name, "").split(",") if word.strip())
 
 
 def _choice(environment: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:

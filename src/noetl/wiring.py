@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.kinds import Kinds
 from noetl.model.errors import InvalidInput
-from noetl.ports import AuditTrail, Blobs, Catalog, Credentials, Doorbell, EventLog, Runtime, Tokens, WorkQueue
+from noetl.ports import (
+    AuditTrail,
+    Blobs,
+    Catalog,
+    ControlPlane,
+    Credentials,
+    Doorbell,
+    EventLog,
+    Runtime,
+    Tokens,
+    WorkQueue,
+)
 from noetl.settings import ServerSettings, Settings, credential
 from noetl.tools import kinds
 
@@ -30,6 +41,7 @@ if TYPE_CHECKING:
     from noetl.server.services import Services
     from noetl.stores.postgres_admin import PostgresAdmin
     from noetl.worker.children import ChildPool
+    from noetl.worker.context import Equipment
     from noetl.worker.egress import Egress
 
 
@@ -188,38 +200,54 @@ class Embedded:
             return
         from asyncio import create_task, gather
 
-        from noetl.worker.context import Equipment
         from noetl.worker.loop import Worker
-        from noetl.worker.results import StoredResults
-        from noetl.worker.web import HttpClient
 
-        client, clock = HttpClient(_egress(self.settings)), SystemClock()
-        blobs = open_blobs(self.settings, self.store)
-        shared = Equipment(
-            self.control,
-            kinds(),
-            kinds(),
-            clock,
-            children,
-            blobs,
-            client.get,
-            self.credential,
-            StoredResults(blobs, clock),
-            defaults=_defaults(self.settings),
-            folder=os.getcwd(),
-        )
         name = f"{os.uname().nodename}:{os.getpid()}"
-        worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
-        running = create_task(worker.run(), name="noetl-worker")
-        self.control.sequencer.on_commit.append(worker.hear)
-        try:
-            yield
-        finally:
-            self.control.sequencer.on_commit.remove(worker.hear)
-            running.cancel()
-            await gather(running, return_exceptions=True)
-            await shared.shared.close()
-            await client.close()
+        blobs = open_blobs(self.settings, self.store)
+        async with equipped(self.settings, self.control, blobs, self.credential, children) as shared:
+            worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
+            running = create_task(worker.run(), name="noetl-worker")
+            self.control.sequencer.on_commit.append(worker.hear)
+            try:
+                yield
+            finally:
+                self.control.sequencer.on_commit.remove(worker.hear)
+                running.cancel()
+                await gather(running, return_exceptions=True)
+
+
+@asynccontextmanager
+async def equipped(
+    settings: Settings,
+    control: ControlPlane,
+    blobs: Blobs,
+    resolve: Callable[[str], Awaitable[Mapping[str, Any]]],
+    children: ChildPool,
+) -> AsyncIterator[Equipment]:
+    """Give a worker what its tasks share; it is closed at the end."""
+    from noetl.worker.context import Equipment
+    from noetl.worker.results import StoredResults
+    from noetl.worker.web import HttpClient
+
+    client, clock = HttpClient(_egress(settings)), SystemClock()
+    shared = Equipment(
+        control,
+        kinds(),
+        kinds(),
+        clock,
+        children,
+        blobs,
+        client.get,
+        resolve,
+        StoredResults(blobs, clock),
+        defaults=_defaults(settings),
+        folder=os.getcwd(),
+    )
+    try:
+        yield shared
+    finally:
+        await shared.shared.close()
+        await client.close()
 
 
 @asynccontextmanager

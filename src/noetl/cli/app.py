@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "unpause": ("noetl.cli.unpause", "Let a paused execution go on."),
     "serve": ("noetl.cli.serve", "Run the server: the API, and work for workers that connect to it."),
     "up": ("noetl.cli.up", "Run a server and a worker in one process."),
+    "worker": ("noetl.cli.worker", "Run a worker for a server elsewhere."),
     "token": ("noetl.cli.token", "Make, list and revoke the API tokens of a store."),
     "db": ("noetl.cli.db", "Make the PostgreSQL database of the store, bring it up to date, or check it."),
     "admin": ("noetl.cli.admin", "Look after a store."),

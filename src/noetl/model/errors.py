@@ -9,6 +9,8 @@
     ├── BadReference        a stored result cannot be had, or is not what was stored
     ├── CredentialUnavailable  a credential is known and cannot be resolved now
     ├── StoreUnavailable    the store cannot be reached or written; try again
+    │   └── Unreachable     the server cannot be reached; try again
+    ├── Denied              whoever asks may not
     │   └── Overloaded      more is under way than the server takes; try again after a while
     └── Foreign             an event newer than this code; this process must not decide here
 
@@ -69,6 +71,14 @@ class Overloaded(StoreUnavailable):
     """More messages are under way than this server takes; try again."""
 
     retry_after_s = 1.0
+
+
+class Unreachable(StoreUnavailable):
+    """The server cannot be reached now."""
+
+
+class Denied(NoetlError):
+    """This is not allowed to whoever asks."""
 
 
 class Foreign(NoetlError):

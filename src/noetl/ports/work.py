@@ -5,13 +5,12 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
-from noetl.model.events import Event
-from noetl.model.messages import AnyMessage, Report
+from noetl.model.messages import Report
 from noetl.model.outcome import Outcome
 from noetl.model.work import Lease
 
@@ -30,10 +29,7 @@ class Blobs(Protocol):
 
 
 class ControlPlane(Protocol):
-    """What a worker and the command line ask of the server, in process or over HTTP."""
-
-    async def submit(self, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
-        """Decide a message; the answer comes after it is durable."""
+    """What a worker asks of the server, in process or over HTTP."""
 
     async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]: ...
 
@@ -45,8 +41,6 @@ class ControlPlane(Protocol):
 
     async def playbook(self, playbook: str) -> bytes:
         """Give a canonical tree by its content hash."""
-
-    def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]: ...
 
 
 class Job(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -49,10 +49,17 @@ async def running(services: Services) -> AsyncIterator[None]:
     """Run what the routes need beside the control plane; at the end, let streams and sessions go."""
     services.control.sequencer.on_commit.append(services.metrics.committed)
     sweeping = asyncio.create_task(services.handouts.run(), name="noetl-handouts")
+    answering = asyncio.create_task(_answer_claims(services))
     try:
         yield
     finally:
         services.stopping.set()
         sweeping.cancel()
-        await asyncio.gather(sweeping, return_exceptions=True)
+        await asyncio.gather(sweeping, answering, return_exceptions=True)
         await services.handouts.close()
+
+
+async def _answer_claims(services: Services) -> None:
+    """Let no request for work hold up the end of the server."""
+    await services.stopping.wait()
+    services.handouts.answer_claims()

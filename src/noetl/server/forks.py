@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from noetl.engine.evolve import fold
@@ -17,8 +17,11 @@ from noetl.engine.fork import fork, place, shared
 from noetl.engine.state import Execution
 from noetl.model.errors import Conflict, UnknownExecution
 from noetl.model.messages import AnyMessage, PatchCtx, Resume
-from noetl.ports import Catalog, Commit, ControlPlane, EventLog
+from noetl.ports import Catalog, Commit, EventLog
 from noetl.server.plans import Plans
+
+if TYPE_CHECKING:
+    from noetl.server.control import LocalControl
 
 _TRIES = 20
 
@@ -37,7 +40,7 @@ class Made:
 
 async def fork_from(
     store: Store,
-    control: ControlPlane,
+    control: LocalControl,
     source: str,
     execution_id: str,
     start: str,
@@ -66,7 +69,7 @@ async def fork_from(
     return Made(state, seq)
 
 
-async def tell_surely(control: ControlPlane, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
+async def tell_surely(control: LocalControl, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
     """Give an execution a message; somebody else's commit in between is not the caller's trouble."""
     for _ in range(_TRIES):
         try:

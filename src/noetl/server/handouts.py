@@ -140,6 +140,7 @@ class Handouts:
         await self._clock.sleep(self._reconnect_ms / 1000)
         if _is_back(hand, registered_at):
             return
+        _let_claims_go(hand)  # else what it gives back below would be handed to it again
         try:
             elsewhere = [one for one in await self._runtime.workers() if one.worker_id == hand.name]
             if elsewhere and elsewhere[0].registered_at == registered_at:
@@ -152,8 +153,7 @@ class Handouts:
             self._forget(hand)
 
     def _forget(self, hand: Hand) -> None:
-        for claim in hand.claims.values():
-            claim.cancel()
+        _let_claims_go(hand)
         self._take(hand, list(hand.given))
         self._hands.pop(hand.name, None)
         self._control.forget(hand.name)
@@ -196,12 +196,14 @@ class Handouts:
         if not is_held:
             report = replace(report, epoch=-1)  # of no lease: applied before, or late; never somebody else's
         want = 0 if hand.draining else max(0, min(frame.want, _MOST_WORK))
+        known = self._control.sequencer.handed(report.message_id)
         status, leases = await self._control.reported(frame.execution_id, report, want)
+        self._handed(hand, (lease for lease in leases if lease not in known))  # before anything can interrupt
         if report.ending is not None or (report.suspension is not None and report.suspension.index is None):
             self._take(hand, [held])
         if status == "duplicate":
             leases = [lease for lease in leases if await self.holds(hand, (lease.work.work_id, lease.epoch))]
-        self._handed(hand, leases)
+            self._handed(hand, (lease for lease in leases if lease in known))
         return Leases(frame.id, tuple(leases), status if is_held or status == "duplicate" else "late")
 
     async def heartbeat(self, hand: Hand, held: Sequence[Held]) -> list[str]:
@@ -255,10 +257,14 @@ class Handouts:
         if hand is None:
             return
         hand.draining = True
-        for claim in hand.claims.values():
-            claim.cancel()
+        _let_claims_go(hand)
         if hand.push is not None:
             hand.push(Drain())
+
+    def answer_claims(self) -> None:
+        """Let nobody wait for work any more."""
+        for hand in self._hands.values():
+            _let_claims_go(hand)
 
     # What is remembered
 
@@ -318,6 +324,11 @@ class Handouts:
             task.cancel()
         for hand in list(self._hands.values()):
             self._forget(hand)
+
+
+def _let_claims_go(hand: Hand) -> None:
+    for claim in hand.claims.values():
+        claim.cancel()
 
 
 def _is_back(hand: Hand, registered_at: int) -> bool:

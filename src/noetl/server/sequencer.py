@@ -304,13 +304,20 @@ class Sequencer:
             self._states.drop(execution_id)
             self._tell(execution_id, True, True, [self._clock.now()])
         self._inbox.sent.discard(entry.message.message_id)
-        if entry.answer is not None and not entry.answer.done():
-            state = await self._states.get(execution_id)
-            row = commit.projection or projection(state)
-            status = "late" if entry.late else verdict.status
-            entry.answer.set_result(Answer({**row, "execution_id": execution_id, "last_seq": verdict.last_seq}, status))
+        await self._tell_answer(entry, commit, verdict)
         if verdict.status == "applied":
             await self._save(execution_id, verdict.last_seq)
+
+    async def _tell_answer(self, entry: Entry, commit: Commit, verdict: Committed) -> None:
+        if entry.answer is None or entry.answer.done():
+            return
+        try:
+            row = commit.projection or projection(await self._states.get(commit.execution_id))
+        except StoreUnavailable as error:  # it is applied; sent again, it is a duplicate
+            return self._refuse(entry, error)
+        row = {**row, "execution_id": commit.execution_id, "last_seq": verdict.last_seq}
+        if not entry.answer.done():  # whoever asked may have gone away meanwhile
+            entry.answer.set_result(Answer(row, "late" if entry.late else verdict.status))
 
     async def _save(self, execution_id: str, seq: int) -> None:
         try:

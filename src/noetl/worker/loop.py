@@ -21,6 +21,7 @@ from noetl.model.outcome import failed
 from noetl.model.work import Lease
 from noetl.ports import Commit
 from noetl.worker.context import Equipment
+from noetl.worker.holding import hold
 from noetl.worker.reporter import FLUSH_MS, Reporter
 from noetl.worker.run_step import StepWork
 
@@ -55,12 +56,14 @@ class Worker:
         pools: Sequence[str] = ("",),
         capacity: int = 16,
         heartbeat_s: float = 1.0,
+        claim_s: float = _CLAIM_S,
     ) -> None:
         self.name = name
         self._shared = shared
         self._pools = tuple(pools)
         self._capacity = capacity
         self._heartbeat_s = heartbeat_s
+        self._claim_s = claim_s
         self._held: dict[tuple[str, int], _Held] = {}
         self._room = asyncio.Event()
         self._draining = asyncio.Event()
@@ -70,6 +73,11 @@ class Worker:
     def busy(self) -> int:
         """How many pieces of work are under way."""
         return len(self._held)
+
+    @property
+    def held(self) -> tuple[tuple[str, int], ...]:
+        """The leases in this worker's hands, by work id and epoch."""
+        return tuple(self._held)
 
     def drain(self) -> None:
         """Take no more work; `run` comes back when what is under way has ended."""
@@ -105,7 +113,7 @@ class Worker:
                 await self._room.wait()
                 continue
             try:
-                leases = await self._shared.control.claim(self.name, self._pools, free, _CLAIM_S)
+                leases = await self._shared.control.claim(self.name, self._pools, free, self._claim_s)
             except (NoetlError, OSError) as error:
                 _log.warning("no work can be claimed now: %s", error)
                 await self._shared.clock.sleep(_AGAIN_S)
@@ -154,6 +162,7 @@ class Worker:
 
     async def _work(self, held: _Held) -> list[Lease]:
         work = held.lease.work
+        hold(work.work_id, held.lease.epoch)
         playbook, steps = await self._playbook(work.playbook)
         step = steps.get(work.step)
         if step is None:
@@ -193,18 +202,22 @@ class Worker:
         """Keep the leases alive, and stop what is no longer held."""
         while True:
             await self._shared.clock.sleep(self._heartbeat_s)
-            held = list(self._held)
-            if not held:
-                continue
-            try:
-                lost = set(await self._shared.control.heartbeat(self.name, held))
-            except (NoetlError, OSError) as error:
-                _log.warning("the leases could not be kept alive: %s", error)
-                continue
-            for key in held:
-                found = self._held.get(key)
-                if key[0] in lost and found is not None:
-                    found.stop()
+            await self.look()
+
+    async def look(self) -> None:
+        """Keep the leases alive once, and stop what is no longer held."""
+        held = list(self._held)
+        if not held:
+            return
+        try:
+            lost = set(await self._shared.control.heartbeat(self.name, held))
+        except (NoetlError, OSError) as error:
+            _log.warning("the leases could not be kept alive: %s", error)
+            return
+        for key in held:
+            found = self._held.get(key)
+            if key[0] in lost and found is not None:
+                found.stop()
 
     async def _flush(self) -> None:
         """Report progress that has waited long enough."""

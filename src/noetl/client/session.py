@@ -1,0 +1,203 @@
+"""A worker's session with the servers: what was asked is asked again, under its id, until it is answered.
+
+A link that breaks is opened again at once, then less and less often, at the next server where several are named. Leases that
+nobody waits for any more go back. Decides nothing about work. Tested in tests/client/test_session.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from noetl.client.http import Http
+from noetl.client.links import Link, NoSocket, open_http, open_socket, refused
+from noetl.model.errors import Denied, InvalidInput, NoetlError, Unreachable
+from noetl.model.work import Lease
+from noetl.wire.session import (
+    Ack,
+    Claim,
+    Drain,
+    FromWorker,
+    Heartbeat,
+    Held,
+    Hello,
+    Leases,
+    Refused,
+    Release,
+    Report,
+    Stop,
+    ToWorker,
+    Welcome,
+)
+
+_AGAIN_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the first ones are within the time that a server waits
+_HELD_S: Final = 1.0  # a link that held so long was a good one
+_ACK_S: Final = 0.05  # acknowledgements go together
+_IDLE_S: Final = 5.0  # a sign of life at least so often
+
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """Frames to whichever server answers; it lives as long as its `run`."""
+
+    def __init__(self, http: Http, token: str | None, hello: Callable[[], Hello]) -> None:
+        self.stopped: Callable[[Iterable[str]], None] = lambda _: None
+        self.drained: Callable[[], None] = lambda: None
+        self.opened: Callable[[Welcome, str], None] = lambda *_: None
+        self._http = http
+        self._token = token
+        self._hello = hello
+        self._link: Link | None = None
+        self._asked: dict[str, tuple[FromWorker, asyncio.Future[ToWorker]]] = {}
+        self._unseen: set[Held] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._sending: set[asyncio.Task[None]] = set()
+        self._ended = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._link is not None
+
+    async def run(self) -> None:
+        """Keep a link until cancelled. Raises the error of a server that does not want this worker."""
+        tries = 0
+        beating = asyncio.create_task(self._beat())
+        try:
+            while True:
+                try:
+                    link = await self._open()
+                except (Denied, InvalidInput):
+                    raise
+                except NoetlError as error:
+                    _log.log(logging.WARNING if tries else logging.INFO, "%s; trying again", error)
+                    self._http.servers.turn(self._http.servers.url)
+                else:
+                    began = asyncio.get_running_loop().time()
+                    await self._keep(link)
+                    _log.warning("the session with %s ended; opening it again", self._http.servers.url)
+                    if asyncio.get_running_loop().time() - began > _HELD_S:
+                        tries = 0
+                wait_s = _AGAIN_S[min(tries, len(_AGAIN_S) - 1)]
+                await asyncio.sleep(wait_s * random.uniform(0.7, 1.3))  # not all at once
+                tries += 1
+        finally:
+            beating.cancel()
+            self._ended = True
+            self._fail(Unreachable("this worker ends"))
+
+    async def _open(self) -> Link:
+        try:
+            return await open_socket(self._http.servers.url, self._token, self._hello(), self._receive)
+        except NoSocket:
+            _log.info("no WebSocket gets through to %s; using plain requests", self._http.servers.url)
+            return await open_http(self._http, self._hello(), self._receive)
+
+    async def _keep(self, link: Link) -> None:
+        self._link = link
+        try:
+            self.opened(link.welcome, self._http.servers.url)
+            if link.welcome.stop:
+                self.stopped(link.welcome.stop)
+            if link.welcome.draining:
+                self.drained()
+            for frame, _ in list(self._asked.values()):
+                await link.send(frame)
+            await link.broken()
+        except Unreachable:
+            pass
+        finally:
+            self._link = None
+            await link.close()
+
+    async def ask(self, frame: Claim | Report | Heartbeat) -> ToWorker:
+        """Send a frame and give its answer; it is sent again with every new link until there is one."""
+        if self._ended:
+            raise Unreachable("this worker ends")
+        answer: asyncio.Future[ToWorker] = asyncio.get_running_loop().create_future()
+        self._asked[frame.id] = (frame, answer)
+        try:
+            await self._try(frame)
+            return await answer
+        finally:
+            self._asked.pop(frame.id, None)
+
+    def tell(self, frame: FromWorker) -> None:
+        """Send a frame that nobody answers, if it can be sent now."""
+        if self._link is not None:
+            task = asyncio.create_task(self._try(frame))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def settle(self) -> None:
+        """Wait until what was told has been sent."""
+        if self._sending:
+            await asyncio.wait(self._sending)
+
+    async def _try(self, frame: FromWorker) -> None:
+        if self._link is None:
+            return
+        try:
+            await self._link.send(frame)
+        except Unreachable as error:
+            _log.debug("a frame waits for the next link: %s", error)
+
+    def _receive(self, frame: ToWorker) -> None:
+        if isinstance(frame, Leases):
+            asked = self._asked.get(frame.id)
+            if asked is None or asked[1].done():
+                self._send_back(frame.leases)
+            else:
+                self._acknowledge(frame.leases)
+                asked[1].set_result(frame)
+        elif isinstance(frame, Stop):
+            self._answer(frame.id, frame)
+            if frame.work and not frame.id:
+                self.stopped(frame.work)
+            if frame.draining:
+                self.drained()
+        elif isinstance(frame, Drain):
+            self.drained()
+        elif isinstance(frame, Refused):
+            asked = self._asked.get(frame.id)
+            if asked is not None and not asked[1].done():
+                asked[1].set_exception(refused(frame))
+            elif not frame.id:
+                _log.warning("the server refused a frame: %s", refused(frame))
+
+    def _answer(self, named: str, frame: ToWorker) -> None:
+        asked = self._asked.get(named)
+        if asked is not None and not asked[1].done():
+            asked[1].set_result(frame)
+
+    def _send_back(self, leases: Iterable[Lease]) -> None:
+        """Give leases back that came to nobody: their claim was given up, or they came twice."""
+        mine = set(self._hello().held)
+        unwanted = tuple(held for lease in leases if (held := (lease.work.work_id, lease.epoch)) not in mine)
+        if unwanted:
+            self.tell(Release(unwanted))
+
+    def _acknowledge(self, leases: Iterable[Lease]) -> None:
+        self._unseen.update((lease.work.work_id, lease.epoch) for lease in leases)
+        if self._unseen and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_ACK_S, self._send_acks)
+
+    def _send_acks(self) -> None:
+        self._timer = None
+        self.tell(Ack(tuple(self._unseen)))
+        self._unseen.clear()
+
+    async def _beat(self) -> None:
+        """Give signs of life; what is held is kept alive by the worker itself."""
+        while True:
+            await asyncio.sleep(_IDLE_S)
+            if not self._hello().held:
+                self.tell(Heartbeat())
+
+    def _fail(self, error: NoetlError) -> None:
+        for _, answer in self._asked.values():
+            if not answer.done():
+                answer.set_exception(error)
