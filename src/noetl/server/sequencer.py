@@ -313,11 +313,11 @@ class Sequencer:
             return
         try:
             row = commit.projection or projection(await self._states.get(commit.execution_id))
+            row = {**row, "execution_id": commit.execution_id, "last_seq": verdict.last_seq}
+            if not entry.answer.done():  # whoever asked may have gone away meanwhile
+                entry.answer.set_result(Answer(row, "late" if entry.late else verdict.status))
         except StoreUnavailable as error:  # it is applied; sent again, it is a duplicate
-            return self._refuse(entry, error)
-        row = {**row, "execution_id": commit.execution_id, "last_seq": verdict.last_seq}
-        if not entry.answer.done():  # whoever asked may have gone away meanwhile
-            entry.answer.set_result(Answer(row, "late" if entry.late else verdict.status))
+            self._refuse(entry, error)
 
     async def _save(self, execution_id: str, seq: int) -> None:
         try:
