@@ -122,6 +122,10 @@ class Session:
         try:
             await self._try(frame)
             return await answer
+        except asyncio.CancelledError:
+            if answer.done() and not answer.cancelled() and answer.exception() is None:
+                self._unwanted(answer.result())  # it came, and nobody will look at it
+            raise
         finally:
             self._asked.pop(frame.id, None)
 
@@ -172,6 +176,10 @@ class Session:
         asked = self._asked.get(named)
         if asked is not None and not asked[1].done():
             asked[1].set_result(frame)
+
+    def _unwanted(self, frame: ToWorker) -> None:
+        if isinstance(frame, Leases):
+            self._send_back(frame.leases)
 
     def _send_back(self, leases: Iterable[Lease]) -> None:
         """Give leases back that came to nobody: their claim was given up, or they came twice."""
