@@ -34,7 +34,7 @@ def test_the_package_keeps_its_contracts() -> None:
 
 
 PACKAGES = (
-    "cli", "lsp", "testing", "server", "worker", "tools", "blobs", "doorbells", "stores", "engine", "dsl", "expr",
+    "cli", "lsp", "testing", "client", "server", "worker", "tools", "blobs", "doorbells", "stores", "engine", "dsl", "expr",
     "model",
 )  # fmt: skip
 
