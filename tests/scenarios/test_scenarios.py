@@ -6,10 +6,8 @@ NOETL_UPDATE_GOLDEN=1 writes the logs anew; read what changed before you commit 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,55 +16,18 @@ from noetl.dsl.validate import validate
 from noetl.engine.evolve import fold
 from noetl.engine.state import checksum
 from noetl.model.events import Event
-from noetl.stores.database import Database
 from noetl.stores.memory import MemoryStore
-from noetl.stores.postgres import PostgresStore
-from noetl.stores.postgres_database import PostgresDatabase
-from noetl.stores.sqlite import SqliteStore
 from noetl.testing.scenario import EXECUTION, Played, Player, Scenario, Store, read_scenario
 from noetl.testing.virtual_time import run, threads
 from noetl.wiring import language_kinds
 from tests.databases import fresh_database
 from tests.scenarios.expect import check
 from tests.scenarios.golden import golden
+from tests.watched import WatchedPostgres, WatchedStore
 
 HERE = Path(__file__).parent
 FOLDERS = sorted(path.parent for path in HERE.glob("*/outcomes.yaml"))
 UPDATE = os.environ.get("NOETL_UPDATE_GOLDEN") == "1"
-Result = TypeVar("Result")
-
-
-class WatchedDatabase(Database):
-    """Keeps pretended time still while its thread works."""
-
-    async def run(self, job: Callable[[Any], Result]) -> Result:
-        with threads():
-            return await super().run(job)
-
-
-class WatchedStore(SqliteStore):
-    """The store on such a database."""
-
-    def __init__(self, path: Path) -> None:
-        self.database = WatchedDatabase(path)
-
-
-class WatchedServer(PostgresDatabase):
-    """Keeps pretended time still while a server works."""
-
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Any]:
-        with threads():
-            async with super().connection() as connection:
-                yield connection
-
-
-class WatchedPostgres(PostgresStore):
-    """The store on such a server."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__(address)
-        self.database = WatchedServer(address, connections=1)  # whoever asks first is answered first
 
 
 def opened_store(kind: str, folder: Path) -> Store:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,15 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.model.work import Lease
-from noetl.ports import Claim, Commit, Receipt, Runner, ToolContext
+from noetl.ports import Claim, Commit, EventLog, Receipt, Runner, ToolContext
 from noetl.stores.memory import MemoryStore
 from noetl.stores.tables import Tables
+from tests.watched import WatchedStore
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+Watch = Callable[[EventLog, str], Awaitable[None]]
 FAULTS = (
     "dies_before_tool",
     "dies_after_tool",
@@ -33,6 +36,7 @@ FAULTS = (
     "commit_unknown",
     "clock_jumps",
     "server_restarts",
+    "tables_lost",
 )
 
 
@@ -60,23 +64,44 @@ class Weather:
         return True
 
 
-class FailingStore(MemoryStore):
-    """A store whose commits fail now and then, before or after they were written; `watch` sees each that was written."""
+async def _fail_at_times(
+    weather: Weather, watch: Watch, log: EventLog, commits: Sequence[Commit], written: Awaitable[Receipt]
+) -> Receipt:
+    """Let a commit fail now and then, before or after it was written; `watch` sees each that was."""
+    if weather.strikes("commit_fails"):
+        if isinstance(written, Coroutine):
+            written.close()
+        raise StoreUnavailable("the disk is full")
+    receipt = await written
+    for commit in commits:
+        await watch(log, commit.execution_id)
+    if weather.strikes("commit_unknown"):
+        raise StoreUnavailable("the connection broke before the answer came")
+    return receipt
 
-    def __init__(self, tables: Tables, weather: Weather, watch: Callable[[str], None]) -> None:
+
+class FailingMemory(MemoryStore):
+    """A store in memory whose commits fail now and then."""
+
+    def __init__(self, tables: Tables, weather: Weather, watch: Watch) -> None:
         super().__init__(tables)
         self._weather = weather
         self._watch = watch
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        if self._weather.strikes("commit_fails"):
-            raise StoreUnavailable("the disk is full")
-        receipt = await super().commit(commits, claims)
-        for commit in commits:
-            self._watch(commit.execution_id)
-        if self._weather.strikes("commit_unknown"):
-            raise StoreUnavailable("the connection broke before the answer came")
-        return receipt
+        return await _fail_at_times(self._weather, self._watch, self, commits, super().commit(commits, claims))
+
+
+class FailingSqlite(WatchedStore):
+    """A store in a file whose commits fail now and then."""
+
+    def __init__(self, path: Path, weather: Weather, watch: Watch) -> None:
+        super().__init__(path)
+        self._weather = weather
+        self._watch = watch
+
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        return await _fail_at_times(self._weather, self._watch, self, commits, super().commit(commits, claims))
 
 
 class Wire:

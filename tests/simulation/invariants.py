@@ -9,24 +9,22 @@ from noetl.engine.decision import needs_signal
 from noetl.engine.evolve import fold
 from noetl.engine.state import Execution, checksum
 from noetl.model.events import Event
-from noetl.stores.tables import Tables
+from noetl.ports import Beside
 
 ENDS = ("step.done", "step.failed", "step.skipped")
 
 
-def check_all(execution_id: str, events: list[Event], tables: Tables, live: Execution | None = None) -> None:
+def check_all(execution_id: str, events: list[Event], beside: Beside, live: Execution | None = None) -> None:
     """Hold a log to every invariant."""
     state = fold(execution_id, events)
     assert [event.seq for event in events] == list(range(1, len(events) + 1)), "the log has gaps"
     assert len({event.event_id for event in events}) == len(events), "an event was written twice"
-    snapshot = tables.snapshots.get(execution_id)
-    assert snapshot is None or snapshot[0] <= len(events), "a snapshot knows more than the log"
     if live is not None:
         assert checksum(state) == checksum(live), "replay is not live"
     tokens_accounted_for(events, state)
     runs_end_once(events, state)
     items_conserved(events)
-    ended_means_quiescent(execution_id, state, tables)
+    ended_means_quiescent(state, beside)
 
 
 def tokens_accounted_for(events: list[Event], state: Execution) -> None:
@@ -73,22 +71,20 @@ def items_conserved(events: list[Event]) -> None:
             assert stats["total"] == stats["succeeded"] + stats["failed"] + stats["skipped"] == totals[run]
 
 
-def ended_means_quiescent(execution_id: str, state: Execution, tables: Tables) -> None:
+def ended_means_quiescent(state: Execution, beside: Beside) -> None:
     """An execution has ended exactly when nothing is left of it; where something is left, somebody must move it."""
-    left = [row for row in tables.queue.values() if row.execution_id == execution_id]
-    timers = [key for key in tables.timers if key[0] == execution_id]
     quiescent = not state.tokens and not state.runs
     if state.phase == "ended":
         assert quiescent, f"it ended with {list(state.tokens)} and {list(state.runs)}"
-        assert not left, "work is left of an execution that has ended"
-        assert not timers, "timers are left of an execution that has ended"
+        assert not beside.work, "work is left of an execution that has ended"
+        assert not beside.timers, "timers are left of an execution that has ended"
         assert not state.children, "children are left of an execution that has ended"
         return
     assert not quiescent, "nothing is left of an execution that has not ended"
     stalled = not state.runs and bool(state.tokens)
     assert (state.status == "waiting") == (stalled and not state.paused)
     assert needs_signal(state), f"it rests though something could move it: {state.status}"
-    assert not left, "work is queued of an execution that rests"
+    assert not beside.work, "work is queued of an execution that rests"
 
 
 def effects_happened(logs: Mapping[str, list[Event]], effects: Counter[tuple[str, int]], *, calm: bool) -> None:

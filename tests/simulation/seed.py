@@ -1,12 +1,14 @@
-"""Plays one seed: `python -m tests.simulation.seed 1234` plays it again and tells what happened."""
+"""Plays seeds: `python -m tests.simulation.seed [--file] 1234` plays one again and tells what happened."""
 
 from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from noetl.engine.state import STATE_VERSION
 from noetl.model.events import Event
-from noetl.stores.memory import MemoryStore
 from noetl.testing.virtual_time import run
 from tests.simulation.invariants import check_all, effects_happened
 from tests.simulation.world import EXECUTION, World
@@ -16,35 +18,47 @@ class SeedError(AssertionError):
     """A seed broke an invariant."""
 
 
-async def _logs(world: World) -> dict[str, list[Event]]:
-    store = MemoryStore(world.tables)
-    return {found: await store.read(found) for found in world.tables.logs}
-
-
-def play(seed: int) -> tuple[World, dict[str, list[Event]]]:
-    """Play a seed and hold it to every invariant. Raises SeedError, which tells how to play it again."""
+def play(seed: int, folder: Path | None = None) -> tuple[World, dict[str, list[Event]]]:
+    """Play a seed and hold it to every invariant, in memory or on a file in a folder. Raises SeedError, which tells how to play it again."""
     logging.getLogger("noetl").setLevel(logging.CRITICAL)  # faults are what this is about
 
     async def main() -> tuple[World, dict[str, list[Event]]]:
-        world = World(seed)
-        live = await world.live()
-        logs = await _logs(world)
-        for execution_id, events in logs.items():
-            check_all(execution_id, events, world.tables, live if execution_id == EXECUTION else None)
-        if world.steady.problem is not None:
-            raise world.steady.problem
-        effects_happened(logs, world.effects, calm=not world.weather.seen)
-        return world, logs
+        world = World(seed, folder)
+        try:
+            return world, await _played(world)
+        finally:
+            await world.ground.close()
 
     try:
         return run(main)
     except BaseException as error:
-        raise SeedError(f"seed {seed}: {error!r}\nplay it again: python -m tests.simulation.seed {seed}") from error
+        again = f"play it again: python -m tests.simulation.seed {'' if folder is None else '--file '}{seed}"
+        raise SeedError(f"seed {seed}: {error!r}\n{again}") from error
+
+
+async def _played(world: World) -> dict[str, list[Event]]:
+    live = await world.live()
+    ground = world.ground
+    logs = await ground.logs()
+    for execution_id, events in logs.items():
+        beside = await ground.upkeep.beside(execution_id)
+        check_all(execution_id, events, beside, live if execution_id == EXECUTION else None)
+        snapshot = await ground.store.snapshot(execution_id, STATE_VERSION)
+        assert snapshot is None or snapshot[0] <= len(events), "a snapshot knows more than the log"
+    differences = await ground.differences()
+    assert not differences, f"tables do not follow from the log: {differences}"
+    if world.steady.problem is not None:
+        raise world.steady.problem
+    effects_happened(logs, world.effects, calm=not world.weather.seen)
+    return logs
 
 
 if __name__ == "__main__":
     for given in sys.argv[1:]:
-        played, found = play(int(given))
+        if given == "--file":
+            continue
+        with TemporaryDirectory() as place:
+            played, found = play(int(given), Path(place) if "--file" in sys.argv else None)
         print(played.text)
         print(dict(played.weather.seen))
         for execution, written in found.items():

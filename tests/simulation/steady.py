@@ -4,33 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from noetl.engine.evolve import evolve
 from noetl.engine.join import meetings
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, Loop
-from noetl.model.events import Event
-from noetl.stores.tables import Tables
-
-_event = msgspec.json.Decoder(Event)
+from noetl.ports import EventLog
 
 
 class Steady:
     """Folds every log once more, commit by commit, and looks at each state; keeps the first problem."""
 
-    def __init__(self, tables: Tables, plans: Mapping[str, Plan]) -> None:
-        self._tables = tables
+    def __init__(self, plans: Mapping[str, Plan]) -> None:
         self._plans = plans
         self._states: dict[str, Execution] = {}
         self.problem: AssertionError | None = None
         self.looks = 0
 
-    def look(self, execution_id: str) -> None:
+    async def look(self, log: EventLog, execution_id: str) -> None:
         """Look at an execution that was just written."""
         state = self._states.setdefault(execution_id, Execution(execution_id))
-        for text in self._tables.logs.get(execution_id, [])[state.seq :]:
-            evolve(state, _event.decode(text))
+        for event in await log.read(execution_id, state.seq):
+            if event.seq > state.seq:  # another look may have come between
+                evolve(state, event)
         self.looks += 1
         try:
             if state.phase != "pending":

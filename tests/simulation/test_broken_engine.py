@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from noetl.engine import admit, flow, loops
+from noetl.engine import admit, derive, flow, loops
 from noetl.engine.decision import Deciding, Decision
 from noetl.engine.state import Loop
 from noetl.model.events import Event
@@ -80,6 +80,10 @@ def work_that_stays(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Deciding, "drop_work", lambda _self, _run: None)
 
 
+def work_that_is_not_made_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(derive, "work", lambda *_: [])
+
+
 def _play_all() -> None:
     for seed in range(_SEEDS):
         play(seed)
@@ -97,6 +101,7 @@ def _play_all() -> None:
         (a_state_that_no_event_tells, "replay is not live"),
         (timers_that_stay, "timers are left"),
         (work_that_stays, "work is left"),
+        (work_that_is_not_made_again, "it neither ends nor waits"),
     ],
 )
 def test_a_broken_engine_is_seen(broken: Break, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

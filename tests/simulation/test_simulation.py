@@ -6,6 +6,7 @@ The default run plays 500 seeds; `-m chaos` plays 20,000. A seed that fails tell
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -20,12 +21,15 @@ _CHAOS = 20_000
 _CHAOS_PART = 200
 
 
-def health(first: int, count: int) -> tuple[Counter[str], Counter[str]]:
+def health(first: int, count: int, folder: Path | None = None) -> tuple[Counter[str], Counter[str]]:
     """Play seeds; give how often each fault struck, and how the executions ended."""
     seen: Counter[str] = Counter()
     ends: Counter[str] = Counter()
     for seed in range(first, first + count):
-        world, logs = play(seed)
+        place = None if folder is None else folder / str(seed)
+        if place is not None:
+            place.mkdir()
+        world, logs = play(seed, place)
         seen += world.weather.seen
         ends[fold(EXECUTION, logs[EXECUTION]).status] += 1
     return seen, ends
@@ -44,6 +48,11 @@ def test_many_seeds(first: int) -> None:
     rare = [fault for fault in FAULTS if seen[fault] < 20]
     assert not rare, f"these faults hardly struck: {rare} of {seen}"
     assert ends["completed"] + ends["partial"] >= 0.6 * _CHAOS_PART, f"too few executions complete: {ends}"
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.chaos) for n in range(_PART, 1_000, _PART))])
+def test_seeds_on_a_file(first: int, tmp_path: Path) -> None:
+    health(first, _PART, tmp_path)
 
 
 @pytest.mark.parametrize("seed", [1, 35, 75, 85])

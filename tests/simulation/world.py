@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
@@ -18,8 +19,6 @@ from noetl.engine.state import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Report, Resume, Signal, Start
 from noetl.server.control import LocalControl
-from noetl.stores.memory import MemoryStore
-from noetl.stores.tables import Tables
 from noetl.testing.scenario import read_playbook
 from noetl.testing.virtual_time import VirtualClock
 from noetl.wiring import language_kinds
@@ -27,7 +26,8 @@ from noetl.worker.context import Equipment
 from noetl.worker.loop import Worker
 from tests.simulation.advice import advice, has_moved
 from tests.simulation.books import CHILD, child_playbook, random_playbook
-from tests.simulation.faults import DeadlyTools, FailingStore, Weather, Wire
+from tests.simulation.faults import DeadlyTools, Weather, Wire
+from tests.simulation.ground import Ground, in_file, in_memory
 from tests.simulation.steady import Steady
 
 Result = TypeVar("Result")
@@ -43,7 +43,7 @@ PARENT = "simulation/parent"
 class World:
     """One seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, folder: Path | None = None) -> None:
         self.seed = seed
         self.chance = Random(seed)
         self.text = random_playbook(self.chance)
@@ -52,10 +52,10 @@ class World:
         self.helpful = self.chance.random() < 0.8  # somebody outside does what `explain` says
         self.helps = 0
         self.effects: Counter[tuple[str, int]] = Counter()  # idempotency key, attempt
-        self.tables = Tables()
+        self.ground: Ground = in_memory(_DEFAULTS) if folder is None else in_file(folder, _DEFAULTS)
         self.clock = VirtualClock()
         self.plans = {path: plan(read_playbook(text), path, _DEFAULTS) for path, text in self._books().items()}
-        self.steady = Steady(self.tables, self.plans)
+        self.steady = Steady(self.plans)
         self._max_attempts = self.chance.choice([3, 50])
         self._down = asyncio.Event()  # set while there is no server
         self._workers: dict[str, asyncio.Task[None]] = {}
@@ -68,7 +68,7 @@ class World:
 
     def _server(self) -> LocalControl:
         return LocalControl(
-            FailingStore(self.tables, self.weather, self.steady.look),
+            self.ground.serve(self.weather, self.steady.look),
             self.clock,
             defaults=_DEFAULTS,
             lease_s=_LEASE_S,
@@ -157,9 +157,10 @@ class World:
                 task.cancel()
             await asyncio.gather(*self._workers.values(), *self._tasks, return_exceptions=True)
             await self.control.__aexit__(None, None, None)
+            await self.ground.left()
 
     async def _registered(self) -> Start:
-        store = MemoryStore(self.tables)
+        store = self.ground.store
         content = ""
         for text in self._books().values():
             playbook = read_playbook(text)
@@ -204,12 +205,17 @@ class World:
                 self.clock.jump(self.chance.choice([-4_000, -500, 1_000, 10_000, 60_000]))
             if self.weather.strikes("server_restarts"):
                 await self._restart()
+            if self.weather.strikes("tables_lost"):
+                await self._restart(self.ground.lose)
         self.weather.calm = True
 
-    async def _restart(self) -> None:
+    async def _restart(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
         """Drop everything that the server has in memory, and start another on the same store."""
         self._down.set()
         await self.control.__aexit__(None, None, None)
+        await self.ground.left()
+        if meanwhile is not None:
+            await meanwhile()
         await asyncio.sleep(self.chance.uniform(0.0, 3.0))
         self.control = self._server()
         await self.control.__aenter__()
@@ -217,14 +223,14 @@ class World:
 
     async def _rest(self) -> None:
         begun = asyncio.get_running_loop().time()
-        store = MemoryStore(self.tables)
+        store = self.ground.store
         while True:
             await asyncio.sleep(2.0)
             if self.steady.problem is not None:
                 raise self.steady.problem
             state = fold(EXECUTION, await store.read(EXECUTION))
             passed = asyncio.get_running_loop().time() - begun
-            if state.phase == "ended" and not self.tables.messages and not self._down.is_set():
+            if state.phase == "ended" and not self._down.is_set() and not await store.inbox(1):
                 return
             if self.weather.calm and needs_signal(state) and not self._down.is_set():
                 if not self.helpful or self.helps >= _MOST_HELP or not await self._help(state):
@@ -235,7 +241,7 @@ class World:
 
     async def _help(self, state: Execution) -> bool:
         """Do what `explain` says would move the execution, and see that it does; tells whether it said something."""
-        store = MemoryStore(self.tables)
+        store = self.ground.store
         self.helps += 1
         given = advice(f"help-{self.helps}", state, standings(self.plans[PARENT], state, await store.read(EXECUTION)))
         if given is None:

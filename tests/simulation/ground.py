@@ -1,0 +1,79 @@
+"""What a simulated world stands on: a store in memory or in a SQLite file, and what may be looked up and lost there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from noetl.model.events import Event
+from noetl.ports import Upkeep
+from noetl.server.plans import Plans
+from noetl.server.rebuild import Rebuild
+from noetl.stores.memory import MemoryStore
+from noetl.stores.sqlite import SqliteStore
+from noetl.stores.tables import Tables
+from noetl.stores.upkeep_memory import MemoryUpkeep
+from noetl.stores.upkeep_sqlite import SqliteUpkeep
+from tests.simulation.faults import FailingMemory, FailingSqlite, Watch, Weather
+from tests.watched import WatchedStore
+
+_ALL = 1_000_000
+Failing = FailingMemory | FailingSqlite
+
+
+class Ground:
+    """Lasts while servers come and go."""
+
+    def __init__(
+        self,
+        store: MemoryStore | SqliteStore,
+        upkeep: Upkeep,
+        opened: Callable[[Weather, Watch], Failing],
+        defaults: dict[str, Any],
+    ) -> None:
+        self.store = store  # never fails
+        self.upkeep = upkeep
+        self._opened = opened
+        self._served: Failing | None = None
+        self._rebuild = Rebuild(store, upkeep, Plans(store, defaults))
+
+    def serve(self, weather: Weather, watch: Watch) -> Failing:
+        """Open a store for another server."""
+        self._served = self._opened(weather, watch)
+        return self._served
+
+    async def left(self) -> None:
+        """Close the store of a server that is gone."""
+        if self._served is not None:
+            await self._served.close()
+            self._served = None
+
+    async def lose(self) -> None:
+        """Lose every table that follows from the log, and make it again. There is no server meanwhile."""
+        await self._rebuild.rebuild()
+
+    async def differences(self) -> list[str]:
+        """Tell where a table is not what follows from the log."""
+        return await self._rebuild.check()
+
+    async def logs(self) -> dict[str, list[Event]]:
+        return {found: await self.store.read(found) for _, found in await self.upkeep.logged(0, _ALL)}
+
+    async def close(self) -> None:
+        await self.left()
+        await self.store.close()
+
+
+def in_memory(defaults: dict[str, Any]) -> Ground:
+    """Stand on tables in memory."""
+    tables = Tables()
+    store = MemoryStore(tables)
+    return Ground(store, MemoryUpkeep(store), lambda weather, watch: FailingMemory(tables, weather, watch), defaults)
+
+
+def in_file(folder: Path, defaults: dict[str, Any]) -> Ground:
+    """Stand on a SQLite file."""
+    path = folder / "noetl.db"
+    store = WatchedStore(path)
+    return Ground(store, SqliteUpkeep(store), lambda weather, watch: FailingSqlite(path, weather, watch), defaults)

@@ -1,0 +1,53 @@
+"""Stores whose threads and servers keep pretended time still while they work."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from noetl.stores.database import Database
+from noetl.stores.postgres import PostgresStore
+from noetl.stores.postgres_database import PostgresDatabase
+from noetl.stores.sqlite import SqliteStore
+from noetl.testing.virtual_time import threads
+
+Result = TypeVar("Result")
+
+
+class WatchedDatabase(Database):
+    """Keeps pretended time still while its thread works."""
+
+    async def run(self, job: Callable[[Any], Result]) -> Result:
+        with threads():
+            return await super().run(job)
+
+
+class WatchedStore(SqliteStore):
+    """The store on such a database."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = WatchedDatabase(path)
+
+    async def close(self) -> None:
+        with threads():
+            await super().close()
+
+
+class WatchedServer(PostgresDatabase):
+    """Keeps pretended time still while a server works."""
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Any]:
+        with threads():
+            async with super().connection() as connection:
+                yield connection
+
+
+class WatchedPostgres(PostgresStore):
+    """The store on such a server."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.database = WatchedServer(address, connections=1)  # whoever asks first is answered first
