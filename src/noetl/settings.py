@@ -21,6 +21,8 @@ DB_URL = "NOETL_DB_URL"
 CAPACITY = "NOETL_CAPACITY"
 LEASE_SECONDS = "NOETL_LEASE_SECONDS"
 MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
+COLLECT_SECONDS = "NOETL_COLLECT_SECONDS"
+RESULT_DAYS = "NOETL_RESULT_DAYS"
 CREDENTIAL = "NOETL_CREDENTIAL_"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
 HOST = "NOETL_HOST"
@@ -43,6 +45,8 @@ _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
 _POLL_S = 10
 _GRACE_S = 30
+_COLLECT_SECONDS = 3600
+_RESULT_DAYS = 30
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
@@ -66,6 +70,11 @@ VARIABLES: dict[
         str(_MAX_ATTEMPTS),
         "How often a piece of work is handed out before it is given up and its step fails.",
     ),
+    COLLECT_SECONDS: (
+        str(_COLLECT_SECONDS),
+        "How often a server looks for stored results that may go; 0: never, and `noetl admin gc` does it.",
+    ),
+    RESULT_DAYS: (str(_RESULT_DAYS), "How long stored results stay after their execution has ended, in days."),
     LOG_LEVEL: ("error", "Which lines the process itself writes to standard error: debug, info, warning or error."),
     HOST: (_HOST, "The address that the server listens on. Others than this machine need tokens."),
     PORT: (str(_PORT), "The port that the server listens on."),
@@ -120,6 +129,8 @@ class Settings(Struct, frozen=True):
     capacity: int = _CAPACITY  # pieces of work that a worker holds at once
     lease_ms: int = _LEASE_SECONDS * 1000  # how long a silent worker keeps its work
     max_attempts: int = _MAX_ATTEMPTS  # deliveries of a piece of work before it is given up
+    collect_s: int = _COLLECT_SECONDS  # between two looks for stored results that may go; 0: never
+    result_days: int = _RESULT_DAYS  # how long they stay after their execution
     database: str = ""  # the address of the PostgreSQL database that is the store instead
     sandbox: str = "none"  # walls around the processes of tasks
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may reach; empty: all
@@ -133,8 +144,15 @@ class Settings(Struct, frozen=True):
 
     @property
     def blobs(self) -> Path:
-        """The folder for results that are too large for the store."""
-        return self.store.with_name("blobs")
+        """The folder for results that are too large for the store; no other store uses it, for what it does not know may go."""
+        if self.database:
+            from urllib.parse import quote, urlsplit  # only those with a database pay for it
+            from zlib import crc32
+
+            url = urlsplit(self.database)
+            place = f"{url.hostname or ''}:{url.port or 5432}{url.path}?{url.query}"
+            return self.store.with_name(f"{quote(url.path.strip('/'), safe='')}-{crc32(place.encode()):08x}.blobs")
+        return self.store.with_name("blobs" if self.store.name == "noetl.db" else f"{self.store.name}.blobs")
 
 
 class ServerSettings(Struct, frozen=True):
@@ -220,7 +238,9 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         _number(environment, CAPACITY, _CAPACITY),
         _number(environment, LEASE_SECONDS, _LEASE_SECONDS) * 1000,
         _number(environment, MAX_ATTEMPTS, _MAX_ATTEMPTS),
-        database,
+        collect_s=_number(environment, COLLECT_SECONDS, _COLLECT_SECONDS, least=0),
+        result_days=_number(environment, RESULT_DAYS, _RESULT_DAYS, least=0),
+        database=database,
         sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
         egress_allow=_listed(environment.get(EGRESS_ALLOW, "")),
         egress_deny=_listed(environment.get(EGRESS_DENY, "")),
@@ -236,12 +256,14 @@ def _choice(environment: Mapping[str, str], name: str, words: tuple[str, ...]) -
     return text
 
 
-def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+def _number(environment: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
     text = environment.get(name, "").strip()
     if not text:
         return default
-    if not text.isdecimal() or int(text) < 1:
-        raise InvalidInput(f"the environment variable {name} must be a whole number from 1 on, and it is {text!r}.")
+    if not text.isdecimal() or int(text) < least:
+        raise InvalidInput(
+            f"the environment variable {name} must be a whole number from {least} on, and it is {text!r}."
+        )
     return int(text)
 
 

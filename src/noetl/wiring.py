@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from noetl.engine.plan import Plan
     from noetl.model.events import Event
+    from noetl.server.collector import Collector
     from noetl.server.control import LocalControl
     from noetl.server.credentials import Vault
     from noetl.server.rebuild import Rebuild
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from noetl.worker.children import ChildPool
     from noetl.worker.context import Equipment
     from noetl.worker.egress import Egress
+
+
+_GRACE_MS = 86_400_000  # what nobody refers to is left alone that long
 
 
 class SystemClock:
@@ -148,6 +152,15 @@ def open_blobs(settings: Settings, store: Store) -> Blobs:
     if isinstance(store, SqliteStore):
         return ShelvedBlobs({"db": DatabaseBlobs(store.database), **files})
     return ShelvedBlobs(files)
+
+
+def open_collector(settings: Settings, store: Store) -> Collector:
+    """Give what removes stored results that may go."""
+    from noetl.engine.collect import Terms
+    from noetl.server.collector import Collector
+
+    terms = Terms(settings.result_days * 86_400_000, _GRACE_MS)
+    return Collector(store, open_blobs(settings, store), SystemClock(), terms, settings.collect_s)
 
 
 def open_doorbell(settings: Settings) -> Doorbell:
@@ -321,7 +334,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),
         )
-        async with running(services):
+        async with running(services, open_collector(settings, store)):
             yield services, replace(app, credential=_stored(team, vault))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -126,3 +127,22 @@ async def test_a_failed_write_leaves_no_half_file(tmp_path: Path) -> None:
         await blobs.put(REF, object(), {})  # type: ignore[arg-type]  # not bytes: fails while it is written
     assert await blobs.get(REF) == b"good"
     assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
+
+
+async def test_everything_that_is_stored_is_listed_with_what_was_told_of_it(blobs: Blobs) -> None:
+    put: dict[str, dict[str, Any]] = {f"noetl://x/{number}": {"n": number} for number in range(1_100)}
+    put |= {ref: {"n": ref} for ref in ("a%00b", "a\x00b", "%25", "x" * 5_000, "x" * 4_999 + "y", "ö/😀")}
+    for ref, meta in put.items():
+        await blobs.put(ref, b"1", meta)
+    await blobs.delete(["noetl://x/7"])
+    del put["noetl://x/7"]
+    assert {ref: meta async for ref, meta in blobs.stored()} == put
+    async for ref, _ in blobs.stored():
+        await blobs.delete([ref])  # while it is listed
+    assert [ref async for ref, _ in blobs.stored()] == []
+
+
+async def test_tidying_leaves_whole_blobs_alone(blobs: Blobs) -> None:
+    await blobs.put(REF, b"whole", {"n": 1})
+    assert await blobs.tidy(2**53) == 0
+    assert await blobs.get(REF) == b"whole"

@@ -5,7 +5,9 @@ Tested in tests/conformance/test_blobs.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from sqlite3 import Connection
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ from noetl.stores.database import Database
 from noetl.stores.queries import queries
 
 _SQL = queries("sqlite")
+_PAGE = 500
 _ALL = 2**31 - 1  # no blob of SQLite is longer
 
 
@@ -48,3 +51,16 @@ class DatabaseBlobs:
     async def delete(self, refs: Sequence[str]) -> None:
         rows = [(ref,) for ref in refs]
         await self._database.write(lambda connection: connection.executemany(_SQL["remove_result"], rows))
+
+    async def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        after = ""
+        while rows := await self._database.run(partial(_listed, after)):
+            for after, meta in rows:
+                yield after, msgspec.json.decode(meta)
+
+    async def tidy(self, before: int) -> int:  # noqa: ARG002  a blob is put whole here, or not at all
+        return 0
+
+
+def _listed(after: str, connection: Connection) -> list[tuple[str, str]]:
+    return list(connection.execute(_SQL["list_results"], (after, _PAGE)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -44,6 +44,15 @@ class FileBlobs:
     async def delete(self, refs: Sequence[str]) -> None:
         await self._in_thread(self._delete, list(refs))
 
+    async def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        for folder in await self._in_thread(self._folders):
+            for told in await self._in_thread(_told, folder):
+                found = msgspec.json.decode(told)
+                yield found["ref"], found["meta"]
+
+    async def tidy(self, before: int) -> int:
+        return await self._in_thread(self._tidy, before)
+
     async def _in_thread(self, job: Callable[..., Result], *given: Any) -> Result:
         try:
             return await asyncio.to_thread(job, *given)
@@ -57,8 +66,8 @@ class FileBlobs:
     def _put(self, ref: str, data: bytes, about: bytes) -> None:
         path = self._path(ref)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path.with_suffix(".json"), about)
         _write(path, data)
+        _write(path.with_suffix(".json"), about)  # what has no such file was never put whole
 
     def _get(self, ref: str, start: int, length: int | None) -> bytes:
         try:
@@ -74,11 +83,33 @@ class FileBlobs:
         except FileNotFoundError:
             raise missing(ref) from None
 
+    def _folders(self) -> list[Path]:
+        return sorted(self._folder.iterdir()) if self._folder.is_dir() else []
+
+    def _tidy(self, before: int) -> int:
+        """Remove files that were being written, and those that nothing is told of."""
+        lost = 0
+        for path in (path for folder in self._folders() for path in folder.iterdir()):
+            half = path.name.startswith(".") or (not path.suffix and not path.with_suffix(".json").exists())
+            with suppress(FileNotFoundError):
+                if half and path.stat().st_mtime * 1000 < before:
+                    path.unlink()
+                    lost += 1
+        return lost
+
     def _delete(self, refs: Sequence[str]) -> None:
         for ref in refs:
             path = self._path(ref)
-            path.unlink(missing_ok=True)
             path.with_suffix(".json").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+
+
+def _told(folder: Path) -> list[bytes]:
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        with suppress(FileNotFoundError):  # it was deleted meanwhile
+            found.append(path.read_bytes())
+    return found
 
 
 def _write(path: Path, data: bytes) -> None:

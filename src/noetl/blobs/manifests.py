@@ -7,10 +7,10 @@ tests/unit/blobs/test_manifests.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from noetl.blobs import stored
+from noetl.engine.collect import moment
 from noetl.model.errors import BadReference
 from noetl.model.manifest import combined, cut, manifest, within
 from noetl.model.refs import is_manifest, is_ref, size
@@ -67,24 +67,26 @@ async def filled(blobs: Blobs, found: Any, now: int) -> Any:
     return [await value(blobs, item, now) if is_ref(item) else item for item in found]
 
 
-async def put_list(blobs: Blobs, ref: str, listed: Sequence[Any], kind: str = "auto", **more: Any) -> dict[str, Any]:
+async def put_list(blobs: Blobs, ref: str, listed: Sequence[Any], now: int, kind: str = "auto") -> dict[str, Any]:
     """Put a list away in parts; gives the manifest."""
+    terms = stored.terms("execution", None, now)
     parts = []
     store = "db"
     for number, (count, data) in enumerate(cut(listed)):
         address = f"{ref}/part/{number}"
         store = shelf(kind, len(data))
-        meta = await stored.put(blobs, address, data, store, stored.JSON, "none")
+        meta = await stored.put(blobs, address, data, store, stored.JSON, "none", terms)
         parts.append({"ref": address, "count": count, "meta": meta})
-    return manifest(ref, parts, store=store, **{"scope": "execution", "expires_at": None, **more})
+    return manifest(ref, parts, store=store, scope="execution", expires_at=None)
 
 
 def check(reference: Reference, now: int) -> None:
     """Refuse a reference whose time is over; raises BadReference."""
     expires = reference.get("expires_at")
     if isinstance(expires, int) and expires <= now:
-        when = datetime.fromtimestamp(expires / 1000, UTC).isoformat(timespec="seconds")
-        raise BadReference(f"the stored result {reference.get('ref')} has expired: its `ttl` ended at {when}")
+        raise BadReference(
+            f"the stored result {reference.get('ref')} has expired: its `ttl` ended at {moment(expires)}"
+        )
 
 
 def refuse_larger(reference: Reference, most: int) -> None:

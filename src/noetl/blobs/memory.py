@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from noetl.blobs.ranges import missing, span
@@ -31,3 +31,10 @@ class MemoryBlobs:
     async def delete(self, refs: Sequence[str]) -> None:
         for ref in refs:
             self._blobs.pop(ref, None)
+
+    async def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        for ref, (_, meta) in list(self._blobs.items()):
+            yield ref, meta
+
+    async def tidy(self, before: int) -> int:  # noqa: ARG002  a blob is put whole here, or not at all
+        return 0

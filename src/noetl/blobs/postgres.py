@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -12,6 +12,8 @@ from noetl.blobs.ranges import missing, span
 from noetl.stores.postgres_database import PostgresDatabase
 
 _LONGEST = 500
+_PAGE = 500
+_REF = ""  # beside what was told of a blob: its address, where it is too long to be its name
 
 
 class PostgresBlobs:
@@ -21,7 +23,9 @@ class PostgresBlobs:
         self._database = database
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        await self._database.rows("put_result", _name(ref), data, msgspec.json.encode(meta).decode())
+        name = _name(ref)
+        told = meta if _plain(ref) == name else {**meta, _REF: ref}
+        await self._database.rows("put_result", name, data, msgspec.json.encode(told).decode())
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         first, last = span(start, length)
@@ -37,14 +41,32 @@ class PostgresBlobs:
         rows = await self._database.rows("read_result_meta", _name(ref))
         if not rows:
             raise missing(ref)
-        found: dict[str, Any] = msgspec.json.decode(rows[0][0])
-        return found
+        return _told(rows[0][0])[1]
 
     async def delete(self, refs: Sequence[str]) -> None:
         await self._database.rows("remove_results", [_name(ref) for ref in refs])
 
+    async def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        after = ""
+        while rows := await self._database.rows("list_results", after, _PAGE):
+            for after, told in rows:
+                ref, meta = _told(told)
+                yield ref or after.replace("%00", "\0").replace("%25", "%"), meta
+
+    async def tidy(self, before: int) -> int:  # noqa: ARG002  a blob is put whole here, or not at all
+        return 0
+
+
+def _told(text: str) -> tuple[str | None, dict[str, Any]]:
+    meta: dict[str, Any] = msgspec.json.decode(text)
+    return meta.pop(_REF, None), meta
+
+
+def _plain(ref: str) -> str:
+    return ref.replace("%", "%25").replace("\0", "%00")
+
 
 def _name(ref: str) -> str:
     """Give a reference as the database can hold it: without a NUL, and not too long for an index."""
-    plain = ref.replace("%", "%25").replace("\0", "%00")
+    plain = _plain(ref)
     return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}#{sha256(plain.encode()).hexdigest()}"

@@ -5,7 +5,7 @@ Tested in tests/conformance/test_blobs.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from noetl.blobs.ranges import missing
@@ -31,6 +31,14 @@ class ShelvedBlobs:
     async def delete(self, refs: Sequence[str]) -> None:
         for shelf in self._shelves.values():
             await shelf.delete(refs)
+
+    async def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        for shelf in self._shelves.values():
+            async for one in shelf.stored():
+                yield one
+
+    async def tidy(self, before: int) -> int:
+        return sum([await shelf.tidy(before) for shelf in self._shelves.values()])
 
     def _named(self, name: str) -> Blobs:
         if name not in self._shelves:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -15,23 +16,51 @@ from typing import Any, Final
 
 import msgspec
 
+from noetl.engine.collect import REMOVED, moment
 from noetl.model.errors import BadReference, InvalidInput, StoreUnavailable
-from noetl.model.refs import KIND
+from noetl.model.refs import KIND, SCOPES
 from noetl.ports import Blobs
 
 JSON: Final = "application/json"
 PACKINGS: Final = ("none", "gzip")
+_TTL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*")
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _LIGHT: Final = 20_000  # values; from here on, writing goes to a thread
 _AT_ONCE: Final = 500  # items of a list
 _LARGE: Final = 1 << 20  # from here on, hashing and packing go to a thread
 
 
-async def put(blobs: Blobs, ref: str, data: bytes, store: str, content_type: str, packing: str) -> dict[str, Any]:
-    """Store bytes under an address; gives what a reference tells of them."""
+async def put(
+    blobs: Blobs,
+    ref: str,
+    data: bytes,
+    store: str,
+    content_type: str,
+    packing: str,
+    terms: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Store bytes under an address; gives what a reference tells of them. `terms` say when they may go."""
     packed, digest = await _aside(len(data), _pack, data, packing)
     meta = {"content_type": content_type, "bytes": len(data), "sha256": digest, "compression": packing}
-    await blobs.put(ref, packed, {**meta, "store": store})
+    await blobs.put(ref, packed, {**meta, "store": store, **(terms or {})})
     return meta
+
+
+def terms(scope: str | None, expires_at: int | None, now: int) -> dict[str, Any]:
+    """Give what the collector of results goes by; raises InvalidInput."""
+    if scope is not None and scope not in SCOPES:
+        raise InvalidInput(f"`scope` is one of {', '.join(SCOPES)}, and here it is {scope!r}")
+    return {"scope": scope or "execution", "expires_at": expires_at, "stored_at": now}
+
+
+def expiry(ttl: Any, now: int) -> int | None:
+    """Give when a time to live ends; raises InvalidInput."""
+    if ttl is None:
+        return None
+    found = _TTL.fullmatch(str(ttl))
+    if found is None:
+        raise InvalidInput(f"`ttl` {ttl!r} is no time: write seconds, or a text such as `7d`")
+    return now + round(float(found[1]) * _UNITS[found[2] or "s"])
 
 
 async def encoded(value: Any) -> bytes:
@@ -81,14 +110,23 @@ async def get(blobs: Blobs, ref: str, told: Mapping[str, Any] | None = None) -> 
     try:
         packed = await blobs.get(ref)
         meta = told or await blobs.about(ref)
+        if told is None:
+            _refuse_removed(ref, meta)
     except InvalidInput as error:
         raise BadReference(str(error)) from None
     except (StoreUnavailable, OSError) as error:
         raise BadReference(f"the stored result {ref} cannot be read now: {error}") from error
     data, digest = await _aside(len(packed), _unpack, packed, str(meta.get("compression", "none")))
     if digest != meta.get("sha256"):
+        _refuse_removed(ref, await blobs.about(ref))
         raise BadReference(f"the stored result {ref} is damaged: its bytes are not those that were stored")
     return data, meta
+
+
+def _refuse_removed(ref: str, meta: Mapping[str, Any]) -> None:
+    removed = meta.get(REMOVED)
+    if isinstance(removed, Mapping):
+        raise BadReference(f"the stored result {ref} was removed at {moment(int(removed['at']))}: {removed['why']}")
 
 
 async def value(blobs: Blobs, ref: str, told: Mapping[str, Any] | None = None) -> Any:

@@ -12,13 +12,15 @@ from typing import Annotated
 import typer
 
 from noetl.cli.db import Db
+from noetl.cli.gc import gc
 from noetl.cli.prune import prune
 from noetl.cli.rebuild import rebuild
-from noetl.cli.store import StorePath, complain
+from noetl.cli.store import AsJson, StorePath, complain
 from noetl.model.errors import InvalidInput
 
 _ACTIONS = (
-    "`rebuild`: make what follows from the log again. `prune`: remove months of a PostgreSQL store that have all ended."
+    "`rebuild`: make what follows from the log again. `gc`: remove stored results that may go. "
+    "`prune`: remove months of a PostgreSQL store that have all ended."
 )
 
 
@@ -36,13 +38,17 @@ def command(
         Path | None, typer.Option("--archive", metavar="DIR", help="Where pruned logs go first, as Parquet files.")
     ] = None,
     db: Db = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Collect nothing; tell what would go.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Look after a store. End servers and runs before a rebuild: all work is queued again."""
     if action == "rebuild":
         rebuild(store, check)
+    elif action == "gc":
+        gc(store, dry_run, json)
     elif action == "prune":
         prune(before, archive, db)
     else:
-        error = InvalidInput(f"there is no `noetl admin {action}`; there are `rebuild` and `prune`.")
+        error = InvalidInput(f"there is no `noetl admin {action}`; there are `rebuild`, `gc` and `prune`.")
         complain(error)
         raise typer.Exit(error.exit_code)

@@ -17,6 +17,7 @@ from urllib.parse import quote
 KIND: Final = "result_ref"
 MANIFEST: Final = "manifest_ref"
 STRATEGIES: Final = ("append", "replace", "merge", "concat")
+SCOPES: Final = ("step", "execution", "workflow", "permanent")
 LISTS: Final = ("append", "concat")  # the strategies whose whole is a list
 SCHEME: Final = "noetl://"
 _KINDS: Final = (KIND, MANIFEST)

@@ -27,6 +27,12 @@ class Blobs(Protocol):
 
     async def delete(self, refs: Sequence[str]) -> None: ...
 
+    def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        """Give every blob's address and `meta`, in any order; what is put or deleted meanwhile may be among them or not."""
+
+    async def tidy(self, before: int) -> int:
+        """Remove what is left of writes that began before a time and never ended; gives how much there was."""
+
 
 class ControlPlane(Protocol):
     """What a worker asks of the server, in process or over HTTP."""

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from noetl.server.api import endpoints
+from noetl.server.collector import Collector
 from noetl.server.guard import Guard
 from noetl.server.problems import Refusal, answer
 from noetl.server.services import Services
@@ -45,16 +46,20 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 @asynccontextmanager
-async def running(services: Services) -> AsyncIterator[None]:
+async def running(services: Services, collector: Collector | None = None) -> AsyncIterator[None]:
     """Run what the routes need beside the control plane; at the end, let streams and sessions go."""
     services.control.sequencer.on_commit.append(services.metrics.committed)
     sweeping = asyncio.create_task(services.handouts.run(), name="noetl-handouts")
     answering = asyncio.create_task(_answer_claims(services))
+    collecting = None if collector is None else asyncio.create_task(collector.run(), name="noetl-collector")
     try:
         yield
     finally:
         services.stopping.set()
         sweeping.cancel()
+        if collecting is not None:
+            collecting.cancel()
+            await asyncio.gather(collecting, return_exceptions=True)
         await asyncio.gather(sweeping, answering, return_exceptions=True)
         await services.handouts.close()
 

@@ -30,7 +30,7 @@ class Stored:
         for reference in needs.loads:
             found[str(reference["ref"])] = await self._load(reference)
         for ref, listed in needs.puts.items():
-            found[ref] = None if self._blobs is None else await self._put(self._blobs, ref, listed)
+            found[ref] = None if self._blobs is None else await self._put(self._blobs, ref, listed, self._clock.now())
         return found
 
     async def _load(self, reference: Any) -> Any:
@@ -45,8 +45,8 @@ class Stored:
             return error
 
     @staticmethod
-    async def _put(blobs: Blobs, ref: str, listed: Any) -> dict[str, Any]:
+    async def _put(blobs: Blobs, ref: str, listed: Any, now: int) -> dict[str, Any]:
         try:
-            return await manifests.put_list(blobs, ref, listed)
+            return await manifests.put_list(blobs, ref, listed, now)
         except OSError as error:
             raise StoreUnavailable(f"the list {ref} cannot be stored now: {error}") from error

@@ -155,7 +155,10 @@ async def _put(input: Input, context: ToolContext) -> dict[str, Any]:
     packing = place.compression or "none"
     if packing not in stored.PACKINGS:
         raise InvalidInput(f"artifacts cannot be packed with `{packing}` here; use one of {', '.join(stored.PACKINGS)}")
-    meta = await stored.put(context.blobs, ref, data, store, content_type, packing)
+    now = context.now()
+    scope = place.scope or ("execution" if ref.startswith(_RESULTS) else "permanent")
+    terms = {**stored.terms(scope, stored.expiry(place.ttl, now), now), "artifact": True}
+    meta = await stored.put(context.blobs, ref, data, store, content_type, packing, terms)
     return _shown(ref, store, meta)
 
 

@@ -6,7 +6,6 @@ beside the reference, and is checked when it is read. Removes nothing. Tested in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Final
@@ -30,8 +29,6 @@ PREVIEW_MAX_BYTES: Final = 1024
 MAX_RESULT_BYTES: Final = 256 * 1024 * 1024
 _MOST_KEYS: Final = 200
 _SMALL: Final = (bool, int, type(None))
-_TTL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*")
-_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
 class StoredResults:
@@ -98,9 +95,10 @@ class StoredResults:
         packing = str(place.get("compression") or "none")
         if packing not in stored.PACKINGS:
             raise InvalidInput(f"results cannot be packed with `{packing}` here; use one of {stored.PACKINGS}")
-        expires = _expiry(place.get("ttl"), self._clock.now())
-        meta = await stored.put(self._blobs, ref, data, store, stored.JSON, packing)
-        made = stored.reference(ref, store, meta, str(place.get("scope") or "execution"), expires)
+        now = self._clock.now()
+        terms = stored.terms(place.get("scope"), stored.expiry(place.get("ttl"), now), now)
+        meta = await stored.put(self._blobs, ref, data, store, stored.JSON, packing, terms)
+        made = stored.reference(ref, store, meta, terms["scope"], terms["expires_at"])
         preview = int(_given(controls.get("preview_max_bytes"), PREVIEW_MAX_BYTES))
         made |= {"extracted": extracted, "preview": data[:preview].decode(errors="ignore")}
         made |= _keys(result)
@@ -225,15 +223,6 @@ def _address(task: RunTask, where: Mapping[str, Any]) -> str:
         visit=task.visit,
         delivery=where.get("delivery", 1),
     )
-
-
-def _expiry(ttl: Any, now: int) -> int | None:
-    if ttl is None:
-        return None
-    found = _TTL.fullmatch(str(ttl))
-    if found is None:
-        raise InvalidInput(f"`ttl` {ttl!r} is no time: write seconds, or a text such as `7d`")
-    return now + round(float(found[1]) * _UNITS[found[2] or "s"])
 
 
 def _too_large(task: RunTask, size: int, most: int) -> Outcome:

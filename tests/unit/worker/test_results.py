@@ -317,7 +317,7 @@ async def test_only_the_parts_that_are_read_are_loaded() -> None:
 
     blobs = Counting()
     listed = [{"n": number, "x": "x" * 1000} for number in range(2000)]
-    manifest = await manifests.put_list(blobs, "noetl://list", listed)
+    manifest = await manifests.put_list(blobs, "noetl://list", listed, 0)
     assert len(manifest["parts"]) > 5
     made = StoredResults(blobs, RealClock())
     seen = await made.seen({"results": manifest, "stats": {}}, {"results": {3: {"n": True}, 1999: True}})

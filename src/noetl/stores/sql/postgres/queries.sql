@@ -186,6 +186,9 @@ SELECT substr(data, $2) FROM result WHERE ref = $1;
 -- name: read_result_meta
 SELECT meta FROM result WHERE ref = $1;
 
+-- name: list_results
+SELECT ref, meta FROM result WHERE ref > $1 ORDER BY ref LIMIT $2;
+
 -- name: remove_results
 DELETE FROM result WHERE ref = ANY ($1::text[]);
 

@@ -266,6 +266,9 @@ SELECT coalesce(substr(data, ?, ?), x'') FROM result WHERE ref = ?;
 -- name: read_result_meta
 SELECT meta FROM result WHERE ref = ?;
 
+-- name: list_results
+SELECT ref, meta FROM result WHERE ref > ? ORDER BY ref LIMIT ?;
+
 -- name: remove_result
 DELETE FROM result WHERE ref = ?;
 

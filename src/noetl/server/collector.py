@@ -1,0 +1,187 @@
+"""Removes stored results that may go: what has expired, whose scope is over, and what a crashed worker left behind.
+
+Which those are is decided in `engine.collect`, of the log alone: whoever runs this twice, or again after a crash, or on two
+servers, removes the same. Of a result that goes, a word stays as long as its execution is in the log, so that whoever reads
+it is told when and why it went. Tested in tests/unit/server/test_collector.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from noetl.engine import collect
+from noetl.engine.collect import REMOVED, Owner, Terms, Verdict
+from noetl.model.errors import NoetlError
+from noetl.ports import Blobs, Clock, EventLog, Selection
+
+_log = logging.getLogger(__name__)
+_PAGE: Final = 500
+_BATCH: Final = 5_000  # results that are looked at together, so that a log is read once for many of them
+_MOST_KIN: Final = 64
+_MOST_REMEMBERED: Final = 200_000
+_UNDER_WAY: Final = ("pending", "running", "waiting", "paused")
+_FIRST_S: Final = 60.0
+Stored = tuple[str, Mapping[str, Any]]
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """A stored result that was removed, or would be."""
+
+    ref: str
+    bytes: int
+    cause: str
+    why: str
+
+
+class Collector:
+    """Looks through a blob store from time to time."""
+
+    def __init__(self, log: EventLog, blobs: Blobs, clock: Clock, terms: Terms, every_s: float = 0) -> None:
+        self._log = log
+        self._blobs = blobs
+        self._clock = clock
+        self._terms = terms
+        self._every_s = every_s
+        self._above: dict[str, str | None] = {}  # what an execution came from never changes
+        self._asked: set[str] = set()  # ended executions whose logs were asked this time
+        self._sound: set[str] = set()  # and before: all of their results are in the log, or gone
+
+    async def run(self) -> None:
+        """Work until cancelled; without an interval, not at all."""
+        wait = min(self._every_s, _FIRST_S)
+        while self._every_s > 0:
+            await self._clock.sleep(wait)
+            wait = self._every_s
+            try:
+                gone = await self.collect()
+            except (NoetlError, OSError) as error:
+                _log.warning("stored results could not be collected: %s", error)
+            else:
+                if gone:
+                    _log.info("removed %d stored results, %d bytes", len(gone), sum(one.bytes for one in gone))
+
+    async def collect(self, *, dry_run: bool = False) -> list[Gone]:
+        """Remove what may go now; gives what that is. A dry run removes nothing."""
+        if len(self._above) > _MOST_REMEMBERED:
+            self._above.clear()
+        self._asked.clear()
+        live, kept = await self._under_way()
+        gone: list[Gone] = []
+        async for batch in self._batches():
+            gone += await self._collect(batch, live, kept, dry_run=dry_run)
+        if not dry_run:
+            self._sound |= self._asked
+            await self._blobs.tidy(self._clock.now() - self._terms.grace_ms)
+        return gone
+
+    async def _collect(self, batch: list[Stored], live: set[str], kept: set[str], *, dry_run: bool) -> list[Gone]:
+        now, terms = self._clock.now(), self._terms
+        owners: dict[str, Owner] = {}
+        doubtful: dict[str, list[Stored]] = {}
+        gone: list[Gone] = []
+        for ref, meta in batch:
+            owner = await self._owner(ref, live, owners)
+            found = collect.verdict(meta, owner, now, terms)
+            if ref in kept and (found is None or found.cause != "expired"):
+                continue
+            if REMOVED in meta:  # its bytes are gone already; the word about it goes with the log
+                if owner is not None and not owner.logged and not owner.live and not dry_run:
+                    await self._blobs.delete([ref])
+            elif found is not None:
+                gone.append(await self._remove(ref, meta, found, owner, dry_run=dry_run))
+            elif (
+                owner is not None
+                and owner.execution_id not in self._sound
+                and collect.may_be_unlogged(meta, owner, now, terms)
+            ):
+                doubtful.setdefault(owner.execution_id, []).append((ref, meta))
+        for execution_id, some in doubtful.items():
+            named = await self._named(execution_id)
+            for ref, meta in some:
+                if ref not in named:
+                    gone.append(await self._remove(ref, meta, collect.unlogged(), None, dry_run=dry_run))
+        self._asked.update(doubtful)
+        return gone
+
+    async def _remove(
+        self, ref: str, meta: Mapping[str, Any], found: Verdict, owner: Owner | None, *, dry_run: bool
+    ) -> Gone:
+        if not dry_run:
+            if owner is not None and owner.logged:
+                word = {"at": self._clock.now(), "why": found.why}
+                await self._blobs.put(ref, b"", {**meta, REMOVED: word})
+            else:
+                await self._blobs.delete([ref])
+        return Gone(ref, int(meta.get("bytes") or 0), found.cause, found.why)
+
+    async def _owner(self, ref: str, live: set[str], known: dict[str, Owner]) -> Owner | None:
+        execution_id = collect.owner_of(ref)
+        if execution_id is None:
+            return None
+        if execution_id not in known:
+            known[execution_id] = await self._look(execution_id, live)
+        return known[execution_id]
+
+    async def _look(self, execution_id: str, live: set[str]) -> Owner:
+        """Tell how an execution stands: whether it, and everything above it, has ended, and whether kin is under way."""
+        row = await self._log.execution(execution_id)
+        family = await self._line(execution_id)
+        if row is None:
+            return Owner(execution_id, logged=False, live=family[-1] in live)
+        rows = [row, *[await self._log.execution(one) for one in family[1:]]]
+        ends = [found.get("ended_at") for found in rows if found is not None]
+        if family[-1] in live or None in ends:
+            return Owner(execution_id, logged=True, live=True)
+        return Owner(execution_id, logged=True, ended_at=max(int(end) for end in ends if end is not None))
+
+    async def _under_way(self) -> tuple[set[str], set[str]]:
+        """Give the roots of the families that have somebody under way; and results that are read past a removed log."""
+        live: set[str] = set()
+        kept: set[str] = set()
+        before: str | None = None
+        while rows := await self._log.executions(Selection(status=_UNDER_WAY, before=before, limit=_PAGE)):
+            for row in rows:
+                before = str(row["execution_id"])
+                family = await self._line(before)
+                live.add(family[-1])
+                if len(family) > 1 and not await self._log.read(family[-1], 0, 1):
+                    kept |= await self._named(before)
+        return live, kept
+
+    async def _line(self, execution_id: str) -> list[str]:
+        """Give an execution and everything above it, as far as there are logs; the last is the root of its family."""
+        found = [execution_id]
+        while len(found) < _MOST_KIN:
+            at = found[-1]
+            if at not in self._above:
+                first = await self._log.read(at, 0, 1)
+                if not first:
+                    break
+                self._above[at] = collect.above(first[0])
+            up = self._above[at]
+            if up is None:
+                break
+            found.append(up)
+        return found
+
+    async def _named(self, execution_id: str) -> set[str]:
+        """Give the addresses that the log of an execution names."""
+        found: set[str] = set()
+        after = 0
+        while events := await self._log.read(execution_id, after, _PAGE):
+            found |= collect.addresses(events)
+            after = events[-1].seq
+        return found
+
+    async def _batches(self) -> AsyncIterator[list[Stored]]:
+        batch: list[Stored] = []
+        async for one in self._blobs.stored():
+            batch.append(one)
+            if len(batch) >= _BATCH:
+                yield batch
+                batch = []
+        yield batch
