@@ -18,6 +18,7 @@ from noetl.model.errors import InvalidInput
 from noetl.ports import (
     AuditTrail,
     Blobs,
+    BlobStore,
     Catalog,
     ControlPlane,
     Credentials,
@@ -134,12 +135,12 @@ def open_rebuild(store: Store) -> Rebuild:
     return Rebuild(store, SqliteUpkeep(store), Plans(store))
 
 
-def open_blobs(settings: Settings, store: Store) -> Blobs:
+def open_blobs(settings: Settings, store: Store) -> BlobStore:
     """Give the places for large results: `db`, which is the store itself, and `file`, a folder beside it."""
     from noetl.blobs.files import FileBlobs
     from noetl.blobs.shelves import ShelvedBlobs
 
-    files: dict[str, Blobs] = {"file": FileBlobs(settings.blobs)}
+    files: dict[str, BlobStore] = {"file": FileBlobs(settings.blobs)}
     if settings.database:
         from noetl.blobs.postgres import PostgresBlobs
         from noetl.stores.postgres import PostgresStore

@@ -15,7 +15,7 @@ from noetl.blobs.memory import MemoryBlobs
 from noetl.blobs.postgres import PostgresBlobs
 from noetl.blobs.shelves import ShelvedBlobs
 from noetl.model.errors import InvalidInput, StoreUnavailable
-from noetl.ports import Blobs
+from noetl.ports import BlobStore
 from noetl.stores.database import Database
 from noetl.stores.postgres_database import PostgresDatabase
 from tests.databases import fresh_database
@@ -25,7 +25,7 @@ REF = "noetl://execution/1/step/a/task/t/run/1/attempt/1"
 
 
 @pytest_asyncio.fixture(params=["memory", "files", "database", "shelves", "postgres"])
-async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Blobs]:
+async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
     if request.param == "postgres":
         server = PostgresDatabase(fresh_database())
         yield PostgresBlobs(server)
@@ -41,7 +41,7 @@ async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield MemoryBlobs() if request.param == "memory" else FileBlobs(tmp_path / "blobs")
 
 
-async def test_a_blob_comes_back_whole(blobs: Blobs) -> None:
+async def test_a_blob_comes_back_whole(blobs: BlobStore) -> None:
     data = bytes(range(256)) * 5_000
     await blobs.put(REF, data, {"bytes": len(data)})
     assert await blobs.get(REF) == data
@@ -49,7 +49,7 @@ async def test_a_blob_comes_back_whole(blobs: Blobs) -> None:
     assert await blobs.get(REF + "/empty") == b""
 
 
-async def test_a_part_of_a_blob(blobs: Blobs) -> None:
+async def test_a_part_of_a_blob(blobs: BlobStore) -> None:
     await blobs.put(REF, b"0123456789", {})
     assert await blobs.get(REF, 3) == b"3456789"
     assert await blobs.get(REF, 3, 4) == b"3456"
@@ -59,25 +59,25 @@ async def test_a_part_of_a_blob(blobs: Blobs) -> None:
 
 
 @pytest.mark.parametrize(("start", "length"), [(-1, None), (0, -1)])
-async def test_a_negative_range_is_refused(blobs: Blobs, start: int, length: int | None) -> None:
+async def test_a_negative_range_is_refused(blobs: BlobStore, start: int, length: int | None) -> None:
     await blobs.put(REF, b"0123456789", {})
     with pytest.raises(InvalidInput, match="negative"):
         await blobs.get(REF, start, length)
 
 
-async def test_a_blob_put_again_is_replaced(blobs: Blobs) -> None:
+async def test_a_blob_put_again_is_replaced(blobs: BlobStore) -> None:
     await blobs.put(REF, b"first, and longer", {"n": 1})
     await blobs.put(REF, b"second", {"n": 2})
     assert await blobs.get(REF) == b"second"
 
 
-async def test_what_is_not_there_is_named(blobs: Blobs) -> None:
+async def test_what_is_not_there_is_named(blobs: BlobStore) -> None:
     for ask in (blobs.get, blobs.about):
         with pytest.raises(InvalidInput, match="noetl://execution/1"):
             await ask(REF)
 
 
-async def test_what_was_told_of_a_blob_is_kept(blobs: Blobs) -> None:
+async def test_what_was_told_of_a_blob_is_kept(blobs: BlobStore) -> None:
     await blobs.put(REF, b"first", {"n": 1})
     await blobs.put(REF, b"second", {"sha256": "é", "n": None})
     assert await blobs.about(REF) == {"sha256": "é", "n": None}
@@ -97,7 +97,7 @@ async def test_each_blob_goes_where_its_meta_says(tmp_path: Path) -> None:
         await shelves.put(REF, b"x", {"store": "s3"})
 
 
-async def test_deleting_takes_these_only_and_may_be_repeated(blobs: Blobs) -> None:
+async def test_deleting_takes_these_only_and_may_be_repeated(blobs: BlobStore) -> None:
     await blobs.put(REF, b"x", {})
     await blobs.put(REF + "/2", b"y", {})
     for _ in range(2):
@@ -108,7 +108,7 @@ async def test_deleting_takes_these_only_and_may_be_repeated(blobs: Blobs) -> No
 
 
 @pytest.mark.parametrize("ref", ["../../outside", "/etc/passwd", "a\x00b", "x" * 5_000, "ö/😀"])
-async def test_no_reference_leads_out_of_the_store(blobs: Blobs, tmp_path: Path, ref: str) -> None:
+async def test_no_reference_leads_out_of_the_store(blobs: BlobStore, tmp_path: Path, ref: str) -> None:
     await blobs.put(ref, b"inside", {})
     assert await blobs.get(ref) == b"inside"
     assert {path.name for path in tmp_path.iterdir()} <= {"blobs", "noetl.db", "noetl.db-wal", "noetl.db-shm"}
@@ -129,7 +129,7 @@ async def test_a_failed_write_leaves_no_half_file(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
 
 
-async def test_everything_that_is_stored_is_listed_with_what_was_told_of_it(blobs: Blobs) -> None:
+async def test_everything_that_is_stored_is_listed_with_what_was_told_of_it(blobs: BlobStore) -> None:
     put: dict[str, dict[str, Any]] = {f"noetl://x/{number}": {"n": number} for number in range(1_100)}
     put |= {ref: {"n": ref} for ref in ("a%00b", "a\x00b", "%25", "x" * 5_000, "x" * 4_999 + "y", "ö/😀")}
     for ref, meta in put.items():
@@ -142,7 +142,7 @@ async def test_everything_that_is_stored_is_listed_with_what_was_told_of_it(blob
     assert [ref async for ref, _ in blobs.stored()] == []
 
 
-async def test_tidying_leaves_whole_blobs_alone(blobs: Blobs) -> None:
+async def test_tidying_leaves_whole_blobs_alone(blobs: BlobStore) -> None:
     await blobs.put(REF, b"whole", {"n": 1})
     assert await blobs.tidy(2**53) == 0
     assert await blobs.get(REF) == b"whole"

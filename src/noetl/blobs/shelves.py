@@ -10,13 +10,13 @@ from typing import Any
 
 from noetl.blobs.ranges import missing
 from noetl.model.errors import InvalidInput
-from noetl.ports import Blobs
+from noetl.ports import BlobStore
 
 
 class ShelvedBlobs:
     """Blob stores by the name that playbooks use for them, such as `db` and `file`."""
 
-    def __init__(self, shelves: Mapping[str, Blobs]) -> None:
+    def __init__(self, shelves: Mapping[str, BlobStore]) -> None:
         self._shelves = shelves
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
@@ -40,13 +40,13 @@ class ShelvedBlobs:
     async def tidy(self, before: int) -> int:
         return sum([await shelf.tidy(before) for shelf in self._shelves.values()])
 
-    def _named(self, name: str) -> Blobs:
+    def _named(self, name: str) -> BlobStore:
         if name not in self._shelves:
             known = ", ".join(f"`{known}`" for known in self._shelves)
             raise InvalidInput(f"results cannot be stored in `{name}` here; there are {known}")
         return self._shelves[name]
 
-    async def _holding(self, ref: str) -> Blobs:
+    async def _holding(self, ref: str) -> BlobStore:
         for shelf in self._shelves.values():
             try:
                 await shelf.about(ref)

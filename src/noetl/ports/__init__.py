@@ -25,6 +25,7 @@ from noetl.ports.team import WorkerInfo as WorkerInfo
 from noetl.ports.upkeep import Beside as Beside
 from noetl.ports.upkeep import Upkeep as Upkeep
 from noetl.ports.work import Blobs as Blobs
+from noetl.ports.work import BlobStore as BlobStore
 from noetl.ports.work import Children as Children
 from noetl.ports.work import Confirm as Confirm
 from noetl.ports.work import ControlPlane as ControlPlane

@@ -5,7 +5,7 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -26,6 +26,10 @@ class Blobs(Protocol):
         """Give what was put with a blob as its `meta`."""
 
     async def delete(self, refs: Sequence[str]) -> None: ...
+
+
+class BlobStore(Blobs, Protocol):
+    """Large results where they are kept: what a worker elsewhere cannot ask for."""
 
     def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """Give every blob's address and `meta`, in any order; what is put or deleted meanwhile may be among them or not."""

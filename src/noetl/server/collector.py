@@ -16,7 +16,7 @@ import msgspec
 from noetl.engine import collect
 from noetl.engine.collect import REMOVED, Owner, Terms, Verdict
 from noetl.model.errors import NoetlError
-from noetl.ports import Blobs, Clock, EventLog, Selection
+from noetl.ports import BlobStore, Clock, EventLog, Selection
 
 _log = logging.getLogger(__name__)
 _PAGE: Final = 500
@@ -40,7 +40,7 @@ class Gone(msgspec.Struct, frozen=True):
 class Collector:
     """Looks through a blob store from time to time."""
 
-    def __init__(self, log: EventLog, blobs: Blobs, clock: Clock, terms: Terms, every_s: float = 0) -> None:
+    def __init__(self, log: EventLog, blobs: BlobStore, clock: Clock, terms: Terms, every_s: float = 0) -> None:
         self._log = log
         self._blobs = blobs
         self._clock = clock
