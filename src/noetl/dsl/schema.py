@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
+from noetl.dsl.grammar import LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.kinds import Kind, Kinds, Need
 from noetl.dsl.nodes import plain
 from noetl.dsl.parse import parse
@@ -60,6 +60,8 @@ class _Writer(Struct, frozen=True):
             match level.name:
                 case "task":
                     self.defs[name] = self.task(level)
+                case "cursor":
+                    self.defs[name] = self.cursor(level)
                 case "workbook_task":
                     self.defs[name] = self.workbook_task(level)
                 case _:
@@ -169,6 +171,17 @@ class _Writer(Struct, frozen=True):
                 for kind in self.kinds.values()
             ],
         }
+
+    def cursor(self, level: Level) -> Schema:
+        """Write the schema of a cursor: it takes what its kind needs."""
+        own = {kind.name: cursor_level(kind) for kind in self.kinds.values()}
+        more = {name: found for name, found in own.items() if found is not level}
+        fits: list[Schema] = [
+            {"if": {"properties": {"kind": {"const": name}}, "required": ["kind"]}, "then": self.ref(found)}
+            for name, found in more.items()
+        ]
+        other = {"if": {"properties": {"kind": {"enum": list(more)}}, "required": ["kind"]}, "else": self.level(level)}
+        return {"type": "object", "description": level.summary, "allOf": [*fits, other]}
 
     def task_of(self, kind: Kind) -> Schema:
         level = task_level(kind)

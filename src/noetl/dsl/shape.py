@@ -14,7 +14,7 @@ from msgspec import Struct
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.dialects import LegacyForm, recognise
 from noetl.dsl.finding import ACTION_FIELDS, SETS, ShapeFinding, settled, stand_ins
-from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
+from noetl.dsl.grammar import LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.grammar.places import Place, place
 from noetl.dsl.kinds import Kind, Kinds, Need
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
@@ -131,8 +131,11 @@ class _Walk(Struct, frozen=True):
         if level.name in _TASK_LEVELS:
             self.task(node, level)
             return
+        name = level.name
+        if name == "cursor":
+            level = self.cursor(node, level)
         for entry in node.entries:
-            self.entry(entry, node, level, level.name)
+            self.entry(entry, node, level, name)
         self.missing(node, level)
         if level.name in _RULE_LEVELS:
             self.rule(node, level)
@@ -211,6 +214,12 @@ class _Walk(Struct, frozen=True):
             found = _TaskLevels(task_level(kind), task_spec_level(kind), frozenset(kind.input.names()))
             self.known[kind.name] = found
         return found
+
+    def cursor(self, node: MapNode, level: Level) -> Level:
+        """Give the level of a cursor, which takes what its kind needs."""
+        named = node.get("kind")
+        kind = self.kinds.get(named.text) if isinstance(named, Scalar) else None
+        return level if kind is None else cursor_level(kind)
 
     def task(self, node: MapNode, level: Level) -> None:
         inner = node.get("tool")

@@ -12,7 +12,7 @@ from typing import Any
 from noetl.engine import runs
 from noetl.engine.decision import Deciding
 from noetl.engine.join import in_arc_order, merged_lineage
-from noetl.engine.names import EventName, test
+from noetl.engine.names import EventName, test, when_budget
 from noetl.engine.route import failure
 from noetl.engine.state import Token
 
@@ -34,15 +34,14 @@ def arrive(d: Deciding, step: str, tokens: list[Token], *, count: tuple[int, int
     event = {**cause, "name": EventName(cause.get("name", ""))}
     if d.plan.step(step).join == "each":
         for token in _parked(d, step):  # who came before goes before
-            if has_room(d) and admitted(d, step, [token], event):
-                schedule(d, step, [token])
+            if has_room(d):
+                _let_in(d, step, [token], event)
         group = ordered
         if not has_room(d):
             return  # they are looked at again when there is room
     else:
         group = [*_parked(d, step), *ordered]
-    if admitted(d, step, group, event):
-        schedule(d, step, group)
+    if _let_in(d, step, group, event):
         return
     for token in ordered:
         d.emit("token.parked", token.token_id, {"step": step})
@@ -57,37 +56,53 @@ def retry(d: Deciding) -> bool:
         for group in groups:
             if not has_room(d):
                 return moved
-            if group and admitted(d, step, group, d.cause):
-                schedule(d, step, group)
+            if group and _let_in(d, step, group, d.cause):
                 moved = True
     return moved
 
 
-def admitted(d: Deciding, name: str, tokens: list[Token], event: Mapping[str, Any]) -> bool:
-    """Ask the gate of a step; a step without one lets everything in."""
-    rules = d.plan.step(name).admit
+def _let_in(d: Deciding, name: str, tokens: list[Token], event: Mapping[str, Any]) -> bool:
+    """Make a run of tokens that the gate lets in; one whose gate is broken, and says so, fails at once."""
+    allow, broken = admitted(d, name, tokens, event)
+    if allow or broken is not None:
+        schedule(d, name, tokens, broken)
+    return allow or broken is not None
+
+
+def admitted(
+    d: Deciding, name: str, tokens: list[Token], event: Mapping[str, Any]
+) -> tuple[bool, Mapping[str, Any] | None]:
+    """Ask the gate of a step; a step without one lets everything in. Gives the error of a gate that fails its step."""
+    step = d.plan.step(name)
+    rules = step.admit
     if rules is None:
-        return True
+        return True, None
     args, _ = merged_args(tokens)
     scope = d.scope(args, event=event)
     read: dict[str, Any] = {}
     allow, matched = False, None
     errors: list[str] = []
+    broken: Mapping[str, Any] | None = None
+    limit = d.plan.setting("evaluate_when_timeout_ms", step)
     for index, rule in enumerate(rules):
-        verdict = test(True if rule.when is None else rule.when.data, scope, d.calls)
+        verdict = test(True if rule.when is None else rule.when.data, scope, d.calls, when_budget(limit))
         read |= verdict.read
         if verdict.error is not None:
             errors.append(verdict.error)
+            if d.plan.setting("on_when_error", step) == "fail_step":
+                message = f"the gate of step `{name}` cannot be evaluated: {verdict.error}"
+                broken = failure("template", message)
+                break
         if verdict.holds:
             allow, matched = rule.allow, index
             break
-    if not allow and all(token.parked and token.gate == read for token in tokens):
-        return False  # nothing that it reads has changed since it last said no
+    if broken is None and not allow and all(token.parked and token.gate == read for token in tokens):
+        return False, None  # nothing that it reads has changed since it last said no
     payload: dict[str, Any] = {"allow": allow, "rule": matched, "read": read, "event": str(event.get("name", ""))}
     payload["tokens"] = [token.token_id for token in tokens]
     payload |= {"errors": errors} if errors else {}
     d.emit("policy.admit.evaluated", name, payload, status="allowed" if allow else "denied")
-    return allow
+    return allow, broken
 
 
 def schedule(d: Deciding, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None) -> None:

@@ -76,10 +76,9 @@ class Frame:
             if isinstance(found, Mapping):
                 found = found.get("total")
         if found is None:
-            timeouts = self.setting("timeouts")
-            found, scale = (timeouts.get("tool_default_ms") if isinstance(timeouts, Mapping) else None), 1.0
             if self.task.kind in SUSPENDING:
                 return None
+            found, scale = self._default_timeout(), 1.0
         found = renderer.value(found, "timeout_ms")
         if found is None:
             return None
@@ -87,6 +86,14 @@ class Frame:
             return float(found) * scale
         except (TypeError, ValueError):
             raise RenderError("timeout_ms", f"{found!r} is no number") from None
+
+    def _default_timeout(self) -> Any:
+        """Give the time-out that the settings name for such a task; a write may have one of its own."""
+        timeouts = self.setting("timeouts")
+        if not isinstance(timeouts, Mapping):
+            return None
+        own = timeouts.get("sink_default_ms") if sink_id(self.task) is not None else None
+        return timeouts.get("tool_default_ms") if own is None else own
 
     def renderer(self, at: int) -> Renderer:
         """Give what renders the task's values now."""

@@ -79,7 +79,8 @@ def _source(d: Deciding, run: StepRun, given: Any, scope: Scope) -> list[Any] | 
     named = gather.source(d, given, run.args)
     if named is not None:
         return named
-    return gather.shelved(d, run, plain(listed(render(given, scope, d.calls))))
+    strict = d.plan.setting("strict_templates", d.plan.step(run.step), True) is not False
+    return gather.shelved(d, run, plain(listed(render(given, scope, d.calls), strict)))
 
 
 def _width(d: Deciding, given: Any, scope: Scope) -> int:
@@ -90,10 +91,10 @@ def _width(d: Deciding, given: Any, scope: Scope) -> int:
     return max(1, int(found))
 
 
-def listed(value: Any) -> list[Any]:
+def listed(value: Any, strict: bool = True) -> list[Any]:
     """Give a list of what `loop.in` came to: lists, ranges, null, and lists that are written as JSON."""
     if isinstance(value, Undefined):
-        value.fail()
+        value = value.fail() if strict else None
     if value is None:
         return []
     if isinstance(value, str):

@@ -18,7 +18,7 @@ from noetl.engine.away import NOTHING, Resolved, seen, view
 from noetl.engine.plan import template
 from noetl.engine.state import Execution
 from noetl.engine.writes import plain
-from noetl.expr import Envelope, TemplateError, Undefined
+from noetl.expr import Budget, Envelope, TemplateError, Undefined
 from noetl.model.events import EVENT_TYPES
 from noetl.model.outcome import whole
 
@@ -146,7 +146,12 @@ class Verdict:
         self.error = error
 
 
-def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> Verdict:
+def when_budget(milliseconds: Any) -> Budget | None:
+    """Give what a condition may cost where `evaluate_when_timeout_ms` says it; None for the usual."""
+    return Budget.for_milliseconds(milliseconds) if isinstance(milliseconds, int | float) else None
+
+
+def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]], budget: Budget | None) -> Verdict:
     """Evaluate a condition: a flag, or a template; anything else is false with an error."""
     if isinstance(condition, bool):
         return Verdict(condition)
@@ -154,8 +159,8 @@ def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) 
     if compiled is None:
         return Verdict(False, error=f"the condition {condition!r} is not a template")
     try:
-        value, read = compiled.evaluate_traced(scope, functions=calls)
-        holds = compiled.test(scope, functions=calls) if compiled.kind == "text" else bool(value)
+        value, read = compiled.evaluate_traced(scope, functions=calls, budget=budget)
+        holds = compiled.test(scope, budget, functions=calls) if compiled.kind == "text" else bool(value)
     except TemplateError as error:
         return Verdict(False, error=error.message)
     return Verdict(holds, {path: _shown(found, path) for path, found in read.items()})

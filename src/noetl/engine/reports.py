@@ -21,9 +21,6 @@ from noetl.model import messages
 from noetl.model.events import EVENT_TYPES
 from noetl.model.messages import ItemEnd, LeaseLost, Report
 
-# Of an item that went well, its own row says enough.
-_QUIET_IN_LOOPS = frozenset({"task.started", "task.done"})
-
 
 def late(d: Deciding, message: Report) -> None:
     """Record that a report came from a worker that had lost its lease."""
@@ -73,10 +70,6 @@ def _ending(given: messages.Ending, writes: Mapping[str, Any]) -> Ending:
 
 def _records(d: Deciding, run: StepRun, message: Report) -> None:
     records = [record for record in message.records if record.event_type in EVENT_TYPES]
-    if run.loop is not None:
-        records = [
-            record for record in records if record.event_type not in _QUIET_IN_LOOPS or record.payload.get("kept")
-        ]
     goes_on = message.pipeline is not None and message.ending is None and message.suspension is None
     for number, record in enumerate(records):
         payload = dict(record.payload)
@@ -181,7 +174,7 @@ def lease_lost(d: Deciding, message: LeaseLost) -> None:
     piece = run.loop.pieces.get(message.chunk or "") if run.loop is not None else None
     if message.chunk is not None and piece is None:
         return
-    if not message.exhausted:
+    if not message.exhausted and not _is_last(d, run, message.attempt):
         again = work_item(d.plan, d.state, run, message.chunk)
         d.work[again.work_id] = again
         return
@@ -195,3 +188,11 @@ def lease_lost(d: Deciding, message: LeaseLost) -> None:
         loops.fail(d, run, error)
     elif not _give_up(d, run, piece, message.chunk, error):
         loops.go_on(d, run)
+
+
+def _is_last(d: Deciding, run: StepRun, attempt: int) -> bool:
+    """Tell whether the playbook allows no further delivery; the server's own bound holds as well."""
+    step = d.plan.step(run.step)
+    limits, retries = d.plan.setting("limits", step) or {}, d.plan.setting("retries", step) or {}
+    bounds = (limits.get("max_attempts"), (retries.get("dispatch") or {}).get("max_attempts"))
+    return any(isinstance(bound, int) and attempt >= bound for bound in bounds)

@@ -54,11 +54,13 @@ def delay_ms(schedule: Schedule, retry: int, drawn: float) -> int:
     return max(0, int(min(delay, 2.0**52)))
 
 
-def runtime_schedule(settings: Mapping[str, Any]) -> Schedule:
-    """Give the schedule of a task without a policy, from `retries.plugin`."""
+def runtime_schedule(settings: Mapping[str, Any], stores: bool = False) -> Schedule:
+    """Give the schedule of a task without a policy: `retries.plugin`, and over it `retries.sink` for a task that stores."""
     retries = settings.get("retries")
-    plugin = retries.get("plugin") if isinstance(retries, Mapping) else None
-    found: Mapping[str, Any] = plugin if isinstance(plugin, Mapping) else {}
+    found: dict[str, Any] = {}
+    for name in ("plugin", "sink") if stores else ("plugin",):
+        given = retries.get(name) if isinstance(retries, Mapping) else None
+        found |= given if isinstance(given, Mapping) else {}
     return Schedule(
         attempts=int(found.get("max_attempts", 6)),
         delay_ms=float(found.get("base_ms", 200)),

@@ -15,7 +15,7 @@ from msgspec import Struct
 from noetl.dsl.playbook import Arc, Assign, Step
 from noetl.engine.away import kind_of, seen
 from noetl.engine.decision import Deciding
-from noetl.engine.names import EventName, Scope, envelope, render, test
+from noetl.engine.names import EventName, Scope, envelope, render, test, when_budget
 from noetl.engine.state import StepRun
 from noetl.engine.writes import ctx_keys, plain, put
 from noetl.expr import TemplateError, first_undefined
@@ -236,6 +236,7 @@ def _handle(d: Deciding, run: StepRun, step: Step, ending: Ending, scope: Scope,
 def _choose(d: Deciding, step: Step, scope: Scope, takes_bare: bool) -> Choice:
     choice = Choice()
     router = step.router
+    limit = d.plan.setting("evaluate_when_timeout_ms", step)
     for index, arc in enumerate(step.arcs):
         if arc.step not in d.plan.net.index:
             continue
@@ -243,7 +244,7 @@ def _choose(d: Deciding, step: Step, scope: Scope, takes_bare: bool) -> Choice:
         if arc.when is None:
             looked["matched"] = takes_bare
         else:
-            verdict = test(arc.when.data, scope, d.calls)
+            verdict = test(arc.when.data, scope, d.calls, when_budget(limit))
             looked |= {"when": arc.when.data, "matched": verdict.holds, "read": verdict.read}
             if verdict.error is not None:
                 looked["error"] = verdict.error

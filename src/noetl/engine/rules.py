@@ -12,9 +12,11 @@ from typing import Any
 from msgspec import Struct
 
 from noetl.dsl.playbook import Action, Assign, Task, Value
+from noetl.engine.names import when_budget
 from noetl.engine.plan import template
 from noetl.engine.render import Renderer, RenderError, reads_secret, shown
 from noetl.engine.retry import Schedule, chance, delay_ms, may_run_again, runtime_schedule
+from noetl.engine.sinks import sink_id
 from noetl.expr import TemplateError
 from noetl.model.outcome import Outcome, TaskError, failed
 
@@ -64,7 +66,7 @@ def judge(attempt: Attempt, outcome: Outcome, renderer: Renderer) -> Verdict:
     read: dict[str, Any] = {}
     problems: list[str] = []
     for index, rule in enumerate(attempt.task.rules):
-        holds, problem = _holds(rule.when, renderer, read, f"rule {index}")
+        holds, problem = _holds(rule.when, renderer, read, f"rule {index}", attempt.settings)
         if problem is not None:
             problems.append(problem)
             if attempt.settings.get("on_when_error") == "fail_step":
@@ -81,27 +83,35 @@ def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
     error = outcome.error
     if outcome.status == "ok" or error is None:
         return Verdict("continue" if outcome.status == "ok" else "fail")
-    schedule = runtime_schedule(attempt.settings)
+    stores = sink_id(attempt.task) is not None
+    schedule = runtime_schedule(attempt.settings, stores)
     idempotent = attempt.settings.get("idempotent") is True
     if attempt.number >= schedule.attempts or not may_run_again(attempt.task.kind, attempt.fields, error, idempotent):
-        return Verdict("fail")
+        ignored = stores and attempt.settings.get("on_sink_fail") == "async_ignore"
+        return Verdict("continue" if ignored else "fail")
     delay = delay_ms(schedule, attempt.number, chance(attempt.seed, attempt.key, attempt.number))
     if error.retry_after is not None:  # the other side knows better than our cap
         delay = max(delay, int(error.retry_after * 1000))
     return Verdict("retry", delay_ms=delay)
 
 
-def _holds(when: Value | None, renderer: Renderer, read: dict[str, Any], where: str) -> tuple[bool, str | None]:
+def _holds(
+    when: Value | None, renderer: Renderer, read: dict[str, Any], where: str, settings: Mapping[str, Any]
+) -> tuple[bool, str | None]:
     if when is None or isinstance(when.data, bool):
         return when is None or when.data, None
     compiled = template(when.data) if isinstance(when.data, str) else None
     if compiled is None:
         return False, f"the condition {when.data!r} is not a template"
     try:
-        calls = renderer.functions(where)
-        value, seen = compiled.evaluate_traced(renderer.names, functions=calls)
+        calls, names, budget = (
+            renderer.functions(where),
+            renderer.names,
+            when_budget(settings.get("evaluate_when_timeout_ms")),
+        )
+        value, seen = compiled.evaluate_traced(names, functions=calls, budget=budget)
         read.update({path: shown(found, path) for path, found in seen.items()})
-        return (bool(value) if compiled.kind == "expression" else compiled.test(renderer.names, functions=calls)), None
+        return (bool(value) if compiled.kind == "expression" else compiled.test(names, budget, functions=calls)), None
     except TemplateError as error:
         return False, error.message
 
@@ -159,7 +169,7 @@ def _schedule(action: Action, renderer: Renderer, attempt: Attempt) -> Schedule:
     delay = seconds("delay", action.delay)
     jitter = rendered("jitter", action.jitter)
     return Schedule(
-        attempts=runtime_schedule(attempt.settings).attempts
+        attempts=runtime_schedule(attempt.settings, sink_id(attempt.task) is not None).attempts
         if attempts is None
         else int(_number("attempts", attempts)),
         delay_ms=delay if delay is not None else 1000.0 if backoff in ("linear", "exponential") else 0.0,

@@ -45,22 +45,28 @@ def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[st
 
 
 def _place(d: Deciding, step: Step, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the pool and the priority of a run's work, which may be templates; what is not said is left out."""
+    """Give the pool and the priority of a run's work, which may be templates; what is not said is left out.
+
+    A pipeline is one piece of work: of the priorities that its tasks name, the highest counts.
+    """
     found: dict[str, Any] = {}
     pool = "" if d.state.pool else _pool(d, step, args)
     found |= {"pool": pool} if pool else {}
-    priority = _rendered(d, step, d.plan.setting("priority", step), args)
+    own = [task.spec["priority"].data for task in step.tasks if "priority" in task.spec]
+    levels = [_level(_rendered(d, step, given, args)) for given in own or [d.plan.setting("priority", step)]]
+    said = [level for level in levels if level is not None]
+    level = max(said) if said else d.state.priority
+    return found | ({"priority": level} if level else {})
+
+
+def _level(priority: Any) -> int | None:
+    """Give a priority as a number; None where none is said."""
     if priority is None or priority == "":
-        priority = d.state.priority
-    if priority is not None and priority != "":
-        try:
-            level = None if isinstance(priority, bool) else int(priority)
-        except (TypeError, ValueError):
-            level = None
-        if level is None:
-            raise ValueError(f"`priority` is {priority!r}, which is no whole number")
-        found |= {"priority": level} if level else {}
-    return found
+        return None
+    try:
+        return int("" if isinstance(priority, bool) else priority)
+    except (TypeError, ValueError):
+        raise ValueError(f"`priority` is {priority!r}, which is no whole number") from None
 
 
 def _pool(d: Deciding, step: Step, args: Mapping[str, Any]) -> str:

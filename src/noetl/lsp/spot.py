@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from noetl.dsl.grammar import LEVELS, task_level, task_spec_level
+from noetl.dsl.grammar import LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
 from noetl.dsl.shape import fits
@@ -112,6 +112,10 @@ def _level(spot: Spot, node: MapNode, kinds: Kinds, offset: int) -> tuple[Level 
         tool = kinds.get(named.text) if isinstance(named, Scalar) else None
         if tool is not None:
             return task_level(tool), tool, _ANY
+    if level.name == "cursor":
+        named = node.get("kind")
+        tool = kinds.get(named.text) if isinstance(named, Scalar) else None
+        return (level if tool is None else cursor_level(tool)), None, _ANY
     return level, spot.tool if level.name.startswith("task_spec:") else None, _ANY
 
 

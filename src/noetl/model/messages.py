@@ -161,6 +161,7 @@ class LeaseLost(Message, frozen=True):
     epoch: int
     chunk: str | None = None
     exhausted: bool = False
+    attempt: int = 0  # which delivery of the work it was
 
 
 class Collect(Message, frozen=True):

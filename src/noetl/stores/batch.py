@@ -128,4 +128,4 @@ def lost(lease: Lease, exhausted: bool) -> LeaseLost:
     """Give the message that an expired lease leads to."""
     work = lease.work
     chunk = None if work.chunk is None else work.chunk.chunk_id
-    return LeaseLost(f"lease:{work.work_id}:{lease.epoch}", work.run_id, lease.epoch, chunk, exhausted)
+    return LeaseLost(f"lease:{work.work_id}:{lease.epoch}", work.run_id, lease.epoch, chunk, exhausted, lease.attempt)

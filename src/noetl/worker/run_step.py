@@ -54,7 +54,6 @@ class StepWork:
         self._scopes = Scopes.of(self._work.scopes)
         names = {"workload": self._scopes.workload, "execution_id": self._work.execution_id, "job": self._scopes.job}
         self._keys = shared.keys(playbook.keychain, names)
-        self._durable = self._info.settings.get("durability") == "task"
         self._breath = asyncio.get_running_loop().time()
         self._total: int | None = None
 
@@ -181,11 +180,11 @@ class StepWork:
 
     async def _within_limit(self, pipeline: Pipeline, index: int) -> Finished | Suspend:
         """Run an item for as long as it may take; the time in which it is suspended counts."""
-        given = self._step.loop.item_timeout_ms if self._step.loop is not None else None
+        given = self._item_timeout()
         memory, now = pipeline.memory, self._shared.clock.now()
         if given is not None and not memory.deadline:
             try:
-                found = pipeline.renderer(now).value(given.data, "loop.item_timeout_ms")
+                found = pipeline.renderer(now).value(given, "loop.item_timeout_ms")
                 limit = None if found is None else float(found)
             except (RenderError, TypeError, ValueError) as error:
                 return _failed(failed("template", f"`loop.item_timeout_ms` is no number of milliseconds: {error}"))
@@ -206,6 +205,12 @@ class StepWork:
         if isinstance(ended, Suspend) and (ended.until is None or ended.until > memory.deadline):
             return msgspec.structs.replace(ended, until=memory.deadline)
         return ended
+
+    def _item_timeout(self) -> Any:
+        given = self._step.loop.item_timeout_ms if self._step.loop is not None else None
+        timeouts = self._info.settings.get("timeouts")
+        usual = timeouts.get("loop_item_ms") if isinstance(timeouts, Mapping) else None
+        return usual if given is None else given.data
 
     def _is_cut_short(self, pipeline: Pipeline) -> bool:
         """Tell whether a timer woke an item whose wait would not have ended by then."""
@@ -256,6 +261,7 @@ class StepWork:
         now = self._shared.clock.now
         woke = self._work.resume.get("wake") if self._work.resume else None
         action: Next = await self._wake(pipeline, woke) if woke is not None else pipeline.advance(now())
+        was_durable = False  # what the task before did is on disk before this one begins
         while True:
             self._reporter.add(pipeline.records())
             if isinstance(action, Finished):
@@ -266,8 +272,10 @@ class StepWork:
                 await self._shared.clock.sleep(max(0, action.until - now()) / 1000)
                 action = pipeline.advance(now())
                 continue
-            if self._durable:
+            durable = pipeline.setting("durability") == "task"
+            if durable or was_durable:
                 await self._reporter.flush()
+            was_durable = durable
             outcome, stored = await self._attempt(action, index)
             action = pipeline.resume(outcome, now(), stored)
 

@@ -24,7 +24,7 @@ apiVersion: noetl.io/v10
 kind: Playbook
 metadata: { name: every, path: tests/every }
 keychain:
-  - { name: key, kind: bearer, credential: "{{ MARK }}", endpoint: "{{ MARK }}" }
+  - { name: key, kind: bearer, credential: "{{ MARK }}", endpoint: "{{ MARK }}", token_url: "{{ MARK }}" }
 executor:
   spec: { pool: "{{ MARK }}", priority: "{{ MARK }}" }
 workload: { plain: "{{ MARK }}", deep: [{ deeper: "{{ MARK }}" }] }

@@ -237,9 +237,17 @@ def test_editors_find_what_they_show() -> None:
 
 def test_every_key_of_a_closed_level_is_described_and_others_are_refused() -> None:
     for level in LEVELS.values():
-        if level.name in ("playbook", "task", "workbook_task", "task_spec"):
+        if level.name in ("playbook", "task", "workbook_task", "task_spec", "cursor"):
             continue
         written = SCHEMA["$defs"][level.name]
         assert set(written["properties"]) == set(level.names())
         assert all(value["description"] for value in written["properties"].values())
         assert written.get("additionalProperties", True) == level.open
+
+
+def test_a_cursor_takes_the_fields_of_its_kind() -> None:
+    written = SCHEMA["$defs"]["cursor.duckdb"]
+    assert {"kind", "auth", "claim", "key", "database", "params"} <= set(written["properties"])
+    assert {"query", "command", "table", "mode"}.isdisjoint(written["properties"])
+    assert written["additionalProperties"] is False
+    assert set(written["required"]) == {"kind", "claim", "key"}

@@ -131,6 +131,16 @@ def test_deliveries_that_are_used_up_fail_the_step() -> None:
     assert scene.state.error["code"] == "LEASE_LOST"
 
 
+@pytest.mark.parametrize("spec", ["limits: {max_attempts: 2}", "retries: {dispatch: {max_attempts: 2}}"])
+def test_a_playbook_may_allow_fewer_deliveries_than_the_server(spec: str) -> None:
+    text = FORK.replace("workflow:", f"executor: {{spec: {{{spec}}}}}\nworkflow:")
+    scene = given(text).when(LeaseLost("l", "a#1", 1, attempt=1))
+    assert scene.state.status == "running"
+    scene.when(LeaseLost("m", "a#1", 2, attempt=2))
+    assert scene.state.error is not None
+    assert scene.state.error["code"] == "LEASE_LOST"
+
+
 SAGA = book(
     """
 - step: a

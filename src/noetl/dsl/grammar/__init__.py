@@ -6,11 +6,11 @@ from noetl.dsl.grammar.document import DOCUMENT_LEVELS
 from noetl.dsl.grammar.layered import LAYERED_LEVELS
 from noetl.dsl.grammar.route import ROUTE_LEVELS
 from noetl.dsl.grammar.step import STEP_LEVELS
-from noetl.dsl.grammar.task import TASK_LEVELS, task_level, task_spec_level
+from noetl.dsl.grammar.task import TASK_LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.types import Level
 
 LEVELS: dict[str, Level] = {
     level.name: level for level in (*DOCUMENT_LEVELS, *STEP_LEVELS, *TASK_LEVELS, *ROUTE_LEVELS, *LAYERED_LEVELS)
 }
 
-__all__ = ["LEVELS", "task_level", "task_spec_level"]
+__all__ = ["LEVELS", "cursor_level", "task_level", "task_spec_level"]

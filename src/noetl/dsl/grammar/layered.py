@@ -23,8 +23,14 @@ LAYERED: tuple[Field, ...] = (
     Field(
         "on_sink_fail",
         Choice(("retry", "max_attempts→fail_step", "async_ignore")),
-        "What a write that fails does to its step.",
+        "What a task that stores does to its step when it has failed for good: `async_ignore` lets the pipeline go on.",
         default="retry",
+    ),
+    Field(
+        "evaluate_when_timeout_ms",
+        Number(least=0),
+        "What one condition may cost: 10,000 operations per millisecond, so that it is the same on every machine.",
+        default="100",
     ),
 )
 
@@ -85,8 +91,12 @@ LAYERED_LEVELS: tuple[Level, ...] = (
         "Runtime retries, by what failed.",
         (
             Field("plugin", _ATTEMPTS, "For the call of a tool."),
-            Field("sink", _ATTEMPTS, "For a write."),
-            Field("dispatch", _ATTEMPTS, "For handing work to a worker."),
+            Field("sink", _ATTEMPTS, "For a task that stores, over what `plugin` says."),
+            Field(
+                "dispatch",
+                LevelOf("delivery_limits"),
+                "For handing work to a worker again after a lost one; another name for `limits.max_attempts`.",
+            ),
         ),
     ),
     Level(
@@ -99,12 +109,21 @@ LAYERED_LEVELS: tuple[Level, ...] = (
         ),
     ),
     Level(
+        "delivery_limits",
+        "How often work is handed to a worker.",
+        (
+            Field(
+                "max_attempts", Number(integer=True, least=1), "Deliveries in all; the server has a bound of its own."
+            ),
+        ),
+    ),
+    Level(
         "timeouts",
         "Default time-outs in milliseconds.",
         (
-            Field("tool_default_ms", Number(least=0), "For one attempt of a tool.", default="30000"),
-            Field("sink_default_ms", Number(least=0), "For one write.", default="30000"),
-            Field("loop_item_ms", Number(least=0), "For one item of a loop."),
+            Field("tool_default_ms", Number(least=0), "For one attempt of a task; without it there is no limit."),
+            Field("sink_default_ms", Number(least=0), "For one attempt of a task that stores, over `tool_default_ms`."),
+            Field("loop_item_ms", Number(least=0), "For one item of a loop without an `item_timeout_ms`."),
         ),
     ),
     Level(
@@ -112,7 +131,11 @@ LAYERED_LEVELS: tuple[Level, ...] = (
         "Bounds on one run.",
         (
             Field("max_transitions", Number(integer=True, least=1), "Task starts in one pipeline.", default="1000000"),
-            Field("max_attempts", Number(integer=True, least=1), "Deliveries of one piece of work to workers."),
+            Field(
+                "max_attempts",
+                Number(integer=True, least=1),
+                "Deliveries of one piece of work to workers; the server has a bound of its own.",
+            ),
             Field("max_items", Number(integer=True, least=0), "Items of one loop."),
             Field("max_result_bytes", Number(integer=True, least=0), "The largest result that is accepted."),
         ),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from noetl.dsl.grammar.forms import else_form
 from noetl.dsl.grammar.layered import ANY_MAP, LAYERED
 from noetl.dsl.grammar.route import CONDITION
+from noetl.dsl.grammar.step import STEP_LEVELS
 from noetl.dsl.kinds import Kind
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 
@@ -141,6 +144,7 @@ TASK_LEVELS: tuple[Level, ...] = (
 )
 
 _TASK_SPEC = next(level for level in TASK_LEVELS if level.name == "task_spec")
+_OF_A_WRITE = {"mode", "values", "transactional"}
 _PROMOTED = ("input", "output", "auth", "timeout_ms", "timeout_seconds")
 
 
@@ -149,6 +153,18 @@ def task_level(kind: Kind) -> Level:
     own = {name for known in kind.input.fields for name in (known.name, *known.aliases)}
     shared = tuple(known for known in COMMON if known.name not in own)
     return Level(f"task:{kind.name}", kind.summary, (*shared, *kind.input.fields), open=kind.input.open)
+
+
+def cursor_level(kind: Kind) -> Level:
+    """Give the level of a cursor of that kind: beside the cursor's own fields, what the kind needs to run its statement."""
+    level = next(found for found in STEP_LEVELS if found.name == "cursor")
+    if kind.input.field("query") is None:
+        return level
+    other = {name for group in (*kind.one_of, *kind.at_most_one) if "query" in group for name in group}
+    own = {name for known in level.fields for name in (known.name, *known.aliases)} | other | _OF_A_WRITE
+    more = tuple(known for known in kind.input.fields if known.name not in own)
+    optional = tuple(replace(known, required=False) for known in more)
+    return Level(f"cursor:{kind.name}", level.summary, (*level.fields, *optional), open=kind.input.open)
 
 
 def task_spec_level(kind: Kind) -> Level:

@@ -45,6 +45,7 @@ TITLES: dict[str, str] = {
     "result_select": "an entry of a result's `select`",
     "retries": "`spec.retries`",
     "retry_limits": "an entry of `spec.retries`",
+    "delivery_limits": "`spec.retries.dispatch`",
     "timeouts": "`spec.timeouts`",
     "limits": "`spec.limits`",
 }
@@ -56,6 +57,8 @@ def title(level: Level) -> str:
     part, _, kind = level.name.partition(":")
     if kind:
         article = "an" if kind.startswith(_SPOKEN_WITH_A_VOWEL) else "a"
+        if part == "cursor":
+            return f"the cursor of {article} {kind} loop"
         return f"{article} {kind} task" if part == "task" else f"the `spec` of {article} {kind} task"
     if level.name.startswith("tools."):
         _, kind, *path = level.name.split(".")
