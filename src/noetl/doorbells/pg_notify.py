@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _CHANNEL = "noetl"
-_GAP_S = 0.005  # between two rings of one process
+_GAP_S = 0.02  # between two rings of one process: each is a transaction
 _AGAIN_S = 1.0  # after a connection was lost
 
 

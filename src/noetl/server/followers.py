@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 
 from msgspec import Struct, field
 
@@ -49,6 +50,13 @@ class Followers:
 
     async def follow(self, execution_id: str, after: int = 0) -> AsyncGenerator[Event, None]:
         """Give the events of an execution as they come, until it has ended."""
+        async with aclosing(self.follow_batches(execution_id, after)) as batches:
+            async for events in batches:
+                for event in events:
+                    yield event
+
+    async def follow_batches(self, execution_id: str, after: int = 0) -> AsyncGenerator[list[Event], None]:
+        """Give the same events, those together that were read together."""
         follower = _Follower()
         self._followers.setdefault(execution_id, set()).add(follower)
         try:
@@ -58,10 +66,10 @@ class Followers:
                 follower.hurry.clear()
                 events = await self._log.read(execution_id, after, _PAGE)
                 read_at = self._clock.now()
-                for event in events:
-                    after = event.seq
-                    may_be_over = may_be_over or event.event_type == _LAST
-                    yield event
+                if events:
+                    after = events[-1].seq
+                    may_be_over = may_be_over or any(event.event_type == _LAST for event in events)
+                    yield events
                 if len(events) == _PAGE:
                     continue
                 if may_be_over:

@@ -45,6 +45,7 @@ class Entry(Struct, eq=False):
     message: AnyMessage
     answer: asyncio.Future[Answer] | None = None
     ask: Ask | None = None
+    refused: bool = False  # it was decided on a state that is not in the store, or may not be
     late: bool = False  # the store refused it: the lease was gone
     alone: bool = False  # a batch with it could not be written: it is decided by itself
     tries: int = 0
@@ -120,3 +121,9 @@ def _takes(ask: Ask, fresh: Counter[tuple[str, tuple[str, ...]]]) -> bool:
             fresh[kind] -= taken
             wanted -= taken
     return wanted < ask.most
+
+
+def pause_of(entries: Iterable[Entry]) -> float:
+    """Give the seconds to wait for a store that is away: longer each time, never long."""
+    tries = max((entry.tries for entry in entries), default=0)
+    return min(0.02 * 2.0**tries, 2.0)

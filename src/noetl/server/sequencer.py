@@ -22,7 +22,7 @@ from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Claim, Clock, Commit, Committed, EventLog, WorkQueue
 from noetl.server.commits import commit_of, no_child
-from noetl.server.inbox import Answer, Ask, Entry, Inbox
+from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
 from noetl.server.plans import Plans
 from noetl.server.room import Room
 from noetl.server.states import States
@@ -200,6 +200,7 @@ class Sequencer:
                 else:
                     decided.append(Decided(entry, made))
             except StoreUnavailable as error:
+                self._states.drop(entry.execution_id)
                 broken.add(entry.execution_id)
                 if self._may_try_again(entry, error):
                     postponed.append(entry)
@@ -213,11 +214,11 @@ class Sequencer:
         if decided or asks:
             await self._commit(decided, asks, now)
         if any(entry.tries for entry in postponed):
-            await self._clock.sleep(_pause(entries))
+            await self._clock.sleep(pause_of(entries))
 
     def _set_out(self, entry: Entry, needs: Needs) -> bool:
         """Set a message aside while what it needs is brought, others go on; tells whether its state was touched."""
-        if needs.touched:
+        if needs.touched or isinstance(entry.message, Start):
             self._states.drop(entry.execution_id)
         task = asyncio.create_task(self._bring(entry, needs), name="noetl-bring")
         self._aside.add(task)
@@ -230,7 +231,7 @@ class Sequencer:
         except StoreUnavailable as error:
             if not self._may_try_again(entry, error):
                 return
-            await self._clock.sleep(_pause([entry]))
+            await self._clock.sleep(pause_of([entry]))
         except Exception as error:  # noqa: BLE001  whoever waits must be told
             self._refuse(entry, error)
             return
@@ -239,7 +240,7 @@ class Sequencer:
 
     async def _decide(self, entry: Entry) -> Commit | Needs:
         message, now = entry.message, self._clock.now()
-        state = await self._states.get(entry.execution_id)
+        state = await self._states.get(entry.execution_id, new=isinstance(message, Start) and not entry.refused)
         if isinstance(message, Start) and not message.playbook:
             try:
                 message = msgspec.structs.replace(message, playbook=await self._plans.named(message))
@@ -273,7 +274,7 @@ class Sequencer:
                 await self._settle(made, verdict)
             else:
                 self._states.drop(made.entry.execution_id)
-                made.entry.late = made.entry.late or verdict.status == "fenced"
+                made.entry.refused, made.entry.late = True, made.entry.late or verdict.status == "fenced"
                 again.append(made.entry)
         self._inbox.again(again)
         self._hand_out(asks, receipt.leases)
@@ -329,9 +330,10 @@ class Sequencer:
         entries = [made.entry for made in decided]
         for entry in entries:
             self._states.drop(entry.execution_id)
+            entry.refused = True
         self._left = True  # if it was written after all, the messages it sends are in the store and not here
         if isinstance(error, StoreUnavailable):
-            pause = _pause(entries)
+            pause = pause_of(entries)
             self._inbox.again([entry for entry in entries if self._may_try_again(entry, error)])
             await self._clock.sleep(pause)
         elif len(entries) == 1:
@@ -392,9 +394,3 @@ class Sequencer:
         except StoreUnavailable as error:
             _log.warning("%d leases that nobody took stay until they run out: %s", len(leases), error)
         self.look()
-
-
-def _pause(entries: Sequence[Entry]) -> float:
-    """Give the seconds to wait for a store that is away: longer each time, never long."""
-    tries = max((entry.tries for entry in entries), default=0)
-    return min(0.02 * 2.0**tries, 2.0)

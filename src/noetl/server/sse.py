@@ -8,7 +8,7 @@ buffered: a slow reader is read for more slowly. Tested in tests/server/test_sse
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -18,12 +18,14 @@ from starlette.types import Receive, Scope, Send
 
 from noetl.engine.view import envelope, types
 from noetl.model.events import Event
+from noetl.ports import Position
 from noetl.server.endpoint import Call
 from noetl.server.problems import Refusal
 from noetl.server.services import Services
 from noetl.wire.requests import FeedQuery, FollowQuery
 
 _BEAT_S = 10.0  # a line now and then, so that a dead connection is noticed
+_PIECE = 64 * 1024
 _SHOWN = ("playbook.*", "execution.cancelled")
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _position = msgspec.json.Decoder(dict[str, int])
@@ -39,10 +41,11 @@ async def followed(call: Call, execution_id: str, query: FollowQuery) -> Respons
     after = int(last) if last else query.after
 
     async def texts() -> AsyncGenerator[str, None]:
-        async with aclosing(call.services.control.followers.follow(execution_id, after)) as events:
-            async for event in events:
-                if wanted is None or event.event_type in wanted:
-                    yield _text(event, str(event.seq))
+        async with aclosing(call.services.control.followers.follow_batches(execution_id, after)) as batches:
+            async for events in batches:
+                shown = (event for event in events if wanted is None or event.event_type in wanted)
+                for piece in _pieces(_text(event, str(event.seq)) for event in shown):
+                    yield piece
         yield "event: end\ndata: {}\n\n"
 
     return _stream(call, texts())
@@ -65,12 +68,31 @@ async def listed_live(call: Call, query: FeedQuery) -> Response:
         yield f"id: {_id(position)}\nevent: begin\ndata: {{}}\n\n"
         async with aclosing(call.services.control.followers.follow_all(position)) as positions:
             async for batch in positions:
-                for found in batch:
-                    position[found.writer_id] = found.writer_seq
-                    if found.event.event_type in wanted:
-                        yield _text(found.event, _id(position))
+                for piece in _pieces(_positioned(batch, position, wanted)):
+                    yield piece
 
     return _stream(call, texts())
+
+
+def _positioned(batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str]) -> Iterator[str]:
+    """Give the texts of a batch, and move the position along."""
+    for found in batch:
+        position[found.writer_id] = found.writer_seq
+        if found.event.event_type in wanted:
+            yield _text(found.event, _id(position))
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[str]:
+    """Join texts for one write each, up to a size."""
+    piece, size = [], 0
+    for text in texts:
+        piece.append(text)
+        size += len(text)
+        if size >= _PIECE:
+            yield "".join(piece)
+            piece, size = [], 0
+    if piece:
+        yield "".join(piece)
 
 
 def _id(position: Mapping[str, int]) -> str:

@@ -36,11 +36,14 @@ class States:
         self._every = every
         self._known: OrderedDict[str, Known] = OrderedDict()
 
-    async def get(self, execution_id: str) -> Execution:
-        """Give the state of an execution; one that never was is pending, with seq 0."""
+    async def get(self, execution_id: str, *, new: bool = False) -> Execution:
+        """Give the state of an execution; one that never was is pending, with seq 0.
+
+        One that is probably `new` is not looked for: whoever commits to it is refused if it was there after all.
+        """
         known = self._known.get(execution_id)
         if known is None:
-            state, snapshot_at = await self._load(execution_id)
+            state, snapshot_at = (Execution(execution_id), self._every) if new else await self._load(execution_id)
             known = self._known[execution_id] = Known(state, snapshot_at)
             if len(self._known) > self._most:
                 self._known.popitem(last=False)
