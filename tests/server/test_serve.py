@@ -32,6 +32,7 @@ def test_up_serves_and_works_and_stops_in_order(tmp_path: Path) -> None:
     with process(tmp_path, "up") as (url, up):
         assert httpx.get(f"{url}/health").json()["status"] == "ok"
         assert run_one(url) == "42"
+        assert [one["status"] for one in httpx.get(f"{url}/api/workers").json()["workers"]] == ["ready"]
         metrics = httpx.get(f"{url}/metrics").text
         assert 'noetl_executions_started_total{workflow="test/one"} 1.0' in metrics
         assert 'noetl_executions_completed_total{status="ok",workflow="test/one"} 1.0' in metrics

@@ -16,9 +16,12 @@ from urllib.parse import urlsplit
 import typer
 import uvicorn
 
+from noetl import __version__
 from noetl.cli.store import local_settings
 from noetl.model.errors import InvalidInput
+from noetl.ports import WorkerInfo
 from noetl.server.app import app
+from noetl.server.attendance import attending
 from noetl.server.services import Services
 from noetl.settings import Settings, server_settings
 from noetl.wiring import serving
@@ -62,6 +65,7 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
             services, embedded = await stack.enter_async_context(serving(settings, server))
             if works:
                 await stack.enter_async_context(embedded.working(""))
+                await stack.enter_async_context(attending(services.team, services.clock, _worker(services, settings)))
             config = uvicorn.Config(
                 app(services),
                 log_config=None,
@@ -80,6 +84,20 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
             typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_shown(settings)}", err=True)
             await _Server(config, services).serve(sockets=[opened])
     return 0
+
+
+def _worker(services: Services, settings: Settings) -> WorkerInfo:
+    """Describe the worker beside a server; it has the server's name."""
+    now, host = services.clock.now(), os.uname().nodename
+    return WorkerInfo(
+        services.server_id,
+        "",
+        capacity=settings.capacity,
+        host=host,
+        version=__version__,
+        registered_at=now,
+        seen_at=now,
+    )
 
 
 def _shown(settings: Settings) -> str:

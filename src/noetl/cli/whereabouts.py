@@ -16,6 +16,8 @@ from noetl.cli.store import as_json as one_line
 from noetl.cli.store import holder_of, local_settings, plan_of, reading, root_of, state_of
 from noetl.engine.decision import needs_signal, status_of
 from noetl.engine.explain import Choice, Standing, choices, standings, values
+from noetl.server.attendance import groups
+from noetl.wiring import SystemClock, open_team
 
 if TYPE_CHECKING:
     from noetl.engine.state import Execution
@@ -29,7 +31,10 @@ def show(given: str, store: str | None, *, as_json: bool) -> None:
 
     async def job(opened: Store) -> None:
         state, events = await state_of(opened, given)
-        found = standings(await plan_of(opened, state), state, events) if state.phase != "ended" else ()
+        now, pools = SystemClock().now(), None
+        if not state.pool.startswith("local:"):  # those have a driver of their own
+            pools = groups(await open_team(opened).workers(), now)
+        found = standings(await plan_of(opened, state), state, events, pools, now) if state.phase != "ended" else ()
         made = choices(events)
         driver = holder_of(local_settings(store), root_of(state))
         if as_json:

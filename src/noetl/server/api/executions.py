@@ -15,6 +15,7 @@ from noetl.engine.decision import status_of
 from noetl.engine.explain import choices, standings
 from noetl.engine.view import changed, view
 from noetl.ports import Selection
+from noetl.server.attendance import groups
 from noetl.server.endpoint import Call, Noun
 from noetl.server.problems import Refusal
 from noetl.server.reading import known_id
@@ -105,7 +106,10 @@ async def explain(call: Call, execution_id: str) -> Explained:
     state = await services.reader.state(execution_id)
     events = await services.store.read(execution_id)
     plan = await services.control.plan(state.playbook)
-    standing = standings(plan, state, events) if state.phase != "ended" else ()
+    now, pools = services.clock.now(), None
+    if not state.pool.startswith("local:"):  # those have a driver of their own
+        pools = groups(await services.team.workers(), now)
+    standing = standings(plan, state, events, pools, now) if state.phase != "ended" else ()
     return Explained(
         execution_id=execution_id,
         status=status_of(state),

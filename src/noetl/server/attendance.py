@@ -1,0 +1,55 @@
+"""Which workers are there: a worker of this process is written down like any other, and groups are told to `explain`.
+
+Hands out no work. Tested in tests/server/test_attendance.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from noetl.model.errors import NoetlError
+from noetl.ports import Clock, Runtime, WorkerInfo
+
+_log = logging.getLogger(__name__)
+_EVERY_S = 5.0
+_SILENT_MS = 60_000  # a worker that said nothing for so long is not counted on
+
+
+@asynccontextmanager
+async def attending(runtime: Runtime, clock: Clock, info: WorkerInfo) -> AsyncIterator[None]:
+    """Keep a worker of this process written down while it works."""
+    await runtime.enlist(info)
+    signs = asyncio.create_task(_signs(runtime, clock, info.worker_id), name="noetl-attendance")
+    try:
+        yield
+    finally:
+        signs.cancel()
+        await asyncio.gather(signs, return_exceptions=True)
+        with suppress(NoetlError):  # it falls silent, which says the same
+            await runtime.set_status(info.worker_id, "gone")
+
+
+async def _signs(runtime: Runtime, clock: Clock, name: str) -> None:
+    while True:
+        await clock.sleep(_EVERY_S)
+        try:
+            await runtime.seen(name, clock.now(), 0)
+        except NoetlError as error:
+            _log.warning("a sign of life is not written down: %s", error)
+
+
+def groups(workers: Iterable[WorkerInfo], now: int) -> list[Mapping[str, Any]]:
+    """Give what is known of workers by pool and tags: how many take work, and if none, when one was last seen."""
+    found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+    for worker in workers:
+        takes = worker.status == "ready" and now - worker.seen_at < _SILENT_MS
+        for pool in worker.pool.split(","):
+            tags = tuple(sorted(worker.tags))
+            group = found.setdefault((pool, tags), {"pool": pool, "tags": tags, "workers": 0, "idle_since": 0})
+            group["workers"] += takes
+            group["idle_since"] = max(group["idle_since"], worker.seen_at)
+    return list(found.values())
