@@ -33,7 +33,7 @@ from tests.simulation.steady import Steady
 Result = TypeVar("Result")
 EXECUTION = "900000000000000001"
 _STORM_S = 40.0  # faults happen until then; after that everything must come to rest
-_REST_S = 400.0
+_REST_S = 4_000.0  # of virtual time: a loop of many rests takes long, and is not stuck
 _LEASE_S = 3.0
 _MOST_HELP = 60
 _DEFAULTS = {"pool_capacity": 4}
