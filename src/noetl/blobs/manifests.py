@@ -33,7 +33,7 @@ async def value(blobs: Blobs, reference: Reference, now: int) -> Any:
         return await stored.value(blobs, reference["ref"], reference.get("meta"))
     if reference.get("strategy") == "replace":
         reference = {**reference, "parts": reference["parts"][-1:]}
-    values = [await value(blobs, _part(part), now) for part in reference["parts"]]
+    values = [part["value"] if "value" in part else await value(blobs, _part(part), now) for part in reference["parts"]]
     return await filled(blobs, combined(reference, values), now)
 
 
@@ -46,6 +46,9 @@ async def items(
     recent = {} if recent is None else recent
     values = []
     for part in near["parts"]:
+        if "value" in part:
+            values.append(part["value"])
+            continue
         found = recent.get(part["ref"])
         if found is None:
             found = recent[part["ref"]] = await value(blobs, _part(part), now)

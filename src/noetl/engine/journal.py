@@ -6,6 +6,7 @@ rules, and of an item of a loop only what went wrong. Tested in tests/unit/engin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -46,6 +47,16 @@ def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[R
             _record(frame, "task.done" if well else "task.failed", at, memory.attempt, payload=payload, **took)
         )
     return found
+
+
+def paged(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
+    """Give the record of a page that was added; of an item of a loop only where it was put away."""
+    part = pages["parts"][-1]
+    if "ref" not in part and _quiet(frame):
+        return []
+    told = {name: pages[name] for name in ("strategy", "merge_path", "total")}
+    told |= {"pages": len(pages["parts"]), "bytes": part["meta"].get("bytes"), "part": part.get("ref")}
+    return [_record(frame, "result.manifest.updated", at, frame.memory.attempt, payload=told)]
 
 
 def _quiet(frame: Frame) -> bool:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from noetl.dsl.playbook import Task
 from noetl.engine.actions import Suspend
+from noetl.model.manifest import combined
 
 Load = Callable[[Mapping[str, Any]], Any]
 _PLAIN: Final = (
@@ -27,13 +28,18 @@ class Held(Struct, frozen=True):
 
     value: Any
     stored: Mapping[str, Any] | None = None
+    pages: Mapping[str, Any] | None = None  # the manifest of what it was made of, page by page
 
     @property
     def kept(self) -> Any:
-        """What travels: the reference where there is one."""
+        """What travels: the reference where there is one; of pages, their manifest where one of them was put away."""
+        if self.pages is not None and any("ref" in part for part in self.pages["parts"]):
+            return self.pages
         return self.value if self.stored is None else self.stored
 
     def as_data(self) -> dict[str, Any]:
+        if self.pages is not None:
+            return {"stored": dict(self.pages), "pages": True}
         return {"value": self.value} if self.stored is None else {"stored": dict(self.stored)}
 
     @staticmethod
@@ -41,6 +47,11 @@ class Held(Struct, frozen=True):
         stored = data.get("stored")
         if stored is None:
             return Held(data["value"])
+        if data.get("pages"):
+            inline = [part["value"] for part in stored["parts"] if "value" in part]
+            whole = len(inline) == len(stored["parts"])
+            value = combined(stored, inline) if whole else load(stored) if load is not None else stored
+            return Held(value, pages=stored)
         return Held(load(stored) if load is not None else stored, stored)
 
 

@@ -24,14 +24,16 @@ from msgspec.structs import replace
 from noetl.dsl.playbook import Task, Value
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.frame import Frame
-from noetl.engine.journal import begun, settled
+from noetl.engine.journal import begun, paged, settled
 from noetl.engine.memory import Held, Memory, settled_result
+from noetl.engine.pages import added, room, strategy
 from noetl.engine.render import RenderError, reads_secret
 from noetl.engine.retry import HOLD_MS
 from noetl.engine.rules import Attempt, Verdict, judge, without_policy
 from noetl.engine.run_info import RunInfo, Scopes
 from noetl.engine.waits import SUSPENDING, answered, wait_for, woken
 from noetl.expr import Envelope, Result
+from noetl.model.errors import BadReference
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome, TaskError, failed, ok
 
@@ -191,6 +193,8 @@ class Pipeline(Frame):
         for name in ("result", "timeout"):
             if name in spec:
                 spec[name] = within.value(spec[name], f"spec.{name}")
+        if strategy(task) is not None:
+            spec["result"] = room(spec.get("result"), self.memory.results.get(task.label))
         context = self.context(whole) if task.kind in _CODE_KINDS else {}
         label = self.info.place + task.label
         attempt, visit = self.memory.attempt, self.memory.visits.get(task.label, 1)
@@ -240,7 +244,11 @@ class Pipeline(Frame):
             )
         if verdict.do == "skip":
             return self._next(memory.counter + 1, outcome, "skipped")
-        held = Held(outcome.result, stored)
+        try:
+            held = self._held(outcome, at, stored)
+        except BadReference as problem:
+            told = failed("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES").error
+            return self._end("error", error=told, outcome=outcome, stored=stored)
         memory.results[label] = held
         if outcome.status == "ok" or verdict.do == "break":
             memory.prev = held
@@ -253,6 +261,18 @@ class Pipeline(Frame):
                 return self._end("error", error=error, outcome=outcome)
             return self._next(target, outcome)
         return self._next(memory.counter + 1, outcome)
+
+    def _held(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Held:
+        """Give what the task has now; of one that gives pages, all of them."""
+        how, before = strategy(self.task), self.memory.results.get(self.task.label)
+        if how is None:
+            return Held(outcome.result, stored)
+        if outcome.status != "ok":
+            return before if before is not None else Held(outcome.result, stored)
+        held = added(before, outcome.result, stored, how)
+        if held.pages is not None:
+            self._records += paged(self, held.pages, at)
+        return held
 
     def _target(self, to: str | None) -> int | None:
         if to == "previous":

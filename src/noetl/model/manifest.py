@@ -86,13 +86,13 @@ def _count(given: Reference, part: Reference) -> int:
 def combined(given: Reference, values: Sequence[Any]) -> Any:
     """Make one value of the values of all parts; raises BadReference where they do not fit the strategy."""
     strategy, path = given.get("strategy"), given.get("merge_path")
-    picked = [_at(value, path, given) for value in values] if path else list(values)
+    found = [picked(value, path, str(given.get("ref"))) for value in values] if path else list(values)
     if strategy == "replace":
-        return picked[-1] if picked else None
+        return found[-1] if found else None
     if strategy == "append":
-        return picked
+        return found
     whole: Any = [] if strategy == "concat" else {}
-    for number, value in enumerate(picked):
+    for number, value in enumerate(found):
         if strategy == "concat" and isinstance(value, list):
             whole += value
         elif strategy == "merge" and isinstance(value, Mapping):
@@ -106,10 +106,11 @@ def combined(given: Reference, values: Sequence[Any]) -> Any:
     return whole
 
 
-def _at(value: Any, path: str, given: Reference) -> Any:
+def picked(value: Any, path: str, of: str = "the result") -> Any:
+    """Give what is in a part where a dotted path says; raises BadReference."""
     for key in path.removeprefix("$").lstrip(".").split("."):
         if not isinstance(value, Mapping) or key not in value:
-            raise BadReference(f"a part of {given.get('ref')} has nothing at `merge_path: {path}`")
+            raise BadReference(f"a part of {of} has nothing at `merge_path: {path}`")
         value = value[key]
     return value
 
