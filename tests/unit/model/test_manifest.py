@@ -55,7 +55,7 @@ def test_a_part_that_does_not_fit_is_named(strategy: str, value: Any) -> None:
 
 
 def test_a_path_that_leads_nowhere_is_named() -> None:
-    with pytest.raises(BadReference, match="nothing at `merge_path: a.b`"):
+    with pytest.raises(BadReference, match=r"nothing at `merge_path: a\.b`"):
         picked({"a": {"c": 1}}, "a.b")
 
 
