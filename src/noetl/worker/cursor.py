@@ -15,15 +15,14 @@ import msgspec
 from noetl.dsl.playbook import Loop, Value
 from noetl.engine.actions import RunTask
 from noetl.engine.render import Renderer, RenderError
+from noetl.engine.retry import delay_ms, runtime_schedule
 from noetl.model.messages import Row
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Clock
 from noetl.worker.reporter import Reporter
 
 Item = tuple[int, Any, str | None]  # index, value, key
-_TRIES: Final = 6
-_BASE_S: Final = 0.2
-_MOST_S: Final = 30.0
+_MIDDLE: Final = 0.5  # of the jitter: neither earlier nor later
 
 
 def claim_task(loop: Loop, renderer: Renderer, kinds: Mapping[str, Any], step: str, key: str) -> RunTask | Outcome:
@@ -94,16 +93,16 @@ class Claimed:
         return None
 
 
-async def patiently(claim: Callable[[], Awaitable[Outcome]], clock: Clock) -> Outcome:
-    """Claim, and claim again after errors that may pass."""
-    delay = _BASE_S
-    for left in reversed(range(_TRIES)):
+async def patiently(claim: Callable[[], Awaitable[Outcome]], clock: Clock, settings: Mapping[str, Any]) -> Outcome:
+    """Claim, and claim again after errors that may pass, as often as `retries.plugin` says."""
+    schedule = runtime_schedule(settings)
+    attempt = 1
+    while True:
         outcome = await claim()
-        if outcome.error is None or not outcome.error.retryable or not left:
+        if outcome.error is None or not outcome.error.retryable or attempt >= schedule.attempts:
             return outcome
-        await clock.sleep(delay)
-        delay = min(delay * 2, _MOST_S)
-    raise AssertionError("the last try gives an outcome")
+        await clock.sleep(delay_ms(schedule, attempt, _MIDDLE) / 1000)
+        attempt += 1
 
 
 def as_error(outcome: Outcome) -> dict[str, Any]:

@@ -123,7 +123,7 @@ class StepWork:
     async def _run_claim(self, loop: Loop) -> list[Lease]:
         """Claim rows; the claim takes effect only after they are recorded, and then they come as items."""
         claimed = Claimed(loop, self._reporter)
-        outcome = await patiently(lambda: self._claim(loop, claimed), self._shared.clock)
+        outcome = await patiently(lambda: self._claim(loop, claimed), self._shared.clock, self._info.settings)
         if claimed.is_lost:
             return []  # the lease was: nothing took effect, and whoever has it now claims again
         error = await claimed.settle(outcome)
