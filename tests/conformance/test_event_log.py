@@ -69,6 +69,16 @@ async def test_one_commit_that_does_not_apply_leaves_the_others_alone(store: Sto
     assert row["last_seq"] == 1
 
 
+async def test_what_builds_on_a_refused_commit_is_refused(place: Place) -> None:
+    """Another writer's events have the numbers that the refused ones would have had, and are not what was built on."""
+    one, two = place.open(), place.open()
+    assert await statuses(one, commit(count=2, message="theirs")) == ["applied"]
+    batch = [commit(count=2, message="mine"), commit(at=2, message="next", work=(work("wrong"),)), commit("2")]
+    assert await statuses(two, *batch) == ["stale", "stale", "applied"]
+    assert len(await one.read("1")) == 2
+    assert await one.claim("w", [""], 5, 10, 20) == []
+
+
 async def test_a_decision_without_events_is_still_checked(store: Store) -> None:
     await store.commit([commit()])
     assert await statuses(store, Commit("1", 1, ()), Commit("1", 0, ())) == ["applied", "stale"]

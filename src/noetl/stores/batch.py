@@ -49,11 +49,13 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
     changes = Changes()
     verdicts = []
     first: set[tuple[str, str]] = set()  # of the events of this batch
+    refused: set[str] = set()  # executions of which the batch holds decisions that build on one that does not apply
     for commit in commits:
         last = changes.last_seqs.get(commit.execution_id)
         if last is None:
             last = facts.last_seq(commit.execution_id)
-        status = _status(commit, last, changes, facts)
+        # Somebody else's events may have the numbers of the refused ones, so the number alone tells nothing here.
+        status = "stale" if commit.execution_id in refused else _status(commit, last, changes, facts)
         if commit.events and status == "applied":
             key = (commit.execution_id, commit.events[0].event_id)
             status = "duplicate" if key in first else status
@@ -61,6 +63,8 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
         if status == "applied":
             last += len(commit.events)
             _fold(commit, last, changes)
+        elif commit.events:
+            refused.add(commit.execution_id)
         verdicts.append(Committed(commit.execution_id, status, last))
     return tuple(verdicts), changes
 
