@@ -127,12 +127,16 @@ def open_rebuild(store: Store) -> Rebuild:
     """Give what makes the tables of a store again from its log."""
     from noetl.server.plans import Plans
     from noetl.server.rebuild import Rebuild
+    from noetl.stores.postgres import PostgresStore
     from noetl.stores.sqlite import SqliteStore
+    from noetl.stores.upkeep_postgres import PostgresUpkeep
     from noetl.stores.upkeep_sqlite import SqliteUpkeep
 
-    if not isinstance(store, SqliteStore):
-        raise InvalidInput("only a store in a file can be rebuilt")
-    return Rebuild(store, SqliteUpkeep(store), Plans(store))
+    if isinstance(store, PostgresStore):
+        return Rebuild(store, PostgresUpkeep(store), Plans(store))
+    if isinstance(store, SqliteStore):
+        return Rebuild(store, SqliteUpkeep(store), Plans(store))
+    raise InvalidInput("this store has no tables to be made again")
 
 
 def open_blobs(settings: Settings, store: Store) -> BlobStore:

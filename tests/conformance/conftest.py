@@ -9,13 +9,16 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
-from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Runtime, Tokens, WorkQueue
+from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Runtime, Tokens, Upkeep, WorkQueue
 from noetl.stores.memory import MemoryStore
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.sqlite import SqliteStore
 from noetl.stores.team_memory import MemoryTeam
 from noetl.stores.team_postgres import PostgresTeam
 from noetl.stores.team_sqlite import SqliteTeam
+from noetl.stores.upkeep_memory import MemoryUpkeep
+from noetl.stores.upkeep_postgres import PostgresUpkeep
+from noetl.stores.upkeep_sqlite import SqliteUpkeep
 from tests.databases import fresh_database
 
 
@@ -58,6 +61,15 @@ class Place:
         assert isinstance(store, SqliteStore)
         return SqliteTeam(store.database)
 
+    def upkeep(self, store: Store) -> Upkeep:
+        """Give what makes the tables of a store again."""
+        if isinstance(store, MemoryStore):
+            return MemoryUpkeep(store)
+        if isinstance(store, PostgresStore):
+            return PostgresUpkeep(store)
+        assert isinstance(store, SqliteStore)
+        return SqliteUpkeep(store)
+
     async def close(self) -> None:
         for store in self._opened:
             await store.close()
@@ -78,3 +90,8 @@ def store(place: Place) -> Store:
 @pytest.fixture
 def team(place: Place, store: Store) -> Team:
     return place.team(store)
+
+
+@pytest.fixture
+def upkeep(place: Place, store: Store) -> Upkeep:
+    return place.upkeep(store)

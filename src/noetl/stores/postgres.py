@@ -63,11 +63,11 @@ class PostgresStore(PostgresCatalog):
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         if commits:
-            return await commit_batch(self.database, await self._own(), commits, claims)
+            return await commit_batch(self.database, await self.writer(), commits, claims)
         rows = await self.database.rows("claim_work", [claim_row(claim) for claim in claims])
         return Receipt((), leases_of(rows, claims))  # whoever finds nothing has written nothing
 
-    async def _own(self) -> int:
+    async def writer(self) -> int:
         """Give the number of this writer, which is new at every start."""
         if self._writer is not None:
             return self._writer
@@ -80,7 +80,7 @@ class PostgresStore(PostgresCatalog):
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[asyncpg.Connection]:
         """Hold a transaction that others are to notice."""
-        writer = await self._own()
+        writer = await self.writer()
         async with self.database.transaction() as connection:
             await connection.execute(_SQL["note_change"], writer)
             yield connection
@@ -122,7 +122,7 @@ class PostgresStore(PostgresCatalog):
         return [position_of(row) for row in await self.database.rows("read_feed", *columns(seen, 2), most)]
 
     async def version(self) -> int:
-        return int(await self.database.value("foreign_commits", await self._own()))
+        return int(await self.database.value("foreign_commits", await self.writer()))
 
     async def close(self) -> None:
         await self.database.close()

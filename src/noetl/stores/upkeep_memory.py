@@ -1,6 +1,7 @@
 """Takes what follows from the log out of a store in memory, and puts it in again.
 
-Tested in tests/unit/server/test_rebuild.py.
+Tested in tests/conformance/test_upkeep.py and
+tests/unit/server/test_rebuild.py.
 """
 
 from __future__ import annotations

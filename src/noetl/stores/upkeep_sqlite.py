@@ -1,6 +1,7 @@
 """Takes what follows from the log out of a SQLite file, and puts it in again.
 
-Derives nothing itself: that is `engine.derive`. Tested in tests/unit/server/test_rebuild.py.
+Derives nothing itself: that is `engine.derive`. Tested in tests/conformance/test_upkeep.py and
+tests/unit/server/test_rebuild.py.
 """
 
 from __future__ import annotations

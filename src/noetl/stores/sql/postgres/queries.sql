@@ -350,3 +350,34 @@ WHERE c.connamespace = to_regnamespace($1) AND NOT t.relispartition
 UNION ALL
 SELECT 'function ' || p.proname || '(' || pg_get_function_arguments(p.oid) || ')', pg_get_functiondef(p.oid)
 FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace($1);
+
+-- name: list_logs
+SELECT execution_id, execution_id::text AS name FROM event_log WHERE execution_id > $1 AND seq = 1
+ORDER BY execution_id LIMIT $2;
+
+-- name: work_of
+SELECT to_ms(created_at), context FROM queue WHERE execution_id = $1 ORDER BY id;
+
+-- name: timers_of
+SELECT timer_id, at FROM timer WHERE execution_id = $1 ORDER BY timer_id;
+
+-- name: messages_of
+SELECT execution_id::text, message FROM message WHERE execution_id = $1 ORDER BY number;
+
+-- name: empty_executions
+DELETE FROM execution;
+
+-- name: empty_queue
+DELETE FROM queue;
+
+-- name: empty_timers
+DELETE FROM timer;
+
+-- name: empty_messages
+DELETE FROM message;
+
+-- name: empty_snapshots
+DELETE FROM snapshot;
+
+-- name: raise_epoch
+SELECT setval('lease_epoch', greatest((SELECT last_value FROM lease_epoch), $1::bigint));
