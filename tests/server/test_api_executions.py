@@ -28,6 +28,9 @@ async def test_an_execution_is_started_seen_and_explained(tmp_path: Path) -> Non
         assert found["workload"] == {"n": 5}
         assert found["steps"]["one"]["done"] == 1
         assert found["tags"] == ["nightly"]
+        assert found["ended_at"] - found["started_at"] == found["duration_ms"]
+        events = await served.json("GET", f"/api/executions/{started}/events")
+        assert found["last_seq"] == events["events"][-1]["seq"]
         explained = await served.json("GET", f"/api/executions/{started}/explain")
         assert explained["standing"] == []
         assert explained["choices"][0]["step"] == "one"

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import to_builtins
 from starlette.responses import Response
 
-from noetl.engine.decision import status_of
+from noetl.engine.decision import projection, status_of
 from noetl.engine.explain import choices, standings
 from noetl.engine.view import changed, view
 from noetl.ports import Selection
@@ -67,13 +67,12 @@ async def stream(call: Call, query: FeedQuery) -> Response:
 @noun.route("GET", "/api/executions/{execution_id}", "viewer", problems=(404,))
 async def detail(call: Call, execution_id: str) -> Execution:
     """Give an execution in detail."""
-    row = await call.services.reader.row(execution_id)
     state = await call.services.reader.state(execution_id)
     ended = state.phase == "ended"
+    row = {**projection(state), "execution_id": execution_id, "last_seq": state.seq}  # of one moment, like all the rest
     return Execution(
         **{
             **_row(row),
-            "status": status_of(state),
             "error": state.error,
             "result": state.result if ended else None,
             "ctx": state.ctx,
