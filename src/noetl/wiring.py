@@ -34,7 +34,6 @@ from noetl.tools import kinds
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from noetl.engine.plan import Plan
     from noetl.model.events import Event
     from noetl.server.collector import Collector
     from noetl.server.control import LocalControl
@@ -191,13 +190,6 @@ def archived(place: Path, execution_id: str) -> list[Event]:
     from noetl.stores.archive import read_archive
 
     return read_archive(place, execution_id)
-
-
-async def read_plan(store: Store, playbook: str) -> Plan:
-    """Give the plan of a playbook that an execution is pinned to."""
-    from noetl.server.plans import Plans
-
-    return await Plans(store).get(playbook)
 
 
 @dataclass(frozen=True, slots=True)

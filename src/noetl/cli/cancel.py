@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, call
+from noetl.cli.store import AsJson, Id, Place, call
 
 
 def command(
@@ -20,7 +20,7 @@ def command(
     ] = None,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the log.")] = "",
     json: AsJson = False,
-    store: StorePath = None,
+    store: Place = None,
 ) -> None:
     """End an execution."""
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, as_json, reading, the_id
+from noetl.cli.store import AsJson, Id, Place, as_json, following, reading, the_id
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
-    from noetl.wiring import Store
+    from noetl.ports import History
 
-_LOOK_S = 0.1
 _MOST_SHOWN = 160
 
 
@@ -28,26 +27,17 @@ def command(
         typer.Option("--type", metavar="NAME", help="Only these: step.done, step.*, StepDone. May be given often."),
     ] = None,
     json: AsJson = False,
-    store: StorePath = None,
+    store: Place = None,
 ) -> None:
     """Print the log of an execution."""
 
-    async def job(opened: Store) -> None:
-        from asyncio import sleep
-
-        from noetl.engine.view import ENDED, envelope, types
+    async def job(opened: History) -> None:
+        from noetl.engine.view import envelope, types
 
         wanted = types(type) if type else None
-        execution_id, after = await the_id(opened, id), 0
-        while True:
-            row = await opened.execution(execution_id)
-            for event in await opened.read(execution_id, after):
-                after = event.seq
-                if wanted is None or event.event_type in wanted:
-                    typer.echo(as_json(envelope(event)) if json else line(event))
-            if not follow or (row is not None and row.get("status") in ENDED and after >= row["last_seq"]):
-                return
-            await sleep(_LOOK_S)
+        async for event in following(opened, await the_id(opened, id), follow):
+            if wanted is None or event.event_type in wanted:
+                typer.echo(as_json(envelope(event)) if json else line(event))
 
     reading(store, job)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noetl.cli.store import StorePath
+from noetl.cli.store import Place
 
 if TYPE_CHECKING:
     from noetl.dsl.explain import Topic
@@ -30,7 +30,7 @@ def command(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs; for executions only.")] = False,
-    store: StorePath = None,
+    store: Place = None,
 ) -> None:
     """Explain a code, a kind, a field, a filter, a scope; or why an execution is where it is."""
     if topic is not None and (topic == "last" or _EXECUTION.fullmatch(topic)):

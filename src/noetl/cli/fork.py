@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, call, driving, existing, local_settings, the_id
+from noetl.cli.store import AsJson, Id, Place, call, driving, existing, local_settings, the_id
+from noetl.cli.target import Server, connected, server_of
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def command(
         str | None, typer.Option("--playbook", metavar="FILE", help="Go on with this version of the playbook.")
     ] = None,
     json: AsJson = False,
-    store: StorePath = None,
+    store: Place = None,
 ) -> None:
     """Start a new execution from the middle of an old one."""
 
@@ -42,6 +43,9 @@ def command(
         from noetl.server.starting import new_execution
         from noetl.wiring import embedded
 
+        server = server_of(store)
+        if server is not None:
+            return await _fork_there(server, id, start, patches(patch or []), playbook, as_json=json)
         settings = existing(local_settings(store))
         execution_id = new_execution(int(time() * 1000))
         async with embedded(settings) as app:
@@ -54,6 +58,22 @@ def command(
                     return await followed(app, state, 0.0, as_json=json)
 
     raise typer.Exit(call(job))
+
+
+async def _fork_there(
+    server: Server, given: str, start: str, changes: dict[str, dict[str, Any]], playbook: str | None, *, as_json: bool
+) -> int:
+    """Fork an execution of a server, which goes on with it."""
+    from noetl.cli.store import as_json as one_line
+    from noetl.client.history import RemoteHistory
+
+    async with connected(server) as client:
+        source = await the_id(RemoteHistory(client), given)
+        pinned = (await client.register(Path(playbook).read_text("utf-8"))).playbook if playbook is not None else None
+        made = await client.fork(source, start, ctx=changes["ctx"], workload=changes["workload"], playbook=pinned)
+    typer.echo(one_line(made) if as_json else made.execution_id)
+    typer.echo(f"execution {made.execution_id} goes on from {start} of {source}", err=True)
+    return 0
 
 
 async def _fork(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from noetl.cli.store import as_json, existing, local_settings, reading
+from noetl.cli.store import as_json, call, existing, in_store, local_settings
 
 if TYPE_CHECKING:
     from noetl.server.collector import Gone
@@ -33,7 +33,7 @@ def gc(store: str | None, dry_run: bool, json: bool) -> None:
 
         return await open_collector(existing(local_settings(store)), opened).collect(dry_run=dry_run)
 
-    gone = reading(store, job)
+    gone = call(lambda: in_store(store, job))
     if json:
         rows = [{"ref": one.ref, "bytes": one.bytes, "cause": one.cause, "why": one.why} for one in gone]
         typer.echo(as_json({"dry_run": dry_run, "bytes": sum(one.bytes for one in gone), "results": rows}))

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, as_json, reading, the_id
+from noetl.cli.store import AsJson, Id, Place, as_json, following, reading, the_id
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
-    from noetl.wiring import Store
-
-_LOOK_S = 0.1
-_ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
+    from noetl.ports import History
 
 
 def command(
@@ -25,23 +22,14 @@ def command(
     step: Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only the lines of this step.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay until the execution has ended.")] = False,
     json: AsJson = False,
-    store: StorePath = None,
+    store: Place = None,
 ) -> None:
     """Print what the tasks of an execution wrote."""
 
-    async def job(opened: Store) -> None:
-        from asyncio import sleep
-
-        execution_id, after = await the_id(opened, id), 0
-        while True:
-            row = await opened.execution(execution_id)
-            for event in await opened.read(execution_id, after):
-                after = event.seq
-                for line in lines(event, step):
-                    typer.echo(as_json(line) if json else shown(line))
-            if not follow or (row is not None and row.get("status") in _ENDED and after >= row["last_seq"]):
-                return
-            await sleep(_LOOK_S)
+    async def job(opened: History) -> None:
+        async for event in following(opened, await the_id(opened, id), follow):
+            for line in lines(event, step):
+                typer.echo(as_json(line) if json else shown(line))
 
     reading(store, job)
 

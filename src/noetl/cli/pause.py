@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, call
+from noetl.cli.store import AsJson, Id, Place, call
 
 
-def command(id: Id, json: AsJson = False, store: StorePath = None) -> None:
+def command(id: Id, json: AsJson = False, store: Place = None) -> None:
     """Let an execution schedule nothing new."""
 
     async def job() -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from noetl.cli.store import reading
+from noetl.cli.store import call, in_store
 
 if TYPE_CHECKING:
     from noetl.wiring import Store
@@ -27,7 +27,7 @@ def rebuild(store: str | None, check: bool) -> None:
         typer.echo(f"made again from the log: {await made.rebuild()} executions")
         return []
 
-    found = reading(store, job)
+    found = call(lambda: in_store(store, job))
     for line in found:
         typer.echo(line)
     if found:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, as_json, call, history, reading
+from noetl.cli.store import AsJson, Id, Place, as_json, call, history, reading
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
-    from noetl.wiring import Store
+    from noetl.ports import History
 
 
 def command(
@@ -30,7 +30,7 @@ def command(
         Path | None, typer.Option("--archive", metavar="PLACE", help="Read a Parquet file or a folder of them instead.")
     ] = None,
     json: AsJson = False,
-    store: StorePath = None,
+    store: Place = None,
 ) -> None:
     """Show the state of an execution at any event, or what changed between two."""
 
@@ -50,7 +50,7 @@ def command(
             was, now = (as_json(change[key]) if key in change else "nothing" for key in ("before", "after"))
             typer.echo(f"{change['path']}: {was} → {now}")
 
-    async def from_store(opened: Store) -> None:
+    async def from_store(opened: History) -> None:
         show(await history(opened, id))
 
     async def from_archive() -> None:

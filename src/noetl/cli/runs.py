@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, StorePath, as_json, reading
+from noetl.cli.store import AsJson, Place, as_json, reading
 from noetl.ports import Selection
 
 if TYPE_CHECKING:
-    from noetl.wiring import Store
+    from noetl.ports import History
 
 
 def command(
@@ -29,11 +29,11 @@ def command(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 20,
     json: AsJson = False,
-    store: StorePath = None,
+    store: Place = None,
 ) -> None:
     """List executions, the newest first."""
 
-    async def job(opened: Store) -> list[Mapping[str, Any]]:
+    async def job(opened: History) -> list[Mapping[str, Any]]:
         wanted = Selection((status,) if status else (), path=path, tag=tag, text=search, limit=limit)
         return await opened.executions(wanted)
 

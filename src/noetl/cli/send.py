@@ -11,7 +11,9 @@ import typer
 
 from noetl.cli.drive import tell
 from noetl.cli.start import take_over
-from noetl.cli.store import existing, holder_of, local_settings, root_of, state_of
+from noetl.cli.store import as_json as one_line
+from noetl.cli.store import existing, holder_of, local_settings, root_of, state_of, the_id
+from noetl.cli.target import Server, connected, server_of, told
 from noetl.model.errors import InvalidInput
 from noetl.wiring import embedded, open_store
 
@@ -31,12 +33,27 @@ async def send(
     as_json: bool,
 ) -> int:
     """Give a message; where it can move an execution that nobody drives, drive it until it ends or waits again."""
+    server = server_of(store)
+    if server is not None:
+        return await _send_there(server, given, message, said, as_json)
     settings = existing(local_settings(store))
     execution_id, root, is_local = await _find(settings, given)
     if moves and is_local and holder_of(settings, root) is None:
         return await take_over(settings, execution_id, root, message, wait_s, as_json=as_json)
     async with embedded(settings) as app:
         await tell(app, execution_id, message)
+    typer.echo(f"{said} execution {execution_id}", err=True)
+    return 0
+
+
+async def _send_there(server: Server, given: str, message: AnyMessage, said: str, as_json: bool) -> int:
+    from noetl.client.history import RemoteHistory
+
+    async with connected(server) as client:
+        execution_id = await the_id(RemoteHistory(client), given)
+        answer = await told(client, execution_id, message)
+    if as_json:
+        typer.echo(one_line(answer))
     typer.echo(f"{said} execution {execution_id}", err=True)
     return 0
 

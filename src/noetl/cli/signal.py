@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, call
+from noetl.cli.store import AsJson, Id, Place, call
 
 
 def command(
@@ -17,7 +17,7 @@ def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The signal.")],
     data: Annotated[str | None, typer.Argument(metavar="[JSON]", help="What it brings: JSON, or else text.")] = None,
     json: AsJson = False,
-    store: StorePath = None,
+    store: Place = None,
 ) -> None:
     """Send a signal to an execution."""
 

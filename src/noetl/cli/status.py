@@ -12,24 +12,22 @@ import typer
 from noetl.cli.store import (
     AsJson,
     Id,
-    StorePath,
+    Place,
     as_json,
-    holder_of,
-    local_settings,
+    driver_of,
     plan_of,
     reading,
-    root_of,
     state_of,
 )
 
 if TYPE_CHECKING:
-    from noetl.wiring import Store
+    from noetl.ports import History
 
 
-def command(id: Id, json: AsJson = False, store: StorePath = None) -> None:
+def command(id: Id, json: AsJson = False, store: Place = None) -> None:
     """Tell how an execution stands."""
 
-    async def job(opened: Store) -> None:
+    async def job(opened: History) -> None:
         from time import time
 
         from noetl.cli.ending import standing_line
@@ -39,7 +37,7 @@ def command(id: Id, json: AsJson = False, store: StorePath = None) -> None:
         from noetl.engine.view import summary
 
         state, events = await state_of(opened, id)
-        driver = holder_of(local_settings(store), root_of(state))
+        driver = driver_of(store, state)
         if json:
             typer.echo(as_json({**summary(state, int(time() * 1000)), "path": state.path, "driven_by": driver}))
             return

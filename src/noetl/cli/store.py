@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
+from noetl.cli.target import connected, is_server, server_of
 from noetl.model.errors import Conflict, InvalidInput, NoetlError, UnknownExecution
-from noetl.ports import Selection
+from noetl.ports import History, Selection
 from noetl.settings import LOG_LEVEL, Settings, settings
 
 if TYPE_CHECKING:
@@ -35,16 +36,29 @@ StorePath = Annotated[
         "else `.noetl/noetl.db`.",
     ),
 ]
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        "--store",
+        metavar="URL|PATH",
+        help="Where the executions are: a server (`http://…`), a `postgresql://` address or a file. Without it "
+        "`$NOETL_SERVER_URL`, else the context in use, else the store of this folder.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 EXIT_CODES = {"completed": 0, "failed": 1, "cancelled": 3, "partial": 5}  # any other status: 4
 WAITING = 4
 _PATIENCE_S = 2.0
+_LOOK_S = 0.1
 T = TypeVar("T")
 
 
 def local_settings(store: str | None) -> Settings:
     """Gather the settings of this process."""
+    if is_server(store):
+        raise InvalidInput(f"this works on a store of this machine, and {store} is a server.")
     return settings(os.environ, Path.cwd(), store)
 
 
@@ -85,19 +99,30 @@ def complain(error: NoetlError) -> None:
     typer.echo(f"noetl: {error}", err=True)
 
 
-def reading(store: str | None, job: Callable[[Store], Awaitable[T]]) -> T:
-    """Run a command that only looks at a store that is there."""
+def reading(place: str | None, job: Callable[[History], Awaitable[T]]) -> T:
+    """Run a command that only looks: at a store that is there, or at a server."""
 
     async def done() -> T:
-        from noetl.wiring import open_store
+        server = server_of(place)
+        if server is None:
+            return await in_store(place, job)
+        from noetl.client.history import RemoteHistory
 
-        opened = open_store(existing(local_settings(store)))
-        try:
-            return await job(opened)
-        finally:
-            await opened.close()
+        async with connected(server) as client:
+            return await job(RemoteHistory(client))
 
     return call(done)
+
+
+async def in_store(store: str | None, job: Callable[[Store], Awaitable[T]]) -> T:
+    """Do something with a store that is there."""
+    from noetl.wiring import open_store
+
+    opened = open_store(existing(local_settings(store)))
+    try:
+        return await job(opened)
+    finally:
+        await opened.close()
 
 
 def existing(found: Settings) -> Settings:
@@ -109,7 +134,7 @@ def existing(found: Settings) -> Settings:
     return found
 
 
-async def the_id(store: Store, given: str) -> str:
+async def the_id(store: History, given: str) -> str:
     """Give the id of an execution that the store knows."""
     if given == "last":
         rows = await store.executions(Selection(limit=1))
@@ -121,12 +146,12 @@ async def the_id(store: Store, given: str) -> str:
     return given
 
 
-async def history(store: Store, given: str) -> list[Event]:
+async def history(store: History, given: str) -> list[Event]:
     """Give the whole log of an execution."""
     return await store.read(await the_id(store, given))
 
 
-async def state_of(store: Store, given: str, upto: int | None = None) -> tuple[Execution, list[Event]]:
+async def state_of(store: History, given: str, upto: int | None = None) -> tuple[Execution, list[Event]]:
     """Fold the log of an execution, whole or up to an event."""
     from noetl.engine.evolve import fold
 
@@ -134,11 +159,15 @@ async def state_of(store: Store, given: str, upto: int | None = None) -> tuple[E
     return fold(events[0].execution_id if events else given, events), events
 
 
-async def plan_of(store: Store, state: Execution) -> Plan:
+async def plan_of(store: History, state: Execution) -> Plan:
     """Give the plan that an execution is pinned to."""
-    from noetl.wiring import read_plan
+    from noetl.dsl.pin import unpinned
+    from noetl.engine.plan import plan
 
-    return await read_plan(store, state.playbook)
+    data = await store.canonical(state.playbook)
+    if data is None:
+        raise InvalidInput(f"there is no playbook with the content hash {state.playbook} in this store")
+    return plan(unpinned(data), state.playbook)
 
 
 def root_of(state: Execution) -> str:
@@ -174,6 +203,32 @@ def driving(found: Settings, execution_id: str) -> Iterator[None]:
             yield
         finally:
             path.unlink(missing_ok=True)
+
+
+def driver_of(place: str | None, state: Execution) -> str | None:
+    """Give the process of this machine that drives an execution; None where nobody does, or where a server has it."""
+    return None if server_of(place) is not None else holder_of(local_settings(place), root_of(state))
+
+
+async def following(log: History, execution_id: str, follow: bool) -> AsyncIterator[Event]:
+    """Give the events of an execution: those that are there, or all until it has ended."""
+    from asyncio import sleep as sleep_async
+
+    from noetl.engine.view import ENDED
+
+    if follow and hasattr(log, "follow"):
+        async for event in log.follow(execution_id):
+            yield event
+        return
+    after = 0
+    while True:
+        row = await log.execution(execution_id)
+        for event in await log.read(execution_id, after):
+            after = event.seq
+            yield event
+        if not follow or (row is not None and row.get("status") in ENDED and after >= row["last_seq"]):
+            return
+        await sleep_async(_LOOK_S)
 
 
 def holder_of(found: Settings, execution_id: str) -> str | None:

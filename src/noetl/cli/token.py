@@ -6,14 +6,18 @@ A secret is printed once, when it is made. Tested in tests/server/test_token_cli
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, StorePath, as_json, call, local_settings
+from noetl.cli.store import AsJson, Place, as_json, call, local_settings
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from noetl.cli.target import Server
+    from noetl.ports import Token
+    from noetl.wire.answers import TokenRow
     from noetl.wiring import Team
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -32,28 +36,70 @@ def command(
     ] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="Of a worker's token: the one pool it is for.")] = None,
     json: AsJson = False,
-    store: StorePath = None,
+    store: Place = None,
 ) -> None:
     """Make, list and revoke the API tokens of a store."""
 
     async def job() -> None:
+        from noetl.cli.target import server_of
         from noetl.wiring import open_store, open_team
 
+        if action not in ("create", "list", "revoke"):
+            raise InvalidInput(f"`noetl token {action}` is not known: create, list or revoke.")
+        server = server_of(store)
+        if server is not None:
+            return await _there(server, action, id, role, name, _seconds(expires), pool, json)
         held = open_store(local_settings(store))
         opened = open_team(held)
         try:
             if action == "create":
                 await _create(opened, role, name, expires, pool, json)
             elif action == "list":
-                await _list(opened, json)
-            elif action == "revoke":
-                await _revoke(opened, id)
+                _listed(await opened.tokens(), json)
             else:
-                raise InvalidInput(f"`noetl token {action}` is not known: create, list or revoke.")
+                await _revoke(opened, id)
         finally:
             await held.close()
 
     call(job)
+
+
+async def _there(
+    server: Server,
+    action: str,
+    id: str | None,
+    role: str | None,
+    name: str,
+    expires_s: int | None,
+    pool: str | None,
+    json: bool,
+) -> None:
+    """Do it on a server."""
+    from noetl.cli.target import connected
+
+    async with connected(server) as client:
+        if action == "create":
+            made = await client.create_token(_role(role), name, expires_s, pool)
+            _made(made.token_id, made.role, made.name, made.secret, json)
+        elif action == "list":
+            _listed(await client.tokens(), json)
+        else:
+            await client.revoke_token(id or "")
+            typer.echo(f"token {id} is revoked", err=True)
+
+
+def _role(given: str | None) -> str:
+    if given is None:
+        raise InvalidInput("a token has a role: `noetl token create --role viewer|operator|editor|admin|worker`.")
+    return given
+
+
+def _made(token_id: str, role: str, name: str, secret: str, json: bool) -> None:
+    if json:
+        typer.echo(as_json({"token_id": token_id, "role": role, "name": name, "secret": secret}))
+        return
+    typer.echo(f"noetl: token {token_id} with the role {role}; this is the only time it is shown:", err=True)
+    typer.echo(secret)
 
 
 async def _create(opened: Team, role: str | None, name: str, expires: str | None, pool: str | None, json: bool) -> None:
@@ -62,23 +108,17 @@ async def _create(opened: Team, role: str | None, name: str, expires: str | None
     from noetl.ports import AuditEntry
     from noetl.server.tokens import made
 
-    if role is None:
-        raise InvalidInput("a token has a role: `noetl token create --role viewer|operator|editor|admin|worker`.")
+    role = _role(role)
     now = int(time() * 1000)
     token, secret = made(role, name, _seconds(expires), pool, "cli", now)
     await opened.add_token(token)
     await opened.audit([AuditEntry(now, "cli", "token.create", token.token_id, {"role": role, "name": name})])
-    if json:
-        typer.echo(as_json({"token_id": token.token_id, "role": role, "name": name, "secret": secret}))
-        return
-    typer.echo(f"noetl: token {token.token_id} with the role {role}; this is the only time it is shown:", err=True)
-    typer.echo(secret)
+    _made(token.token_id, role, name, secret, json)
 
 
-async def _list(opened: Team, json: bool) -> None:
+def _listed(tokens: Sequence[Token | TokenRow], json: bool) -> None:
     from noetl.cli.progress import clock
 
-    tokens = await opened.tokens()
     if json:
         for token in tokens:
             shown: dict[str, Any] = {one: getattr(token, one) for one in token.__struct_fields__ if one != "digest"}

@@ -6,14 +6,14 @@ The facts are `noetl.engine.explain`. Tested in tests/acceptance/test_run_explai
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from msgspec import to_builtins
 
 from noetl.cli.progress import clock, seconds
 from noetl.cli.store import as_json as one_line
-from noetl.cli.store import holder_of, local_settings, plan_of, reading, root_of, state_of
+from noetl.cli.store import driver_of, plan_of, reading, state_of
 from noetl.engine.decision import needs_signal, status_of
 from noetl.engine.explain import Choice, Standing, choices, standings, values
 from noetl.server.attendance import groups
@@ -21,6 +21,7 @@ from noetl.wiring import SystemClock, open_team
 
 if TYPE_CHECKING:
     from noetl.engine.state import Execution
+    from noetl.ports import History, WorkerInfo
     from noetl.wiring import Store
 
 _LAST_CHOICES = 12
@@ -29,14 +30,14 @@ _LAST_CHOICES = 12
 def show(given: str, store: str | None, *, as_json: bool) -> None:
     """Explain an execution."""
 
-    async def job(opened: Store) -> None:
+    async def job(opened: History) -> None:
         state, events = await state_of(opened, given)
         now, pools = SystemClock().now(), None
         if not state.pool.startswith("local:"):  # those have a driver of their own
-            pools = groups(await open_team(opened).workers(), now)
+            pools = groups(await _workers(opened), now)
         found = standings(await plan_of(opened, state), state, events, pools, now) if state.phase != "ended" else ()
         made = choices(events)
-        driver = holder_of(local_settings(store), root_of(state))
+        driver = driver_of(store, state)
         if as_json:
             data: dict[str, Any] = {
                 "execution_id": state.execution_id,
@@ -54,6 +55,13 @@ def show(given: str, store: str | None, *, as_json: bool) -> None:
             typer.echo(text)
 
     reading(store, job)
+
+
+async def _workers(opened: History) -> list[WorkerInfo]:
+    """Give the workers of a store or of a server."""
+    if hasattr(opened, "workers"):
+        return list(await opened.workers())
+    return await open_team(cast("Store", opened)).workers()
 
 
 def _head(state: Execution, driver: str | None) -> Iterator[str]:

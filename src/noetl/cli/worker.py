@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noetl.cli.store import call, local_settings
+from noetl.cli.store import AsJson, as_json, call, local_settings
+from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl.client.session import Session
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 
 def command(
+    action: Annotated[
+        str | None, typer.Argument(metavar="[list|drain]", help="Instead of running one: list them, or drain one.")
+    ] = None,
+    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="The worker to drain.")] = None,
     server: Annotated[
         str | None, typer.Option("--server", metavar="URL", help="The server; several, with commas. NOETL_SERVER_URL.")
     ] = None,
@@ -39,21 +44,52 @@ def command(
         float,
         typer.Option("--grace", min=0, metavar="SECONDS", help="How long it may finish what runs when it is stopped."),
     ] = 30.0,
+    json: AsJson = False,
 ) -> None:
-    """Run a worker for a server elsewhere."""
+    """Run a worker for a server elsewhere; list and drain those there are."""
 
     async def job() -> None:
+        if action is not None:
+            await _look(action, id, server, token, json)
+            return
+        from noetl.cli.target import server_of
         from noetl.settings import worker_settings
         from noetl.wiring_remote import remote_worker
 
-        name = f"{os.uname().nodename}:{os.getpid()}"
+        target = server_of(server)
         given = worker_settings(
-            os.environ, name, server=server, token=token, pools=pool or (), tags=tags, capacity=capacity, grace_s=grace
+            os.environ,
+            f"{os.uname().nodename}:{os.getpid()}",
+            server=target.url if target else server,
+            token=token or (target.token if target else None),
+            pools=pool or (),
+            tags=tags,
+            capacity=capacity,
+            grace_s=grace,
         )
         async with remote_worker(local_settings(None), given) as (worker, session):
             await _work(worker, session, given)
 
     call(job, fast=True)
+
+
+async def _look(action: str, id: str | None, place: str | None, token: str | None, json: bool) -> None:
+    """List the workers of a server, or drain one."""
+    from noetl.cli.progress import clock
+    from noetl.cli.target import connected, the_server
+
+    if action not in ("list", "drain") or (action == "drain" and not id):
+        raise InvalidInput("`noetl worker list` lists workers, `noetl worker drain ID` drains one.")
+    target = the_server(place, "`noetl up` runs a server and a worker here.")
+    async with connected(target._replace(token=token or target.token)) as client:
+        if action == "drain":
+            drained = await client.drain(str(id))
+            typer.echo(as_json(drained) if json else f"{drained.worker_id} takes no more work")
+            return
+        for row in await client.workers():
+            tags = ",".join(row.tags)
+            line = f"{row.worker_id:<24} {row.status:<9} {row.active}/{row.capacity} {row.pool or '-':<12} {tags}"
+            typer.echo(as_json(row) if json else f"{line} seen {clock(row.seen_at)}")
 
 
 async def _work(worker: Worker, session: Session, given: WorkerSettings) -> None:

@@ -11,6 +11,7 @@ from noetl.ports.log import Commit as Commit
 from noetl.ports.log import Committed as Committed
 from noetl.ports.log import Doorbell as Doorbell
 from noetl.ports.log import EventLog as EventLog
+from noetl.ports.log import History as History
 from noetl.ports.log import Position as Position
 from noetl.ports.log import Receipt as Receipt
 from noetl.ports.log import Selection as Selection

@@ -1,0 +1,278 @@
+"""`noetl.Client`: everything that people ask of a server, as typed coroutines.
+
+    async with Client("http://127.0.0.1:8082", token) as noetl:
+        started = await noetl.execute("examples/hello", {"name": "Ada"})
+        ended = await noetl.wait(started.execution_id)
+
+Errors are those of `noetl.model.errors`, in the server's words. Tested in tests/client/test_api.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from noetl.client.http import Http, Servers
+from noetl.model.errors import StoreUnavailable
+from noetl.model.events import Event
+from noetl.wire import answers
+from noetl.wire.answers import (
+    CatalogPage,
+    CredentialRow,
+    CredentialRows,
+    Events,
+    Execution,
+    Executions,
+    Explained,
+    Forked,
+    PoolRows,
+    Registered,
+    Removed,
+    Started,
+    State,
+    TokenMade,
+    TokenRow,
+    TokenRows,
+    Told,
+    WorkerRow,
+    WorkerRows,
+    WorkerStatus,
+)
+
+_PAGE: Final = 1_000
+_AGAIN_S: Final = (0.0, 0.1, 0.5, 1.0, 2.0)
+
+
+class Client:
+    """A server, or several that share a store: the next one is asked where one is away."""
+
+    def __init__(self, server: str | Sequence[str], token: str | None = None) -> None:
+        servers = [part for part in server.split(",") if part.strip()] if isinstance(server, str) else server
+        self._http = Http(Servers(servers), token)
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    # The catalog
+
+    async def register(self, content: str, *, check_only: bool = False) -> Registered:
+        """Check the text of a playbook and put it in the catalog."""
+        return await self._http.ask("POST", "/api/catalog", Registered, {"content": content, "check_only": check_only})
+
+    async def playbooks(self, search: str | None = None, cursor: str | None = None, limit: int = 100) -> CatalogPage:
+        """List the catalog by path."""
+        query = _given(search=search, cursor=cursor, limit=limit)
+        return await self._http.ask("GET", "/api/catalog", CatalogPage, query=query)
+
+    async def canonical(self, playbook: str) -> bytes:
+        """Give the canonical tree of a content hash."""
+        return (await self._http.send("GET", f"/api/playbooks/{quote(playbook, safe='')}")).content
+
+    # Executions
+
+    async def execute(
+        self,
+        path: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        version: int | None = None,
+        playbook: str | None = None,
+        content: str | None = None,
+        tags: Sequence[str] = (),
+        priority: int = 0,
+        idempotency_key: str | None = None,
+    ) -> Started:
+        """Start an execution of a path of the catalog, of a content hash, or of a text."""
+        body = _given(path=path, version=version, playbook=playbook, content=content, priority=priority)
+        body |= {"payload": dict(payload or {}), "tags": list(tags)}
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return await self._http.ask("POST", "/api/execute", Started, body, headers=headers)
+
+    async def executions(
+        self,
+        *,
+        status: Sequence[str] = (),
+        path: str | None = None,
+        search: str | None = None,
+        tag: str | None = None,
+        parent: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Executions:
+        """List executions, the newest first."""
+        query = _given(path=path, search=search, tag=tag, parent=parent, cursor=cursor, limit=limit)
+        query |= {"status": list(status)} if status else {}
+        return await self._http.ask("GET", "/api/executions", Executions, query=query)
+
+    async def status(self, execution_id: str) -> Execution:
+        """Tell how an execution stands."""
+        return await self._http.ask("GET", _place(execution_id), Execution)
+
+    async def wait(self, execution_id: str) -> Execution:
+        """Wait until an execution has ended."""
+        async with aclosing(self.follow(execution_id, types=("playbook.*", "execution.cancelled"))) as events:
+            async for _ in events:
+                pass
+        return await self.status(execution_id)
+
+    async def events(self, execution_id: str, after: int = 0, *, types: Sequence[str] = ()) -> list[Event]:
+        """Give the log of an execution, whole or after an event."""
+        found: list[Event] = []
+        at: int | None = after
+        while at is not None:
+            query = {"after": at, "limit": _PAGE} | ({"type": list(types)} if types else {})
+            page = await self._http.ask("GET", _place(execution_id, "events"), Events, query=query)
+            found += [_event(row) for row in page.events]
+            at = page.next
+        return found
+
+    async def follow(
+        self, execution_id: str, after: int = 0, *, types: Sequence[str] = ()
+    ) -> AsyncGenerator[Event, None]:
+        """Give the events of an execution as they come, until it has ended; a cut connection is opened again."""
+        tries = 0
+        while True:
+            try:
+                async with aclosing(self._stream(execution_id, after, types)) as events:
+                    async for event in events:
+                        if event is None:
+                            return
+                        after, tries = event.seq, 0
+                        yield event
+            except StoreUnavailable:
+                if tries >= len(_AGAIN_S):
+                    raise
+            await asyncio.sleep(_AGAIN_S[min(tries, len(_AGAIN_S) - 1)])
+            tries += 1
+
+    async def _stream(self, execution_id: str, after: int, types: Sequence[str]) -> AsyncGenerator[Event | None, None]:
+        """Give the events of one connection; None says that the execution has ended."""
+        query = {"after": after} | ({"type": list(types)} if types else {})
+        headers = {"Accept": "text/event-stream"}
+        named = ""
+        async with self._http.stream(_place(execution_id, "events/stream"), query, headers) as answer:
+            async for line in answer.aiter_lines():
+                key, _, text = line.partition(": ")
+                if key == "event":
+                    named = text
+                elif key == "data" and named == "end":
+                    yield None
+                elif key == "data":
+                    yield msgspec.json.decode(text, type=Event)
+
+    async def state(self, execution_id: str, seq: int | None = None, diff: int | None = None) -> State:
+        """Give the state after any event, or what changed between two."""
+        return await self._http.ask("GET", _place(execution_id, "state"), State, query=_given(seq=seq, diff=diff))
+
+    async def explain(self, execution_id: str) -> Explained:
+        """Tell why an execution is where it is."""
+        return await self._http.ask("GET", _place(execution_id, "explain"), Explained)
+
+    # Steering
+
+    async def cancel(self, execution_id: str, reason: str = "", run: str | None = None) -> Told:
+        """End an execution, or one step-run of it."""
+        return await self._http.ask("POST", _place(execution_id, "cancel"), Told, {"reason": reason, "run": run})
+
+    async def pause(self, execution_id: str) -> Told:
+        """Let an execution schedule nothing new."""
+        return await self._http.ask("POST", _place(execution_id, "pause"), Told, {})
+
+    async def resume(self, execution_id: str) -> Told:
+        """Let a paused execution go on."""
+        return await self._http.ask("POST", _place(execution_id, "resume"), Told, {})
+
+    async def signal(self, execution_id: str, name: str, data: Any = None, idempotency_key: str | None = None) -> Told:
+        """Send a signal; sent again with the same key, it is the same signal."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        body = {"name": name, "data": data}
+        return await self._http.ask("POST", _place(execution_id, "signal"), Told, body, headers=headers)
+
+    async def fork(
+        self,
+        execution_id: str,
+        start: str,
+        *,
+        ctx: Mapping[str, Any] | None = None,
+        workload: Mapping[str, Any] | None = None,
+        playbook: str | None = None,
+    ) -> Forked:
+        """Go on in a new execution from the middle of this one: before a step's last run, or after an event."""
+        body = {"start": start, "ctx": dict(ctx or {}), "workload": dict(workload or {}), "playbook": playbook}
+        return await self._http.ask("POST", _place(execution_id, "fork"), Forked, body)
+
+    async def retry(self, execution_id: str, step: str | None = None, *, latest: bool = False) -> Forked:
+        """Go on in a new execution from the step that failed."""
+        return await self._http.ask("POST", _place(execution_id, "retry"), Forked, {"step": step, "latest": latest})
+
+    async def result(self, ref: str) -> bytes:
+        """Give the bytes of a stored result."""
+        return (await self._http.send("GET", "/api/results/resolve", query={"ref": ref})).content
+
+    # The team
+
+    async def workers(self) -> list[WorkerRow]:
+        """List the workers."""
+        return (await self._http.ask("GET", "/api/workers", WorkerRows)).workers
+
+    async def drain(self, worker_id: str) -> WorkerStatus:
+        """Let a worker take no more work."""
+        return await self._http.ask("POST", f"/api/workers/{quote(worker_id, safe='')}/drain", WorkerStatus, {})
+
+    async def pools(self) -> list[answers.PoolRow]:
+        """List the pools with their workers and queues."""
+        return (await self._http.ask("GET", "/api/pools", PoolRows)).pools
+
+    async def credentials(self) -> list[CredentialRow]:
+        """List the credentials without what they hold."""
+        return (await self._http.ask("GET", "/api/credentials", CredentialRows)).credentials
+
+    async def put_credential(self, name: str, data: Mapping[str, Any], kind: str = "generic") -> CredentialRow:
+        """Keep a credential; one of the same name is replaced."""
+        path = f"/api/credentials/{quote(name, safe='')}"
+        return await self._http.ask("PUT", path, CredentialRow, {"data": dict(data), "kind": kind})
+
+    async def delete_credential(self, name: str) -> Removed:
+        return await self._http.ask("DELETE", f"/api/credentials/{quote(name, safe='')}", Removed)
+
+    async def tokens(self) -> list[TokenRow]:
+        """List the tokens without their secrets."""
+        return (await self._http.ask("GET", "/api/tokens", TokenRows)).tokens
+
+    async def create_token(
+        self, role: str, name: str = "", expires_s: int | None = None, pool: str | None = None
+    ) -> TokenMade:
+        """Make a token; its secret is in this answer only."""
+        body = {"role": role, "name": name, "expires_s": expires_s, "pool": pool}
+        return await self._http.ask("POST", "/api/tokens", TokenMade, body)
+
+    async def revoke_token(self, token_id: str) -> Removed:
+        return await self._http.ask("DELETE", f"/api/tokens/{quote(token_id, safe='')}", Removed)
+
+
+def _place(execution_id: str, more: str = "") -> str:
+    path = f"/api/executions/{quote(execution_id, safe='')}"
+    return f"{path}/{more}" if more else path
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Give the fields that are not left out."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _event(row: answers.EventRow) -> Event:
+    return Event(**{name: getattr(row, name) for name in Event.__struct_fields__})

@@ -1,0 +1,56 @@
+"""The port `History` over a client: what commands look at when the executions are on a server.
+
+Tested in tests/cluster/test_commands.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+
+from noetl.client.api import Client
+from noetl.model.errors import InvalidInput
+from noetl.model.events import Event
+from noetl.ports import Selection, WorkerInfo
+
+
+class RemoteHistory:
+    """Executions and their logs, on a server."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
+        try:
+            found: Mapping[str, Any] = msgspec.to_builtins(await self.client.status(execution_id))
+        except InvalidInput:
+            return None
+        return found
+
+    async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
+        page = await self.client.executions(
+            status=selection.status,
+            path=selection.path,
+            search=selection.text,
+            tag=selection.tag,
+            parent=selection.parent,
+            cursor=selection.before,
+            limit=selection.limit,
+        )
+        return [msgspec.to_builtins(row) for row in page.executions]
+
+    async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
+        return (await self.client.events(execution_id, after))[:limit]
+
+    async def canonical(self, playbook: str) -> bytes | None:
+        return await self.client.canonical(playbook)
+
+    async def workers(self) -> list[WorkerInfo]:
+        """Give the workers of the server."""
+        return [msgspec.convert(msgspec.to_builtins(row), WorkerInfo) for row in await self.client.workers()]
+
+    def follow(self, execution_id: str) -> AsyncIterator[Event]:
+        """Give the events of an execution as they come."""
+        return self.client.follow(execution_id)
