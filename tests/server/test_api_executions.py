@@ -58,8 +58,24 @@ async def test_the_same_key_starts_once_also_at_the_same_time(tmp_path: Path) ->
         assert again["repeated"]
         assert len((await served.json("GET", "/api/executions"))["executions"]) == 1
         other = await served.register(ONE)
-        refused = await served.json("POST", "/api/execute", {"path": other}, 409, headers=key)
-        assert refused["where"] == "header Idempotency-Key"
+        for body in ({"path": other}, {"path": path, "payload": {"n": 2}}):
+            refused = await served.json("POST", "/api/execute", body, 409, headers=key)
+            assert refused["where"] == "header Idempotency-Key"
+
+
+async def test_a_key_with_two_payloads_at_the_same_time_starts_one(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        path = await served.register(WAITS)
+        answers = await asyncio.gather(
+            *(
+                served.http.post(
+                    "/api/execute", json={"path": path, "payload": {"n": n}}, headers={"Idempotency-Key": "k"}
+                )
+                for n in range(4)
+            )
+        )
+        assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
+        assert len((await served.json("GET", "/api/executions"))["executions"]) == 1
 
 
 async def test_a_request_cannot_say_what_the_playbook_says(tmp_path: Path) -> None:

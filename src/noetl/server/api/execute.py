@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
 from noetl.model.messages import Start
 from noetl.ports import Selection
 from noetl.server.auth import forbidden, may
@@ -87,8 +89,9 @@ async def _start(call: Call, body: Execute) -> Started:
         if len(key) > _MOST_KEY:
             raise Refusal(422, "invalid-input", f"the key is longer than {_MOST_KEY}", where="header Idempotency-Key")
         tag = key_tag(call.actor.name, key)
-        repeated = await _found(call, tag, path, now)
+        repeated = await _found(call, tag, now)
         if repeated is not None:
+            await _same(call, repeated.execution_id, path, body)
             return repeated
         execution_id, message_id, tags = keyed_execution(call.actor.name, key, now), f"start:{tag}", (*tags, tag)
     else:
@@ -98,6 +101,8 @@ async def _start(call: Call, body: Execute) -> Started:
         message_id, path, playbook, body.payload, parent, tags=tags, priority=body.priority, trace=body.trace or ""
     )
     row = await tell_surely(services.control, execution_id, message)
+    if key:  # another request with this key may have been quicker
+        await _same(call, execution_id, path, body)
     call.entity, call.detail = execution_id, {"path": path, "playbook": playbook}
     return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
 
@@ -127,24 +132,38 @@ async def _meant(call: Call, body: Execute) -> tuple[str, str]:
     return plan.playbook.path, playbook
 
 
-async def _found(call: Call, tag: str, path: str, now: int) -> Started | None:
+async def _found(call: Call, tag: str, now: int) -> Started | None:
     """Give the execution that a key has started before."""
     rows = await call.services.store.executions(Selection(tag=tag, since=now - KEY_MS, limit=1))
     if not rows:
         return None
     row = rows[0]
-    if row.get("path") != path:
-        raise Refusal(
-            409,
-            "key-reused",
-            f"this key has started an execution of `{row.get('path')}`",
-            where="header Idempotency-Key",
-            fix="Use another key for another request.",
-        )
     return Started(
         execution_id=str(row["execution_id"]),
         status=str(row.get("status")),
-        path=path,
+        path=str(row.get("path", "")),
         playbook=str(row.get("playbook", "")),
         repeated=True,
     )
+
+
+async def _same(call: Call, execution_id: str, path: str, body: Execute) -> None:
+    """Check that the execution of a key was asked for in the same words. Raises Refusal."""
+    [first] = await call.services.store.read(execution_id, 0, 1)
+    differs = next(
+        (
+            name
+            for name, given in (("path", path), ("payload", body.payload))
+            if msgspec.json.encode(first.payload.get(name) or {}, order="sorted")
+            != msgspec.json.encode(given or {}, order="sorted")
+        ),
+        None,
+    )
+    if differs is not None:
+        raise Refusal(
+            409,
+            "key-reused",
+            f"this key has started execution {execution_id} with another {differs}",
+            where="header Idempotency-Key",
+            fix="Use another key for another request.",
+        )
