@@ -10,11 +10,16 @@ import pytest_asyncio
 
 from noetl.blobs import stored
 from noetl.blobs.memory import MemoryBlobs
+from noetl.model.manifest import manifest
 from tests.tools.attempts import Attempts
 
 pytestmark = pytest.mark.asyncio
 REF = "noetl://execution/1/step/s/task/t/run/1/attempt/1"
 VALUE = {"total": 3, "items": [{"id": 1}, {"id": 2}, {"id": 3}]}
+
+PAGES = manifest(
+    REF + "/pages", [{"ref": REF + "/list", "count": 5, "meta": None}, {"value": [5], "count": 1, "meta": {"bytes": 3}}]
+)
 
 
 @pytest_asyncio.fixture
@@ -37,6 +42,11 @@ async def attempts() -> AsyncIterator[Attempts]:
         ({"ref": REF + "/list", "offset": 1, "limit": 2}, [1, 2]),
         ({"ref": REF + "/list", "offset": 3}, [3, 4]),
         ({"ref": REF + "/list", "offset": 9, "limit": 9}, []),
+        ({"ref": PAGES}, [0, 1, 2, 3, 4, 5]),
+        ({"ref": PAGES, "offset": 3, "limit": 3}, [3, 4, 5]),
+        ({"ref": PAGES, "offset": 5}, [5]),
+        ({"ref": PAGES, "offset": 6, "limit": 2}, []),
+        ({"ref": [PAGES]}, [[0, 1, 2, 3, 4, 5]]),
         (
             {"ref": REF, "select": [{"path": "$.total", "as": "n"}, {"path": "$.items[*].id", "as": "ids"}]},
             {"n": 3, "ids": [1, 2, 3]},
@@ -68,3 +78,21 @@ async def test_what_cannot_be_resolved_is_told(
 async def test_a_reference_that_tells_another_hash_is_refused(attempts: Attempts) -> None:
     told = {"kind": "result_ref", "ref": REF, "meta": {"sha256": "0" * 64, "content_type": stored.JSON}}
     assert (await attempts.run("resolve", {"ref": told})).error.kind == "reference"
+
+
+async def test_an_address_whose_time_is_over_is_told() -> None:
+    blobs = MemoryBlobs()
+    await stored.put(blobs, REF, b"1", "db", stored.JSON, "none", stored.terms("execution", 1_000, 1))
+    attempts = Attempts(blobs=blobs)
+    for kind in ("resolve", "artifact"):
+        outcome = await attempts.run(kind, {"ref": REF})
+        assert outcome.error is not None
+        assert outcome.error.kind == "reference"
+        assert "its `ttl` ended at 1970-01-01T00:00:01" in outcome.error.message
+    await attempts.close()
+
+
+async def test_an_artifact_in_pages_is_read_whole(attempts: Attempts) -> None:
+    outcome = await attempts.run("artifact", {"ref": PAGES})
+    assert outcome.result["data"] == [0, 1, 2, 3, 4, 5]
+    assert outcome.result["bytes"] == 13

@@ -37,6 +37,13 @@ async def value(blobs: Blobs, reference: Reference, now: int) -> Any:
     return await filled(blobs, combined(reference, values), now)
 
 
+async def at(blobs: Blobs, ref: str, now: int) -> Any:
+    """Give the value under an address alone; raises BadReference, also for one that has expired."""
+    found = await stored.value(blobs, ref)
+    check({**await blobs.about(ref), "ref": ref}, now)
+    return found
+
+
 async def items(
     blobs: Blobs, reference: Reference, start: int, count: int, now: int, recent: dict[str, Any] | None = None
 ) -> list[Any]:

@@ -14,22 +14,26 @@ from typing import Any, Final, Protocol
 
 import yaml
 
+from noetl.blobs.memory import MemoryBlobs
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.normalize import normalize
 from noetl.dsl.parse import parse
 from noetl.dsl.pin import pinned
 from noetl.dsl.playbook import Playbook
+from noetl.engine.collect import Terms
 from noetl.engine.state import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Resume, Signal, Start
 from noetl.ports import Catalog, EventLog, Selection, WorkQueue
+from noetl.server.collector import Collector
 from noetl.server.control import LocalControl
 from noetl.server.states import States
 from noetl.testing.scripted import ScriptedTools
 from noetl.testing.virtual_time import VirtualClock
 from noetl.worker.context import Equipment
 from noetl.worker.loop import Worker
+from noetl.worker.results import StoredResults
 
 EXECUTION: Final = "900000000000000001"
 _LONGEST_MS: Final = 60_000
@@ -85,6 +89,7 @@ class Player:
         self._script = scenario.script
         self._store = store
         self._clock = VirtualClock()
+        self._blobs = MemoryBlobs()
         self._defaults = dict(self._script.get("defaults") or {"pool_capacity": 4})
         self._told = asyncio.Event()
         self._unsaid = len(self._script.get("messages") or ())
@@ -97,6 +102,7 @@ class Player:
             lease_s=float(self._script.get("lease_s", 30.0)),
             look_s=3_600.0,
             snapshot_every=8,
+            blobs=self._blobs,
         )
         self.control.sequencer.on_events.append(lambda *_: self._told.set())
 
@@ -137,9 +143,17 @@ class Player:
         return Start("start", path, content, self._script.get("payload") or {})
 
     def _worker(self) -> Worker:
-        nothing: Any = None  # scripted tools run no child processes and store no large results
+        nothing: Any = None  # scripted tools run no child processes
         shared = Equipment(
-            self.control, self.tools, self._kinds, self._clock, nothing, nothing, lambda: None, defaults=self._defaults
+            self.control,
+            self.tools,
+            self._kinds,
+            self._clock,
+            nothing,
+            self._blobs,
+            lambda: None,
+            results=StoredResults(self._blobs, self._clock),
+            defaults=self._defaults,
         )
         return Worker("w1", shared, capacity=int(self._script.get("capacity", 4)))
 
@@ -170,7 +184,11 @@ class Player:
         begun = self._clock.now()
         for number, said in enumerate(self._script.get("messages") or ()):
             await asyncio.sleep(max(0, begun + said["at"] - self._clock.now()) / 1000)
-            await self.control.submit(EXECUTION, message(f"said-{number}", said))
+            if "collect" in said:  # what ended longer ago than that is not kept
+                terms = Terms(int(said["collect"]), int(said["collect"]))
+                await Collector(self._store, self._blobs, self._clock, terms).collect()
+            else:
+                await self.control.submit(EXECUTION, message(f"said-{number}", said))
             self._unsaid -= 1
             self._told.set()
 

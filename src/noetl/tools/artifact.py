@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from noetl.blobs import stored
+from noetl.blobs import manifests, stored
 from noetl.dsl.kinds import KindExample, Need
 from noetl.model.errors import BadReference, InvalidInput, NoetlError
 from noetl.model.outcome import Outcome, failed, ok
-from noetl.model.refs import SCHEME, address, is_ref
+from noetl.model.refs import SCHEME, address, is_manifest, is_ref
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
 
@@ -128,9 +128,15 @@ async def _get(input: Input, context: ToolContext) -> dict[str, Any]:
             raise BadReference(f"the file {path} cannot be read: {error.strerror}") from None
         meta: Mapping[str, Any] = _told(data, _TYPES.get(path.suffix, _TEXT))
         store = "file"
+    elif is_manifest(input.ref):
+        value = await manifests.value(context.blobs, input.ref, context.now())
+        data = await stored.encoded(value)
+        return {**_shown(ref, str(input.ref.get("store")), _told(data, stored.JSON)), "data": value}
     else:
         data, meta = await stored.get(context.blobs, ref, told)
-        store = (await context.blobs.about(ref)).get("store", "")
+        about = await context.blobs.about(ref)
+        manifests.check({**about, "ref": ref}, context.now())
+        store = about.get("store", "")
     content_type = str(meta["content_type"])
     return {**_shown(ref, store, meta), "data": stored.decoded(data, content_type, ref)}
 

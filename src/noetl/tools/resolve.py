@@ -4,12 +4,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from noetl.blobs import stored
+from noetl.blobs import manifests
 from noetl.blobs.parts import selected
 from noetl.dsl.kinds import KindExample
 from noetl.model.errors import BadReference, InvalidInput
+from noetl.model.manifest import is_list
 from noetl.model.outcome import Outcome, failed, ok
-from noetl.model.refs import SCHEME, is_ref
+from noetl.model.refs import SCHEME, is_manifest, is_ref
 from noetl.ports import ToolContext
 from noetl.tools.contract import Count, ToolInput, about, describe
 
@@ -72,8 +73,9 @@ KIND = describe(
 
 async def run(input: Input, context: ToolContext) -> Outcome:
     try:
-        value = await _value(input.ref, context)
-        if input.offset or input.limit is not None:
+        part = await _part(input, context)
+        value = await _value(input.ref, context) if part is None else part
+        if part is None and (input.offset or input.limit is not None):
             if not isinstance(value, list):
                 what = "a map" if isinstance(value, dict) else f"a {type(value).__name__}"
                 return failed("schema", f"`offset` and `limit` take a part of a list, and the value is {what}")
@@ -87,14 +89,24 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     return ok(value)
 
 
+async def _part(input: Input, context: ToolContext) -> list[Any] | None:
+    """Give a part of a list that was stored in parts: only those that hold it are read. None where it is no such list."""
+    given = input.ref
+    if not is_manifest(given) or not is_list(given) or not (input.offset or input.limit is not None):
+        return None
+    left = max(0, int(given["total"]) - input.offset)
+    count = left if input.limit is None else min(left, input.limit)
+    return await manifests.items(context.blobs, given, input.offset, count, context.now()) if count else []
+
+
 async def _value(given: Any, context: ToolContext) -> Any:
     """Follow a reference, or each of a list; what is no reference is its own value."""
     if isinstance(given, str):
         if not given.startswith(SCHEME):
             raise BadReference(f"`{given[:200]}` is no reference: its address begins with {SCHEME}")
-        return await stored.value(context.blobs, given)
+        return await manifests.at(context.blobs, given, context.now())
     if isinstance(given, list):
         return [await _value(one, context) if isinstance(one, str) or is_ref(one) else one for one in given]
     if is_ref(given):
-        return await stored.value(context.blobs, given["ref"], given.get("meta"))
+        return await manifests.value(context.blobs, given, context.now())
     return given
