@@ -18,7 +18,7 @@ from noetl.engine.evolve import fold
 from noetl.engine.state import Execution
 from noetl.model.errors import Foreign
 from noetl.model.events import SCHEMA_VERSION
-from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Start
+from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Collect, Start
 from noetl.model.work import WorkItem
 from noetl.ports import Beside, EventLog, Upkeep
 from noetl.server.plans import Plans
@@ -116,6 +116,8 @@ class Rebuild:
             return any(isinstance(found, Start) for found in there) or any(
                 isinstance(found, ChildEnded) and found.child_id == to for found in told
             )
+        if isinstance(message, Collect):
+            return any(found.message_id == message.message_id for found in there)
         return any(isinstance(found, Cancel) for found in there)
 
     async def _folded(self, execution_id: str) -> tuple[Execution, derive.Recorded]:
