@@ -117,7 +117,7 @@ that only look end with 0; what a check ends with is on [its own section](cli.md
 """
 CODE_WORDS = {
     "completed": "Everything was done.",
-    "failed": "A step failed and nothing took care of it, or the execution ran out of time.",
+    "failed": "A step failed and nothing took care of it, the execution ran out of time, or the store could not be used.",
     "cancelled": "Somebody cancelled it; Ctrl-C does.",
     "partial": "It ended, and items of a loop with `failure.mode: best_effort` failed.",
 }

@@ -29,6 +29,7 @@ _MOST_LONG = 8  # of them in a row: the disk is slow, and not only this machine 
 _RESPITE = 200  # for so many times as long, the thread writes
 _MOST_PAGES = 4_000  # of the write-ahead log, before they are moved into the file; the commit that does it takes long
 _MOST_BRIEF = 256  # brief writes before the thread moves the pages, so that none of them has to
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class Database:
@@ -84,8 +85,8 @@ class Database:
         start = time.perf_counter()
         try:
             result = _finish(self._connection, job)
-        except sqlite3.OperationalError as error:
-            raise _unavailable(self.path, error) from error
+        except sqlite3.DatabaseError as error:
+            raise _told(self.path, error) from error
         took = time.perf_counter() - start
         self._long = self._long + 1 if took > _LONG_S else 0
         if self._long >= _MOST_LONG:
@@ -132,8 +133,8 @@ class Database:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
                 return _patiently(connection, job), None
-        except sqlite3.OperationalError as error:
-            return None, _unavailable(self.path, error)
+        except sqlite3.DatabaseError as error:
+            return None, _told(self.path, error)
         except BaseException as error:  # noqa: BLE001  whoever asked gets it; the thread goes on
             return None, error
 
@@ -173,8 +174,29 @@ def _move_pages(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
+def _told(path: str, error: sqlite3.DatabaseError) -> Exception:
+    """Give what is said of a statement that failed; one that is wrong in itself stays what it is."""
+    is_file = isinstance(error, sqlite3.OperationalError) or _code(error) in _DAMAGED
+    return _unavailable(path, error) if is_file else error
+
+
 def _unavailable(path: str, error: BaseException) -> StoreUnavailable:
+    code = _code(error)
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StoreUnavailable(
+            f"the store {path} is damaged: {error}. Keep the file and put back a backup; where only tables beside the log "
+            "are damaged, `noetl admin rebuild` makes them again."
+        )
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreUnavailable(
+            f"{path} is no store of NoETL, or its beginning is damaged: {error}. Name another file with `--store`, or put "
+            "back a backup."
+        )
     return StoreUnavailable(f"the store {path} cannot be used now: {error}")
+
+
+def _code(error: BaseException) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def connect(path: str) -> sqlite3.Connection:

@@ -1,0 +1,108 @@
+"""Stores that are damaged, foreign or gone: each is told in words, with its exit code, and nothing more is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.run import Ran
+from tests.acceptance.running import Folder, summary, until
+
+HELLO = "- step: a\n  tool: { kind: noop, result: 1 }"
+ASK = "- step: ask\n  tool: { kind: wait, signal: go }\n  next: say\n- step: say\n  tool: { kind: noop, result: WORD }"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def store(folder: Folder) -> Path:
+    return folder.path / ".noetl" / "noetl.db"
+
+
+def settled(folder: Folder) -> Path:
+    """Run something, and bring everything that was written ahead into the file."""
+    assert folder.call("run", folder.playbook(HELLO)).code == 0
+    with closing(sqlite3.connect(store(folder))) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return store(folder)
+
+
+def told(ran: Ran, code: int, *words: str) -> None:
+    assert ran.code == code, ran.err
+    assert "Traceback" not in ran.err
+    for word in words:
+        assert word in " ".join(ran.err.split()), ran.err
+
+
+def test_a_store_that_is_damaged(folder: Folder) -> None:
+    file = settled(folder)
+    data = bytearray(file.read_bytes())
+    data[4096:] = b"\x5a" * (len(data) - 4096)  # the first page says what there is; everything else is rubbish
+    file.write_bytes(data)
+    told(folder.call("runs"), 1, "noetl.db is damaged", "backup", "noetl admin rebuild")
+    told(folder.call("run", "play.yaml"), 1, "noetl.db is damaged")
+    assert file.read_bytes()[4096:] == data[4096:]
+
+
+def test_a_store_that_is_no_store_says_so(folder: Folder) -> None:
+    (folder.path / "notes.txt").write_text("not a store" * 1_000)
+    folder.playbook(HELLO)
+    told(folder.call("run", "play.yaml", "--store", "notes.txt"), 1, "notes.txt is no store of NoETL", "--store")
+
+
+def test_a_store_that_may_only_be_read(folder: Folder) -> None:
+    file = settled(folder)
+    data = bytearray(file.read_bytes())
+    data[18] = 9  # a file whose format may be read and not written: it is so for root, too
+    file.write_bytes(data)
+    told(folder.call("run", "play.yaml"), 1, "noetl.db", "read")
+
+
+def test_a_store_of_a_newer_noetl(folder: Folder) -> None:
+    file = settled(folder)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    told(folder.call("run", "play.yaml"), 2, "newer NoETL", "level 99")
+    told(folder.call("runs"), 2, "newer NoETL")
+
+
+def test_events_of_a_newer_noetl(folder: Folder) -> None:
+    assert folder.call("run", folder.playbook(ASK)).code == 4
+    [execution_id] = folder.ids()
+    with closing(sqlite3.connect(store(folder))) as connection, connection:
+        changed = connection.execute("UPDATE event_log SET version = 99 WHERE seq = 1").rowcount
+    assert changed == 1
+    told(folder.call("signal", execution_id, "go"), 1, execution_id, "version 99")
+    told(folder.call("admin", "rebuild"), 1, execution_id, "newer version")
+
+
+def test_a_playbook_that_changes_while_an_execution_waits(folder: Folder) -> None:
+    file = folder.playbook(ASK.replace("WORD", "old"))
+    assert folder.call("run", file).code == 4
+    waiting = folder.ids()[0]
+    folder.playbook(ASK.replace("WORD", "new"))
+    ran = summary(folder.call("signal", waiting, "go", "--json"))
+    assert (ran.code, ran.result) == (0, "old")
+    assert folder.call("run", file).code == 4
+    assert summary(folder.call("signal", folder.ids()[0], "go", "--json")).result == "new"
+
+
+def test_a_store_that_is_deleted_while_an_execution_runs(folder: Folder) -> None:
+    command = f"touch {folder.path}/begun; while [ ! -e {folder.path}/gone ]; do sleep 0.02; done"
+    step = f"- step: a\n  tool: {{ kind: shell, command: '{command}' }}\n  next: b\n- step: b\n  tool: {{ kind: noop }}"
+    with folder.started("run", folder.playbook(step), "--json") as process:
+        until((folder.path / "begun").exists, "the step")
+        shutil.rmtree(folder.path / ".noetl")
+        (folder.path / "gone").touch()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err  # the file is there for as long as it is open
+    assert json.loads(out.splitlines()[-1])["steps"]["b"] == {"done": 1, "failed": 0, "skipped": 0}
+    assert folder.ids() == []
+    assert folder.call("run", folder.playbook(HELLO)).code == 0
