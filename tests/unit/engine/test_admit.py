@@ -192,3 +192,37 @@ def test_gates_are_tried_after_all_tokens_of_a_routing_exist() -> None:
 """)
     scene = given(text, done("s#1"))
     assert sorted(scene.state.runs) == ["g#1", "h#1"]
+
+
+EACH = book(
+    """
+- {step: s, tool: {kind: noop}, next: [a, b, c]}
+- {step: a, tool: {kind: noop}, next: g}
+- {step: b, tool: {kind: noop}, next: g}
+- {step: c, tool: {kind: noop}, next: g}
+- step: g
+  spec: {join: each, policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}]}}}
+  tool: {kind: noop}
+""",
+    "executor: {spec: {max_parallel: 2}}",
+)
+
+
+def test_parked_tokens_are_let_in_as_far_as_there_is_room() -> None:
+    scene = given(EACH, *(done(f"{name}#1") for name in "sabc"))
+    assert (scene.state.status, len(scene.state.tokens)) == ("waiting", 3)
+    scene.when(PatchCtx("go", {"go": True}))
+    assert list(scene.state.runs) == ["g#1", "g#2"]
+    scene.when(done("g#1"))
+    assert list(scene.state.runs) == ["g#2", "g#3"]
+
+
+def test_a_token_that_arrives_where_there_is_no_room_waits_behind_those_that_are_parked() -> None:
+    scene = given(EACH, *(done(f"{name}#1") for name in "sab"))
+    assert sorted(scene.state.runs) == ["c#1"]
+    scene.when(PatchCtx("go", {"go": True}))
+    assert sorted(scene.state.runs) == ["c#1", "g#1"]
+    scene.when(done("c#1"))
+    assert sorted(scene.state.runs) == ["g#1", "g#2"]
+    assert len(scene.state.tokens) == 1
+    assert scene.when(done("g#1")).when(done("g#2")).when(done("g#3")).state.status == "completed"

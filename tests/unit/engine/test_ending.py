@@ -7,7 +7,7 @@ import pytest
 from noetl.engine.plan import plan
 from noetl.engine.start import check
 from noetl.model.errors import InvalidPayload
-from noetl.model.messages import Cancel, LeaseLost, Pause, Record, Report, Start, TimerDue
+from noetl.model.messages import AnyMessage, Cancel, ChildEnded, LeaseLost, Pause, Record, Report, Start, TimerDue
 from noetl.model.outcome import failed
 from noetl.testing.play import BEGIN, Hold, Script, play, read
 from tests.unit.engine.given import book, broke, done, given
@@ -277,3 +277,34 @@ def test_a_child_with_such_a_payload_fails_and_says_so() -> None:
 def test_the_entry_step_may_be_named() -> None:
     script = play(FORK.replace("workflow:", "executor: {spec: {entry_step: b}}\nworkflow:"))
     assert script.runs() == ["b#1"]
+
+
+PARENT = {"execution_id": "1", "run_id": "call#1"}
+
+
+def ended_child(*messages: AnyMessage, **parent: str) -> ChildEnded:
+    """Give what a child of two steps tells its parent when it ends."""
+    text = book("- {step: a, tool: {kind: noop}, next: b}\n- {step: b, tool: {kind: noop}}")
+    scene = given(text)
+    scene.log.clear()
+    scene.when(Start("start", "tests/test", "hash", {}, {**PARENT, **parent}))
+    for message in messages:
+        scene.when(message)
+    [(to, word)] = scene.decision.inbox
+    assert to == "1"
+    assert isinstance(word, ChildEnded)
+    assert (word.run_id, word.child_id) == ("call#1", "9000")
+    return word
+
+
+def test_what_a_child_tells_its_parent() -> None:
+    well = ended_child(done("a#1", 1), done("b#1", 2))
+    assert (well.status, well.result, well.error) == ("completed", 2, None)
+    assert ended_child(done("a#1", 1), done("b#1", 2), return_step="a").result == 1
+    assert ended_child(done("a#1", 1), done("b#1", 2), return_step="nowhere").result == 2
+    bad = ended_child(broke("a#1"))
+    assert bad.status == "failed"
+    assert bad.error == {"kind": "server_error", "message": "it broke", "retryable": False}
+    gone = ended_child(Cancel("c", "enough"))
+    assert gone.status == "cancelled"
+    assert gone.error == {"kind": "cancelled", "message": "enough", "retryable": False}

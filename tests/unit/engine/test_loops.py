@@ -265,3 +265,17 @@ def test_a_loop_in_the_state_is_bounded_by_its_width_and_a_few_bytes_per_item() 
     assert (loop.ended, len(loop.pieces)) == (count - 1, 1)
     assert not loop.writes
     assert len(dump(script.state)) < 5 * count
+
+
+def test_what_an_item_tells_of_its_error_is_told_of_the_loop_too() -> None:
+    scene = given(looped("[1, 2]"))
+    error = {"kind": "client_error", "message": "no", "retryable": False, "details": {"row": 7}}
+    scene.when(item(1, "c2", "error", error=error))
+    told = scene.state.error
+    assert told is not None
+    assert told["details"] == {
+        "row": 7,
+        "index": 1,
+        "stats": {"total": 2, "succeeded": 0, "failed": 1, "skipped": 0},
+    }
+    assert told["message"] == "item 1 of the loop failed: no"
