@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
-from noetl.blobs import stored
+from noetl.blobs import manifests, stored
 from noetl.blobs.memory import MemoryBlobs
 from noetl.model.manifest import manifest
 from tests.tools.attempts import Attempts
@@ -96,3 +96,10 @@ async def test_an_artifact_in_pages_is_read_whole(attempts: Attempts) -> None:
     outcome = await attempts.run("artifact", {"ref": PAGES})
     assert outcome.result["data"] == [0, 1, 2, 3, 4, 5]
     assert outcome.result["bytes"] == 13
+
+
+@pytest.mark.parametrize("kind", ["resolve", "artifact"])
+async def test_pages_are_read_by_their_address_alone(attempts: Attempts, kind: str) -> None:
+    await manifests.put_manifest(cast(MemoryBlobs, attempts.blobs), {**PAGES, "store": "db"}, 1)
+    outcome = await attempts.run(kind, {"ref": PAGES["ref"]})
+    assert (outcome.result if kind == "resolve" else outcome.result["data"]) == [0, 1, 2, 3, 4, 5]

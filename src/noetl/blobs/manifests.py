@@ -17,6 +17,7 @@ from noetl.model.refs import is_manifest, is_ref, size
 from noetl.ports import Blobs
 
 DATABASE_MAX_BYTES: Final = 1024 * 1024  # what `auto` still puts in the store's own file
+MANIFEST_TYPE: Final = "application/vnd.noetl.manifest+json"
 _RECENT: Final = 4  # parts that are kept decoded: the next range is mostly in the same one
 Reference = Mapping[str, Any]
 
@@ -40,8 +41,15 @@ async def value(blobs: Blobs, reference: Reference, now: int) -> Any:
 async def at(blobs: Blobs, ref: str, now: int) -> Any:
     """Give the value under an address alone; raises BadReference, also for one that has expired."""
     found = await stored.value(blobs, ref)
-    check({**await blobs.about(ref), "ref": ref}, now)
-    return found
+    about = await blobs.about(ref)
+    check({**about, "ref": ref}, now)
+    return await value(blobs, found, now) if about.get("content_type") == MANIFEST_TYPE else found
+
+
+async def put_manifest(blobs: Blobs, made: Reference, now: int) -> None:
+    """Put a manifest under its own address, for whoever knows no more of it."""
+    terms = stored.terms(made.get("scope"), made.get("expires_at"), now)
+    await stored.put(blobs, str(made["ref"]), await stored.encoded(made), "db", MANIFEST_TYPE, "none", terms)
 
 
 async def items(

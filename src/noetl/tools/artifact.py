@@ -129,16 +129,23 @@ async def _get(input: Input, context: ToolContext) -> dict[str, Any]:
         meta: Mapping[str, Any] = _told(data, _TYPES.get(path.suffix, _TEXT))
         store = "file"
     elif is_manifest(input.ref):
-        value = await manifests.value(context.blobs, input.ref, context.now())
-        data = await stored.encoded(value)
-        return {**_shown(ref, str(input.ref.get("store")), _told(data, stored.JSON)), "data": value}
+        return await _whole(input.ref, context)
     else:
         data, meta = await stored.get(context.blobs, ref, told)
         about = await context.blobs.about(ref)
         manifests.check({**about, "ref": ref}, context.now())
         store = about.get("store", "")
+        if about.get("content_type") == manifests.MANIFEST_TYPE:
+            return await _whole(stored.decoded(data, stored.JSON, ref), context)
     content_type = str(meta["content_type"])
     return {**_shown(ref, store, meta), "data": stored.decoded(data, content_type, ref)}
+
+
+async def _whole(reference: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
+    """Give what the parts of a manifest are together."""
+    value = await manifests.value(context.blobs, reference, context.now())
+    shown = _told(await stored.encoded(value), stored.JSON)
+    return {**_shown(str(reference["ref"]), str(reference.get("store")), shown), "data": value}
 
 
 async def _put(input: Input, context: ToolContext) -> dict[str, Any]:

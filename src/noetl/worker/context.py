@@ -37,6 +37,9 @@ class Results(Protocol):
         `secrets` masks what is put away.
         """
 
+    async def name(self, made: Mapping[str, Any]) -> None:
+        """Let a manifest be read by its address alone."""
+
     async def load(self, reference: Mapping[str, Any]) -> Any:
         """Give the value of a reference; raises BadReference."""
 

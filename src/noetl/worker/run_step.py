@@ -26,7 +26,7 @@ from noetl.engine.writes import ctx_keys, put
 from noetl.model.errors import BadReference, CredentialUnavailable
 from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
-from noetl.model.refs import holds_ref
+from noetl.model.refs import holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
 from noetl.ports import Confirm
 from noetl.worker.context import Equipment, Log, TaskContext
@@ -265,6 +265,9 @@ class StepWork:
         while True:
             self._reporter.add(pipeline.records())
             if isinstance(action, Finished):
+                for held in pipeline.memory.results.values():
+                    if held.pages is not None and is_manifest(held.kept) and self._shared.results is not None:
+                        await self._shared.results.name(held.kept)
                 return action
             if isinstance(action, Suspend):
                 if not action.hold or action.until is None:

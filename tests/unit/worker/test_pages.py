@@ -76,3 +76,16 @@ async def test_without_a_strategy_the_last_page_counts() -> None:
     async with system() as made:
         row = await made.run(workflow("{inline_max_bytes: 1000}"))
         assert row["result"]["page"]["items"] == [6, 7]
+
+
+async def test_pages_can_be_resolved_by_their_address() -> None:
+    read = workflow("{strategy: concat, merge_path: items}", 70_000)
+    read = (
+        read[: read.index("- step: read")]
+        + """- step: read
+  tool: {kind: resolve, ref: "{{ pages.page._ref }}"}
+"""
+    )
+    async with system() as made:
+        row = await made.run(read)
+        assert row["result"] == [0, 1, 2, 3, 4, 5, 6, 7], row
