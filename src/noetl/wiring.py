@@ -276,6 +276,7 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
 async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
     """Run the control plane on the store of this process."""
     from noetl.server.control import LocalControl
+    from noetl.server.tending import tended
 
     store = open_store(settings)
     try:
@@ -290,7 +291,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             look_s=1.0 if settings.database else 0.05,
             cannot_run=cannot_run,
         )
-        async with control:
+        async with control, tended(getattr(store, "tend", None), SystemClock()):
             yield Embedded(settings, store, control, _credential)
     finally:
         await store.close()

@@ -19,6 +19,7 @@ from noetl.stores.batch import lost
 from noetl.stores.catalog_postgres import PostgresCatalog
 from noetl.stores.postgres_commit import commit_batch
 from noetl.stores.postgres_database import PostgresDatabase, columns
+from noetl.stores.postgres_migrations import make_partitions
 from noetl.stores.postgres_rows import (
     claim_row,
     event_of,
@@ -123,6 +124,13 @@ class PostgresStore(PostgresCatalog):
 
     async def version(self) -> int:
         return int(await self.database.value("foreign_commits", await self.writer()))
+
+    async def tend(self) -> None:
+        """Do what is needed once a day: months of the log are made ahead, writers that wrote nothing are forgotten."""
+        writer = await self.writer()
+        async with self.database.connection() as connection:
+            await make_partitions(connection)
+            await connection.execute(_SQL["remove_writers"], writer)
 
     async def close(self) -> None:
         await self.database.close()

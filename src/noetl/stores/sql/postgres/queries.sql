@@ -381,3 +381,7 @@ DELETE FROM snapshot;
 
 -- name: raise_epoch
 SELECT setval('lease_epoch', greatest((SELECT last_value FROM lease_epoch), $1::bigint));
+
+-- name: remove_writers
+-- Those of ended processes that wrote no events: no feed knows them. One that lives is written down again when it commits.
+DELETE FROM writer WHERE last_seq = 0 AND started_at < now() - interval '1 day' AND writer_id <> $1;

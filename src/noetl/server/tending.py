@@ -1,0 +1,44 @@
+"""Does once a day, while a server runs, what its store needs in the long run.
+
+What that is, the store knows. Tested in tests/unit/server/test_tending.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from noetl.model.errors import NoetlError
+from noetl.ports import Clock
+
+_log = logging.getLogger(__name__)
+_DAY_S = 24 * 3600.0
+_AGAIN_S = 600.0  # after it could not be done
+
+
+@asynccontextmanager
+async def tended(tend: Callable[[], Awaitable[None]] | None, clock: Clock) -> AsyncIterator[None]:
+    """Have a store tended while this is open, where it needs that; it was when it was opened."""
+    if tend is None:
+        yield
+        return
+    task = asyncio.create_task(_every_day(tend, clock), name="noetl-tending")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _every_day(tend: Callable[[], Awaitable[None]], clock: Clock) -> None:
+    pause = _DAY_S
+    while True:
+        await clock.sleep(pause)
+        try:
+            await tend()
+            pause = _DAY_S
+        except NoetlError as error:
+            _log.warning("the store is tended later: %s", error)
+            pause = _AGAIN_S
