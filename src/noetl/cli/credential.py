@@ -1,6 +1,6 @@
 """`noetl credential`: keeps, lists and deletes a server's credentials; what one holds is never shown.
 
-The data is JSON, best from a file or standard input, so that no shell remembers it. Tested in tests/cluster/test_commands.py.
+The data is JSON, best from a file or standard input, so that no shell remembers it. Tested in tests/client/test_api.py.
 """
 
 from __future__ import annotations

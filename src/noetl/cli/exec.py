@@ -1,7 +1,7 @@
 """`noetl exec`: starts an execution on a server, and waits for it or follows it where asked.
 
 Prints the id, or with `--wait` and `--follow` what `noetl run` prints. Exit codes are those of `noetl run`. Tested in
-tests/cluster/test_commands.py.
+tests/client/test_api.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`noetl register`: puts playbooks into a server's catalog; it checks them first.
 
-Exit code 2 where one has errors; each is then printed. Tested in tests/cluster/test_commands.py.
+Exit code 2 where one has errors; each is then printed. Tested in tests/client/test_api.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where a command goes: to the store of this machine, or to a server.
 
 The order: what the command was given, `$NOETL_SERVER_URL`, the context in use, this machine. Tested in
-tests/acceptance/test_context_cli.py and tests/cluster/test_commands.py.
+tests/acceptance/test_context_cli.py and tests/client/test_api.py.
 """
 
 from __future__ import annotations
