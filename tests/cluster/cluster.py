@@ -69,12 +69,12 @@ def cluster(folder: Path) -> Iterator[Cluster]:
             log = stack.enter_context(file.open("wb"))
             logs.append(file)
             if number < 2:
-                given = ("serve", "--port", "0", "--store", address)
+                given = ["serve", "--port", "0", "--store", address]
                 stack.enter_context(_process(log, folder, *given, **home))
                 servers.append(_until(file, r"http://\S+"))
             else:
                 known = ",".join(servers if number % 2 else reversed(servers))
-                given = ("worker", "--server", known, "--capacity", "4", "--grace", "1")
+                given = ["worker", "--server", known, "--capacity", "4", "--grace", "1"]
                 stack.enter_context(_process(log, folder, *given))
         for file in logs[2:]:
             _until(file, r"noetl: worker \S+ at http")
