@@ -29,7 +29,7 @@ demo: $(STAMP) ## Start a server with a worker and run playbooks on it; Ctrl-C e
 	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo.sh
 
 test: check ## Run every check and every test; CI runs exactly this
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 check: $(STAMP) ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .
