@@ -20,7 +20,9 @@ class SeedError(AssertionError):
 
 def play(seed: int, folder: Path | None = None) -> tuple[World, dict[str, list[Event]]]:
     """Play a seed and hold it to every invariant, in memory or on a file in a folder. Raises SeedError, which tells how to play it again."""
-    logging.getLogger("noetl").setLevel(logging.CRITICAL)  # faults are what this is about
+    log = logging.getLogger("noetl")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # faults are what this is about
 
     async def main() -> tuple[World, dict[str, list[Event]]]:
         world = World(seed, folder)
@@ -34,6 +36,8 @@ def play(seed: int, folder: Path | None = None) -> tuple[World, dict[str, list[E
     except BaseException as error:
         again = f"play it again: python -m tests.simulation.seed {'' if folder is None else '--file '}{seed}"
         raise SeedError(f"seed {seed}: {error!r}\n{again}") from error
+    finally:
+        log.setLevel(level)
 
 
 async def _played(world: World) -> dict[str, list[Event]]:

@@ -18,6 +18,7 @@ from noetl.model.errors import (
     BadReference,
     Conflict,
     CredentialUnavailable,
+    Denied,
     Foreign,
     InvalidInput,
     InvalidPayload,
@@ -26,6 +27,7 @@ from noetl.model.errors import (
     Overloaded,
     StoreUnavailable,
     UnknownExecution,
+    Unreachable,
 )
 from noetl.wire.problem import Problem
 
@@ -37,7 +39,9 @@ STATUSES: dict[type[NoetlError], tuple[int, str]] = {  # the first that fits; th
     InvalidInput: (400, "invalid-input"),
     Conflict: (409, "conflict"),
     BadReference: (404, "bad-reference"),
+    Denied: (403, "denied"),
     Overloaded: (429, "overloaded"),
+    Unreachable: (503, "unreachable"),
     StoreUnavailable: (503, "store-unavailable"),
     CredentialUnavailable: (503, "credential-unavailable"),
     Foreign: (409, "foreign-execution"),
