@@ -6,13 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.architecture.source import Module, functions, modules
+from tests.architecture.source import ROOT, Module, functions, modules
 
 FILE_LINES = 400
 PACKAGE_LINES = 40
 FUNCTION_LINES = 50
 EMPTY_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "core", "manager", "misc"}
 VERSIONED = re.compile(r"_?v\d+$|_(new|old|legacy|copy|final)$")
+NAMED_TEST = re.compile(r"tests/[\w/*]*\w(?:\*?\.py)?(?![\w/{])")
 # A folder of dialects may be called after the versions of the language that it reads.
 DIALECTS = "noetl.dsl.dialects."
 
@@ -32,6 +33,12 @@ def badly_named(module: Module) -> Iterator[str]:
         yield f"{module.path}: the name {part!r} says nothing of what is inside"
     if VERSIONED.search(parts[-1]) and not module.name.startswith(DIALECTS):
         yield f"{module.path}: a module replaces its predecessor, it does not stand beside it"
+
+
+def vainly_named(module: Module) -> Iterator[str]:
+    for named in NAMED_TEST.findall(ast.get_docstring(module.tree) or ""):
+        if not list(ROOT.glob(named)):
+            yield f"{module.path}: there is no {named}"
 
 
 def badly_introduced(module: Module) -> Iterator[str]:
@@ -79,3 +86,14 @@ def test_the_docstring_check_catches_missing_and_broken_first_lines() -> None:
     assert list(badly_introduced(sample('"""Reads a file.\n\nMore of it."""\n'))) == []
     for text in ("x = 1\n", '"""Reads a file"""\n', '"""Reads a file that\nis long."""\n'):
         assert list(badly_introduced(sample(text))) != [], text
+
+
+def test_every_test_that_a_module_names_exists() -> None:
+    assert [problem for module in modules() for problem in vainly_named(module)] == []
+
+
+def test_a_test_that_is_not_there_is_seen() -> None:
+    text = '"""Does things. Tested in tests/architecture/test_budgets.py, tests/docs and tests/nowhere/test_it*.py."""'
+    assert list(vainly_named(Module("noetl.x", "src/noetl/x.py", text))) == [
+        "src/noetl/x.py: there is no tests/nowhere/test_it*.py"
+    ]

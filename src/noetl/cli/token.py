@@ -1,6 +1,6 @@
 """`noetl token`: makes, lists and revokes the API tokens of a store, on the machine that has the store.
 
-A secret is printed once, when it is made. Tested in tests/server/test_token_cli.py.
+A secret is printed once, when it is made. Tested in tests/server/test_serve.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`noetl up`: a server and a worker in one process, on one store.
 
-Tested in tests/server/test_up.py.
+Tested in tests/server/test_serve.py.
 """
 
 from __future__ import annotations

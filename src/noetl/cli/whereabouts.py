@@ -1,6 +1,6 @@
 """Prints why an execution is where it is, for `noetl explain ID`: what has not ended, what it waits for, and how it came here.
 
-The facts are `noetl.engine.explain`. Tested in tests/acceptance/test_run_explain.py.
+The facts are `noetl.engine.explain`. Tested in tests/acceptance/test_run_commands.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests to one of the servers that may be asked, with a token, in types.
 
 A request that never left is sent to the next server; one that may have arrived is sent again only by those who know that it
-is harmless (`patience_s`). Tested in tests/client/test_http.py.
+is harmless (`patience_s`). Tested in tests/client/test_session.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turns what a server answers when something is wrong into the error tree, in sentences for people.
 
-Tested in tests/client/test_problems.py.
+Tested in tests/client/test_api.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a worker on another machine works with: the `ControlPlane`, `Blobs` and credentials over HTTP.
 
 The worker holds no database credentials; what it may read and write follows from the leases it holds. Tested in
-tests/client/test_remote.py and tests/cluster/.
+tests/cluster/test_examples.py and tests/cluster/.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A diagnostic: one thing to tell the author of a playbook, with its place, its reason and its fix.
 
 Rendering for people and machines is the CLI's; which diagnostics exist is decided by the files in `rules/`.
-Tested in tests/unit/dsl/test_diagnostic.py.
+Tested in tests/unit/dsl/test_rules.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What rules look at: a document with everything that can be known of it, each part made once and only when asked for.
 
-Holds no opinion. Tested with the rules and in tests/unit/dsl/test_subject.py.
+Holds no opinion. Tested with the rules and in tests/unit/dsl/rules.
 """
 
 from __future__ import annotations

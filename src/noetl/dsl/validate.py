@@ -1,6 +1,6 @@
 """Checks a playbook against every rule in one pass and gives all that was found, in order.
 
-Files are read by the caller; rules are in `rules/`. Tested in tests/unit/dsl/test_validate.py and over the corpus in
+Files are read by the caller; rules are in `rules/`. Tested in tests/unit/dsl/test_rules.py and over the corpus in
 tests/corpus.
 """
 

@@ -1,7 +1,7 @@
 """Events: the facts that every state is a fold of.
 
 An event is frozen, named in the past tense, and says something that happened in one execution. Names, display names and
-older names are one table, from which the reference page is made. Tested in tests/unit/model/test_events.py.
+older names are one table, from which the reference page is made. Tested in tests/unit/engine/test_laws.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ids: 64-bit snowflakes for executions, readable names for what lives inside one.
 
 A snowflake is made from a time and a counter that the caller hands in. Ids inside an execution are derived from its state,
-so deciding the same message again gives the same ids. Tested in tests/unit/model/test_ids.py.
+so deciding the same message again gives the same ids. Tested in tests/conformance.
 """
 
 from __future__ import annotations

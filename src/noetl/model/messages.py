@@ -1,7 +1,7 @@
 """Messages: what the control plane is asked to decide on.
 
 Every message has an id, so that deciding it twice is harmless. Reports come from workers; timers, children and leases are
-messages that the system sends itself. Tested in tests/unit/model/test_messages.py.
+messages that the system sends itself. Tested in tests/unit/engine/test_decide.py.
 """
 
 from __future__ import annotations

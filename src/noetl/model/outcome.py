@@ -1,6 +1,6 @@
 """What a task came to: one envelope for every tool, and the errors it may hold.
 
-Tools make outcomes, policies read them. Tested in tests/unit/model/test_outcome.py.
+Tools make outcomes, policies read them. Tested in tests/unit/engine/test_pipeline.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Work: what a worker is handed, and how it is told apart from every other piece.
 
 The queue is derived from events (`engine.work.work_for`), so it can always be built again. Tested in
-tests/unit/model/test_work.py.
+tests/conformance/test_work_queue.py.
 """
 
 from __future__ import annotations

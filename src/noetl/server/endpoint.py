@@ -1,7 +1,7 @@
 """Routes as objects: each one declares its role, its body, its answer and its act, and is run in one place.
 
 Authorisation, limits, decoding, the audit trail and errors are here, so no route can forget them; the OpenAPI document is
-made of the same declarations. Tested in tests/server/test_endpoint.py and test_matrix.py.
+made of the same declarations. Tested in tests/server/test_matrix.py and test_matrix.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sessions and HTTP routes mean the same because both come here. A claim that is sent again gets the same leases; a hand-off
 that nobody acknowledges goes back to the queue; the leases of a session that closed and did not come back run out. The
-store decides who holds a lease; what is remembered here saves asking it. Tested in tests/server/test_handouts.py.
+store decides who holds a lease; what is remembered here saves asking it. Tested in tests/server/test_sessions.py.
 """
 
 from __future__ import annotations

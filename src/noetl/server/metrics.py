@@ -1,7 +1,7 @@
 """Counts what this server does, in the words of its operators: `/metrics`.
 
 Everything is read off the commits that this server has applied; the queue's depth is asked of the store when somebody
-looks. Tested in tests/server/test_health.py.
+looks. Tested in tests/server/test_serve.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gives states and histories to those who look: read from the log, never from a decision that is under way.
 
 The last states are kept and brought up to date by the events after them. Decides nothing. Tested in
-tests/server/test_reading.py.
+tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes the ids of executions: by time and chance, or from the key of a request that may be sent twice.
 
 A key leads to the same id for a minute at any server, so two requests that race start one execution; afterwards the tag of
-the key finds it. Tested in tests/server/test_api_execute.py.
+the key finds it. Tested in tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Connections to one PostgreSQL database: opens them when they are asked for, keeps them, and tells of troubles in words.
 
 A lost connection is replaced by the next one who asks. Knows nothing of events or work. Tested in tests/conformance and
-tests/unit/stores/test_postgres_database.py.
+tests/unit/stores/test_postgres*.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tells, anywhere below a piece of work, under which lease it runs: stored results and credentials are asked for in its name.
 
-Tested in tests/client/test_remote.py.
+Tested in tests/client/test_session.py.
 """
 
 from __future__ import annotations

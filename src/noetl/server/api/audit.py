@@ -1,6 +1,6 @@
 """Who did what: every act that changed something, with its actor.
 
-Tested in tests/server/test_audit.py.
+Tested in tests/server/test_auth.py.
 """
 
 from __future__ import annotations

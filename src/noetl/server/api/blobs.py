@@ -1,7 +1,7 @@
 """Large results of workers on other machines: put and read over HTTP, on the strength of a lease.
 
 A worker writes under the addresses of the execution whose work it holds, and reads those of its family: the execution
-itself, its parents, children and what it was forked from. Tested in tests/server/test_blobs.py.
+itself, its parents, children and what it was forked from. Tested in tests/server/test_credentials.py.
 """
 
 from __future__ import annotations

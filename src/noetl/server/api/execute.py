@@ -1,7 +1,7 @@
 """Starts executions: by path and version, by content hash, or by text.
 
 A start that is sent again with the same `Idempotency-Key` gives the execution that the first one started. Tested in
-tests/server/test_api_execute.py.
+tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations

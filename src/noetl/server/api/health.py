@@ -1,6 +1,6 @@
 """Whether the server is there, whether it can work, and its counters.
 
-Tested in tests/server/test_health.py.
+Tested in tests/server/test_serve.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The page at `/`: what runs here, and where the API is described. Also the description itself.
 
-Plain HTML without scripts or anything from elsewhere. Tested in tests/server/test_page.py.
+Plain HTML without scripts or anything from elsewhere. Tested in tests/server/test_guard.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Results that were put away: resolved by reference.
 
-Tested in tests/server/test_api_results.py.
+Tested in tests/server/test_credentials.py.
 """
 
 from __future__ import annotations

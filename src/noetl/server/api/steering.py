@@ -1,6 +1,6 @@
 """What moves an execution from outside: cancel, pause, resume, signal, patch, complete, fork, retry.
 
-Each is one message, or a new execution that shares the history of this one. Tested in tests/server/test_api_steering.py.
+Each is one message, or a new execution that shares the history of this one. Tested in tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations

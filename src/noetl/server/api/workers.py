@@ -1,6 +1,6 @@
 """Workers and pools: who is there, what waits for them, and how one is let go.
 
-Tested in tests/server/test_api_workers.py.
+Tested in tests/server/test_worker_http.py.
 """
 
 from __future__ import annotations
