@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from noetl.client.api import Client
-from noetl.model.errors import InvalidInput
+from noetl.model.errors import UnknownExecution
 from noetl.model.events import Event
 from noetl.ports import Selection, WorkerInfo
 
@@ -25,7 +25,7 @@ class RemoteHistory:
     async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
         try:
             found: Mapping[str, Any] = msgspec.to_builtins(await self.client.status(execution_id))
-        except InvalidInput:
+        except UnknownExecution:
             return None
         return found
 

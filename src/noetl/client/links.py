@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from noetl.client.http import Http, cut
-from noetl.client.problems import UNKNOWN_WORKER, error_of, word_of
+from noetl.client.problems import error_of
 from noetl.model.errors import NoetlError, StoreUnavailable, Unreachable
 from noetl.wire.problem import Problem
 from noetl.wire.session import (
@@ -201,8 +201,3 @@ async def open_http(http: Http, hello: Hello, receive: Receive) -> HttpLink:
 def refused(frame: Refused) -> NoetlError:
     """Give the error of a frame that was refused."""
     return error_of(_problem(frame))
-
-
-def is_forgotten(frame: Refused) -> bool:
-    """Tell whether a server does not know the worker any more."""
-    return word_of(_problem(frame)) == UNKNOWN_WORKER

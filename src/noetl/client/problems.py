@@ -23,14 +23,13 @@ from noetl.model.errors import (
 )
 from noetl.wire.problem import Problem
 
-UNKNOWN_WORKER = "unknown-worker"
 _WORDS: dict[str, type[NoetlError]] = {
     "invalid-playbook": InvalidPlaybook,
     "invalid-payload": InvalidPayload,
     "unknown-execution": UnknownExecution,
     "bad-reference": BadReference,
     "ended": InvalidInput,
-    UNKNOWN_WORKER: Unreachable,
+    "unknown-worker": Unreachable,
 }
 _STATUSES: dict[int, type[NoetlError]] = {
     401: Denied,
