@@ -66,8 +66,9 @@ class Collector:
 
     async def collect(self, *, dry_run: bool = False) -> list[Gone]:
         """Remove what may go now; gives what that is. A dry run removes nothing."""
-        if len(self._above) > _MOST_REMEMBERED:
-            self._above.clear()
+        for remembered in (self._above, self._sound):  # forgetting costs another look, and nothing else
+            if len(remembered) > _MOST_REMEMBERED:
+                remembered.clear()
         self._asked.clear()
         live, kept = await self._under_way()
         gone: list[Gone] = []
