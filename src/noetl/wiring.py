@@ -24,6 +24,7 @@ from noetl.ports import (
     Credentials,
     Doorbell,
     EventLog,
+    Keys,
     Runtime,
     Tokens,
     WorkQueue,
@@ -65,7 +66,7 @@ class Store(EventLog, WorkQueue, Catalog, Protocol):
     """A store that is all three."""
 
 
-class Team(Runtime, Tokens, Credentials, AuditTrail, Protocol):
+class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):
     """What is kept for a team beside it."""
 
 

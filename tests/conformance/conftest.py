@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
-from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Runtime, Tokens, Upkeep, WorkQueue
+from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Keys, Runtime, Tokens, Upkeep, WorkQueue
 from noetl.stores.memory import MemoryStore
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.sqlite import SqliteStore
@@ -26,7 +26,7 @@ class Store(EventLog, WorkQueue, Catalog, Protocol):
     """All that a store is."""
 
 
-class Team(Runtime, Tokens, Credentials, AuditTrail, Protocol):
+class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):
     """All that is kept for a team."""
 
 

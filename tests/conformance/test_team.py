@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from noetl.model.errors import Conflict
@@ -59,6 +61,22 @@ async def test_the_queue_is_counted_by_pool_and_required_tags(store: Store, team
     await store.claim("w", [""], 1, 10, 20)
     depths = await team.depths()
     assert (depths[0]["queued"], depths[0]["oldest"]) == (0, None)
+
+
+async def test_a_key_stands_for_one_execution_whoever_asks(place: Place) -> None:
+    teams = [place.team(place.open()) for _ in range(4)]
+    asked = [team.keep_key("k", str(number), 100 + number, 0) for number, team in enumerate(teams * 5)]
+    assert len(set(await asyncio.gather(*asked))) == 1
+    assert await teams[0].keep_key("other", "77", 100, 0) == "77"
+
+
+async def test_a_key_is_forgotten_after_its_time_and_with_its_execution(store: Store, team: Team) -> None:
+    assert await team.keep_key("k", "11", 100, 0) == "11"
+    assert await team.keep_key("k", "12", 200, 100) == "11"
+    assert await team.keep_key("k", "13", 300, 101) == "13"
+    await store.commit([commit("13", projection={"status": "completed", "ended_at": 1})])
+    assert await store.remove("13")
+    assert await team.keep_key("k", "14", 400, 0) == "14"
 
 
 async def test_a_token_is_found_by_its_digest(place: Place) -> None:

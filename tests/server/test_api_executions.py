@@ -63,6 +63,40 @@ async def test_the_same_key_starts_once_also_at_the_same_time(tmp_path: Path) ->
             assert refused["where"] == "header Idempotency-Key"
 
 
+class Ahead:
+    """A clock that goes before another."""
+
+    def __init__(self, clock: Any, by_ms: int) -> None:
+        self._clock, self._by_ms = clock, by_ms
+
+    def now(self) -> int:
+        return int(self._clock.now()) + self._by_ms
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+
+async def test_the_same_key_starts_once_at_two_servers_whose_clocks_differ(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as one, in_process(tmp_path) as two:
+        object.__setattr__(two.services, "clock", Ahead(two.services.clock, 90_000))
+        path = await one.register(WAITS)
+        for number in range(10):
+            key = {"Idempotency-Key": f"k{number}"}
+            asked = [served.json("POST", "/api/execute", {"path": path}, 201, headers=key) for served in (one, two)]
+            assert len({made["execution_id"] for made in await asyncio.gather(*asked)}) == 1
+        assert len((await one.json("GET", "/api/executions"))["executions"]) == 10
+
+
+async def test_a_key_of_an_execution_that_was_deleted_or_refused_starts_anew(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        path, key = await served.register(ONE), {"Idempotency-Key": "abc"}
+        first = (await served.json("POST", "/api/execute", {"path": path}, 201, headers=key))["execution_id"]
+        await served.until(first, "completed")
+        await served.json("DELETE", f"/api/executions/{first}", status=200)
+        again = await served.json("POST", "/api/execute", {"path": path, "payload": {"n": 2}}, 201, headers=key)
+        assert (again["execution_id"] != first, again["repeated"]) == (True, False)
+
+
 async def test_a_key_with_two_payloads_at_the_same_time_starts_one(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:
         path = await served.register(WAITS)

@@ -110,11 +110,14 @@ class Client:
         search: str | None = None,
         tag: str | None = None,
         parent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Executions:
-        """List executions, the newest first."""
-        query = _given(path=path, search=search, tag=tag, parent=parent, cursor=cursor, limit=limit)
+        """List executions, the newest first; `since` and `until` are milliseconds since the epoch."""
+        times = _given(since=since, until=until)
+        query = _given(path=path, search=search, tag=tag, parent=parent, cursor=cursor, limit=limit) | times
         query |= {"status": list(status)} if status else {}
         return await self._http.ask("GET", "/api/executions", Executions, query=query)
 

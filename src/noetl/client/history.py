@@ -36,6 +36,8 @@ class RemoteHistory:
             search=selection.text,
             tag=selection.tag,
             parent=selection.parent,
+            since=selection.since,
+            until=selection.until,
             cursor=selection.before,
             limit=selection.limit,
         )

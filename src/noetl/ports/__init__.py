@@ -19,6 +19,7 @@ from noetl.ports.log import WorkQueue as WorkQueue
 from noetl.ports.team import AuditEntry as AuditEntry
 from noetl.ports.team import AuditTrail as AuditTrail
 from noetl.ports.team import Credentials as Credentials
+from noetl.ports.team import Keys as Keys
 from noetl.ports.team import Runtime as Runtime
 from noetl.ports.team import Token as Token
 from noetl.ports.team import Tokens as Tokens

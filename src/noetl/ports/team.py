@@ -1,4 +1,4 @@
-"""What a server keeps for a team: workers, tokens, credentials, and who did what.
+"""What a server keeps for a team: workers, tokens, credentials, keys of requests, and who did what.
 
 Every port has one conformance suite that all of its adapters pass (tests/conformance).
 """
@@ -98,6 +98,16 @@ class Credentials(Protocol):
         """List credentials by name, without what they hold."""
 
     async def delete_credential(self, name: str) -> bool: ...
+
+
+class Keys(Protocol):
+    """Keys of requests that may be sent twice, and the execution that each stands for."""
+
+    async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
+        """Give the execution that a key was first kept with; this one, where nobody kept it since that time.
+
+        However many ask at once, and of whichever server, they are given one.
+        """
 
 
 class AuditEntry(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from noetl.dsl.kinds import Kinds
-from noetl.ports import AuditTrail, Blobs, Catalog, Clock, Credentials, EventLog, Runtime, Tokens, WorkQueue
+from noetl.ports import AuditTrail, Blobs, Catalog, Clock, Credentials, EventLog, Keys, Runtime, Tokens, WorkQueue
 from noetl.server.auth import Gate
 from noetl.server.control import LocalControl
 from noetl.server.credentials import Vault
@@ -26,7 +26,7 @@ class Store(EventLog, WorkQueue, Catalog, Protocol):
     """A store that is all three."""
 
 
-class Team(Runtime, Tokens, Credentials, AuditTrail, Protocol):
+class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):
     """What a server keeps for a team."""
 
 

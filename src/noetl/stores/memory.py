@@ -76,6 +76,7 @@ class MemoryStore(MemoryCatalog):
         tables.feed = {seq: place for seq, place in tables.feed.items() if place[0] != execution_id}
         tables.queue = {key: work for key, work in tables.queue.items() if work.execution_id != execution_id}
         tables.timers = {key: at for key, at in tables.timers.items() if key[0] != execution_id}
+        tables.keys = {key: kept for key, kept in tables.keys.items() if kept[0] != execution_id}
         tables.messages = {key: found for key, found in tables.messages.items() if found[0] != execution_id}
         self._count()
         return True

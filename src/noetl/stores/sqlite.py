@@ -53,6 +53,7 @@ _REMOVALS = (
     "remove_timers_of",
     "remove_messages_of",
     "remove_snapshot",
+    "remove_keys_of",
 )
 
 

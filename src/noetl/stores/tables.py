@@ -55,6 +55,7 @@ class Tables(Struct):
     workers: dict[str, WorkerInfo] = {}
     tokens: dict[str, Token] = {}
     credentials: dict[str, dict[str, Any]] = {}
+    keys: dict[str, tuple[str, int]] = {}  # of requests → execution, at
     audit: list[AuditEntry] = []
     writer_id: str = field(default_factory=lambda: uuid4().hex[:16])
     number: int = 0  # of rows of the queue

@@ -1,4 +1,4 @@
-"""What a server keeps for a team, in memory: workers, tokens, credentials, the audit trail.
+"""What a server keeps for a team, in memory: workers, tokens, credentials, keys of requests, the audit trail.
 
 Tested in tests/conformance/test_team.py.
 """
@@ -90,6 +90,10 @@ class MemoryTeam:
 
     async def delete_credential(self, name: str) -> bool:
         return self.tables.credentials.pop(name, None) is not None
+
+    async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
+        keys = self.tables.keys = {name: kept for name, kept in self.tables.keys.items() if kept[1] >= since}
+        return keys.setdefault(key, (execution_id, now))[0]
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
         for entry in entries:

@@ -1,10 +1,11 @@
-"""What a server keeps for a team, in PostgreSQL: workers, tokens, credentials, the audit trail.
+"""What a server keeps for a team, in PostgreSQL: workers, tokens, credentials, keys of requests, the audit trail.
 
 Seals and opens nothing: credentials come sealed. Tested in tests/conformance/test_team.py.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from noetl.stores.postgres_database import PostgresDatabase, columns
 from noetl.stores.postgres_rows import text
 
 _decode = msgspec.json.decode
+_FORGET_EVERY = 100  # keys: about so often, old ones are removed
 
 
 class PostgresTeam:
@@ -75,6 +77,12 @@ class PostgresTeam:
 
     async def delete_credential(self, name: str) -> bool:
         return bool(await self._rows("remove_credential", name))
+
+    async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
+        [row] = await self._rows("keep_key", key, execution_id, now, since)
+        if not random.randrange(_FORGET_EVERY):
+            await self._rows("forget_keys", since)
+        return str(row[0])
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
         rows = [(entry.at, entry.actor, entry.action, entry.entity, text(entry.detail)) for entry in entries]

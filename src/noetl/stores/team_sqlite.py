@@ -1,4 +1,4 @@
-"""What a server keeps for a team, in a SQLite file: workers, tokens, credentials, the audit trail.
+"""What a server keeps for a team, in a SQLite file: workers, tokens, credentials, keys of requests, the audit trail.
 
 Seals and opens nothing: credentials come sealed. Tested in tests/conformance/test_team.py.
 """
@@ -92,6 +92,13 @@ class SqliteTeam:
 
     async def delete_credential(self, name: str) -> bool:
         return await self._write("remove_credential", name) > 0
+
+    async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
+        def job(connection: sqlite3.Connection) -> str:
+            connection.execute(_SQL["forget_keys"], (since,))
+            return str(connection.execute(_SQL["keep_key"], (key, execution_id, now, since)).fetchone()[0])
+
+        return await self._database.write(job)
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
         rows = [(entry.at, entry.actor, entry.action, entry.entity, _text(entry.detail)) for entry in entries]

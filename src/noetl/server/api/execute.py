@@ -1,7 +1,8 @@
 """Starts executions: by path and version, by content hash, or by text.
 
-A start that is sent again with the same `Idempotency-Key` gives the execution that the first one started. Tested in
-tests/server/test_api_executions.py.
+A start that is sent again with the same `Idempotency-Key` gives the execution that the first one started: the key and the
+id are written down together before anything starts, so whoever comes second, at any server, starts the same one or finds it.
+Tested in tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from uuid import uuid4
 import msgspec
 
 from noetl.model.messages import Start
-from noetl.ports import Selection
 from noetl.server.auth import forbidden, may
 from noetl.server.checking import checked
 from noetl.server.endpoint import Call, Noun
 from noetl.server.forks import tell_surely
 from noetl.server.problems import Refusal, not_found
 from noetl.server.reading import known_id
-from noetl.server.starting import KEY_MS, key_tag, keyed_execution, new_execution
+from noetl.server.starting import KEY_MS, key_name, new_execution
 from noetl.wire.answers import Started
 from noetl.wire.requests import Execute, SeedExecute
 
@@ -83,22 +83,27 @@ async def _start(call: Call, body: Execute) -> Started:
         )
     path, playbook = await _meant(call, body)
     now = services.clock.now()
+    execution_id, message_id = str(new_execution(now)), uuid4().hex
     key = call.request.headers.get("idempotency-key", "")
-    tags = tuple(body.tags)
     if key:
         if len(key) > _MOST_KEY:
             raise Refusal(422, "invalid-input", f"the key is longer than {_MOST_KEY}", where="header Idempotency-Key")
-        tag = key_tag(call.actor.name, key)
-        repeated = await _found(call, tag, now)
+        name = key_name(call.actor.name, key)
+        execution_id, message_id = await services.team.keep_key(name, execution_id, now, now - KEY_MS), f"start:{name}"
+        repeated = await _found(call, execution_id)
         if repeated is not None:
-            await _same(call, repeated.execution_id, path, body)
+            await _same(call, execution_id, path, body)
             return repeated
-        execution_id, message_id, tags = keyed_execution(call.actor.name, key, now), f"start:{tag}", (*tags, tag)
-    else:
-        execution_id, message_id = new_execution(now), uuid4().hex
     parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
     message = Start(
-        message_id, path, playbook, body.payload, parent, tags=tags, priority=body.priority, trace=body.trace or ""
+        message_id,
+        path,
+        playbook,
+        body.payload,
+        parent,
+        tags=tuple(body.tags),
+        priority=body.priority,
+        trace=body.trace or "",
     )
     row = await tell_surely(services.control, execution_id, message)
     if key:  # another request with this key may have been quicker
@@ -132,14 +137,13 @@ async def _meant(call: Call, body: Execute) -> tuple[str, str]:
     return plan.playbook.path, playbook
 
 
-async def _found(call: Call, tag: str, now: int) -> Started | None:
-    """Give the execution that a key has started before."""
-    rows = await call.services.store.executions(Selection(tag=tag, since=now - KEY_MS, limit=1))
-    if not rows:
+async def _found(call: Call, execution_id: str) -> Started | None:
+    """Give the execution of a key, where it has started before."""
+    row = await call.services.store.execution(execution_id)
+    if row is None:
         return None
-    row = rows[0]
     return Started(
-        execution_id=str(row["execution_id"]),
+        execution_id=execution_id,
         status=str(row.get("status")),
         path=str(row.get("path", "")),
         playbook=str(row.get("playbook", "")),

@@ -46,6 +46,7 @@ WITH ended AS MATERIALIZED (
 ), work AS (DELETE FROM queue AS t USING ended WHERE t.execution_id = ended.execution_id
 ), timers AS (DELETE FROM timer AS t USING ended WHERE t.execution_id = ended.execution_id
 ), messages AS (DELETE FROM message AS t USING ended WHERE t.execution_id = ended.execution_id
+), keys AS (DELETE FROM request_key AS t USING ended WHERE t.execution_id = ended.execution_id
 ), snapshots AS (DELETE FROM snapshot AS t USING ended WHERE t.execution_id = ended.execution_id)
 DELETE FROM execution AS t USING ended WHERE t.execution_id = ended.execution_id RETURNING 1;
 
@@ -385,3 +386,14 @@ SELECT setval('lease_epoch', greatest((SELECT last_value FROM lease_epoch), $1::
 -- name: remove_writers
 -- Those of ended processes that wrote no events: no feed knows them. One that lives is written down again when it commits.
 DELETE FROM writer WHERE last_seq = 0 AND started_at < now() - interval '1 day' AND writer_id <> $1;
+
+-- name: keep_key
+-- The first execution of a key stays, until the key is so old that it is forgotten.
+INSERT INTO request_key AS known (key, execution_id, at) VALUES ($1, $2::text::bigint, $3)
+ON CONFLICT (key) DO UPDATE SET
+  execution_id = CASE WHEN known.at < $4 THEN excluded.execution_id ELSE known.execution_id END,
+  at = CASE WHEN known.at < $4 THEN excluded.at ELSE known.at END
+RETURNING execution_id::text;
+
+-- name: forget_keys
+DELETE FROM request_key WHERE at < $1;

@@ -334,3 +334,17 @@ INSERT INTO audit (at, actor, action, entity, detail) VALUES (?, ?, ?, ?, ?);
 SELECT at, actor, action, entity, detail, number FROM audit
 WHERE (?1 IS NULL OR actor = ?1) AND (?2 IS NULL OR entity = ?2) AND (?3 IS NULL OR number < ?3)
 ORDER BY number DESC LIMIT ?4;
+
+-- name: keep_key
+-- The first execution of a key stays, until the key is so old that it is forgotten.
+INSERT INTO request_key AS known (key, execution_id, at) VALUES (?1, ?2, ?3)
+ON CONFLICT (key) DO UPDATE SET
+  execution_id = CASE WHEN known.at < ?4 THEN excluded.execution_id ELSE known.execution_id END,
+  at = CASE WHEN known.at < ?4 THEN excluded.at ELSE known.at END
+RETURNING execution_id;
+
+-- name: forget_keys
+DELETE FROM request_key WHERE at < ?1;
+
+-- name: remove_keys_of
+DELETE FROM request_key WHERE execution_id = ?;
