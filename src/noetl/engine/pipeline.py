@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from noetl.dsl.playbook import Task, Value
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
+from noetl.engine.calls import bounded, earliest, limited
 from noetl.engine.frame import Frame
 from noetl.engine.journal import begun, paged, settled
 from noetl.engine.memory import Held, Memory, settled_result
@@ -80,7 +81,7 @@ class Pipeline(Frame):
             elif memory.phase == "delayed" and at < memory.until:
                 return Suspend("delay", until=memory.until, hold=memory.until - at <= HOLD_MS)
             elif memory.phase == "running" and self.call is not None:
-                found = self._called(self.call.advance(at))
+                found = self._called(self.call.advance(at), at)
             else:
                 found = self._begin(at)
             if not isinstance(found, Outcome):
@@ -96,7 +97,7 @@ class Pipeline(Frame):
             return self.ending
         found: Next | Outcome = outcome
         if self.call is not None:
-            found = self._called(self.call.resume(outcome, at, stored))
+            found = self._called(self.call.resume(outcome, at, stored), at)
         if not isinstance(found, Outcome):
             return found
         return self._settle(found, at, stored) or self.advance(at)
@@ -106,7 +107,7 @@ class Pipeline(Frame):
 
         `stored` is the reference of a child's result that was put away.
         """
-        memory = self._innermost().memory
+        memory = self._levels()[-1].memory
         waiting = memory.waiting if memory.phase == "waiting" else None
         outcome = answered(waiting, woke) if waiting is not None else None
         if outcome is not None:
@@ -118,14 +119,14 @@ class Pipeline(Frame):
     @property
     def due(self) -> int | None:
         """When a wait ends by itself; None where only somebody else can end it."""
-        memory = self._innermost().memory
-        return memory.waiting.until if memory.phase == "waiting" and memory.waiting is not None else memory.until
+        levels = self._levels()
+        memory = levels[-1].memory
+        own = memory.waiting.until if memory.phase == "waiting" and memory.waiting is not None else memory.until
+        return earliest(own, *(call.memory.deadline for call in levels[1:]))
 
-    def _innermost(self) -> Pipeline:
-        inner = self
-        while inner.call is not None:
-            inner = inner.call
-        return inner
+    def _levels(self) -> list[Pipeline]:
+        """Give this pipeline and the calls inside it, the innermost last."""
+        return [self] if self.call is None else [self, *self.call._levels()]
 
     def recall(self, call: Mapping[str, Any] | None, load: Callable[[Mapping[str, Any]], Any] | None) -> None:
         """Find again what a snapshot leaves out of a running attempt: rendered fields, and the names of a call."""
@@ -309,8 +310,10 @@ class Pipeline(Frame):
         called = self._named()
         if called is None:
             return failed("not_found", f"the workbook has no task `{named}`")
-        self.call = self._inner(called, at, Memory())
-        return self._called(self.call.advance(at))
+        renderer = self.renderer(at)
+        limit = self.timeout_ms(renderer.over(input=self.inputs(renderer)[0]))
+        self.call = self._inner(called, at, Memory() if limit is None else limited(limit, at))
+        return self._called(self.call.advance(at), at)
 
     def _named(self) -> Task | None:
         named = self.task.fields.get("task", Value(self.task.label)).data
@@ -327,12 +330,12 @@ class Pipeline(Frame):
         info = replace(self.info, caller=self.key, place=place, input={}, step=called.label)
         return Pipeline((called,), scopes, info, memory)
 
-    def _called(self, found: Next) -> Next | Outcome:
+    def _called(self, found: Next, at: int) -> Next | Outcome:
         inner = self.call
         if inner is not None:
             self._records += inner.records()
         if not isinstance(found, Finished):
-            return found
+            return found if inner is None or not inner.memory.deadline else bounded(found, inner, at)
         last = found.outcome
         if found.status == "error":
             error = {name: value for name, value in (found.error or {}).items() if name != "task"}

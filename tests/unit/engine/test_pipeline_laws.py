@@ -23,6 +23,8 @@ workbook:
       kind: http
       url: "{{ input.n | default(0) }} {{ gen_uuid() }}"
       spec: {policy: {rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, attempts: 2, delay: 5}}]}}
+  - waits: {kind: wait, signal: go}
+  - deep: {kind: workbook, task: waits, timeout_ms: 90000}
 workflow: [{step: s, tool: {kind: noop}}]
 """).workbook
 outcomes = st.sampled_from(
@@ -64,6 +66,8 @@ bodies = st.sampled_from(
         "kind: wait, signal: go, timeout_s: 60",
         "kind: playbook, path: p, args: {x: '{{ _idempotency_key }}'}",
         "kind: workbook, task: shared, args: {n: '{{ _attempt }}'}",
+        "kind: workbook, task: shared, timeout_ms: 2500",
+        "kind: workbook, task: deep, timeout_ms: 45000",
         "kind: noop, message: '{{ missing.name }}'",
     ]
 )

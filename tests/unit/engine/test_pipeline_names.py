@@ -194,6 +194,8 @@ workbook:
       kind: noop
       spec: {policy: {rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, attempts: 2}}]}}
   - pause: {kind: wait, signal: go}
+  - soon: {kind: noop, timeout_ms: 30}
+  - limited: {kind: workbook, task: pause, timeout_ms: 50}
   - outer: {kind: workbook, task: add, args: {a: 1, b: "{{ input.b }}"}}
   - again: {kind: workbook, task: again}
 workflow:
@@ -265,3 +267,65 @@ def test_resume_reaches_the_inner_task() -> None:
     end = resume(other, ok("three"), START)
     assert isinstance(end, Finished)
     assert end.result == "three"
+
+
+def _limited(text: str, settings: Any = None) -> Pipeline:
+    return start(tasks(text), SCOPES, info(workbook=WORKBOOK, settings=settings or {}))
+
+
+@pytest.mark.parametrize(
+    ("call", "limit"),
+    [
+        ("task: twice, timeout_ms: 200", 200),
+        ("task: twice, timeout_ms: '{{ input.most }}', args: {most: 150}", 150),
+        ("task: twice, spec: {timeout: 2}", 2000),
+        ("task: twice", 9000),
+        ("task: soon, timeout_ms: 200", 30),
+        ("task: soon, timeout_ms: 20", 20),
+    ],
+)
+def test_a_call_limits_what_it_calls(call: str, limit: float) -> None:
+    """The shorter time-out holds; the default of tools is for the called task."""
+    pipeline = _limited(f"- t: {{kind: workbook, {call}}}", {"timeouts": {"tool_default_ms": 9000}})
+    action = advance(pipeline, START)
+    assert isinstance(action, RunTask)
+    assert action.timeout_ms == limit
+
+
+def test_what_is_left_of_a_call_is_for_the_next_attempt_and_then_it_is_over() -> None:
+    pipeline = _limited("- t: {kind: workbook, task: twice, timeout_ms: 200}")
+    advance(pipeline, START)
+    action = resume(pipeline, failed("unknown", "x"), START + 199)
+    assert isinstance(action, RunTask)
+    assert (action.attempt, action.timeout_ms) == (2, 1)
+    again = _limited("- t: {kind: workbook, task: twice, timeout_ms: 200}")
+    advance(again, START)
+    end = resume(again, failed("unknown", "x"), START + 200)
+    assert isinstance(end, Finished)
+    assert (end.error or {})["kind"] == "timeout"
+    assert "`twice` took longer than its time-out of 0.2 s" in (end.error or {})["message"]
+
+
+def test_a_result_that_is_there_is_taken_even_if_it_is_late() -> None:
+    pipeline = _limited("- t: {kind: workbook, task: twice, timeout_ms: 200}")
+    advance(pipeline, START)
+    end = resume(pipeline, ok(2), START + 300)
+    assert isinstance(end, Finished)
+    assert end.result == 2
+
+
+def test_a_call_that_waits_ends_with_the_nearest_time_out_around_it() -> None:
+    pipeline = _limited("- t: {kind: workbook, task: limited, timeout_ms: 80}")
+    assert advance(pipeline, START) == Suspend("wait", until=START + 50, signal="go")
+    other = restore(pipeline.tasks, pipeline.snapshot(), SCOPES, pipeline.info)
+    assert other.due == START + 50
+    end = wake(other, {"by": "timer"}, START)  # the server's clock is ahead of this worker's
+    assert isinstance(end, Finished)
+    assert "`pause` took longer than its time-out of 0.05 s" in (end.error or {})["message"]
+    assert (end.error or {})["task"] == "t"
+
+
+def test_a_time_out_of_a_call_that_is_no_number_is_told() -> None:
+    end = advance(_limited("- t: {kind: workbook, task: twice, timeout_ms: '{{ workload.city }}'}"), START)
+    assert isinstance(end, Finished)
+    assert "timeout_ms" in (end.error or {})["message"]

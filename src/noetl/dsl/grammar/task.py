@@ -47,7 +47,12 @@ TASK_LEVELS: tuple[Level, ...] = (
         "Settings and the policy of a task; fields of the kind may stand here too.",
         (
             Field("policy", LevelOf("task_policy"), "What each outcome leads to."),
-            Field("timeout", OneOf((LevelOf("task_timeout"), _SECONDS)), "Time-outs of one attempt, in seconds."),
+            Field(
+                "timeout",
+                OneOf((LevelOf("task_timeout"), _SECONDS)),
+                "Time-outs of one attempt, in seconds.",
+                rendered="worker",
+            ),
             Field("idempotent", Flag(), "Running it twice does no harm."),
             *LAYERED,
         ),
