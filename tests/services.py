@@ -55,6 +55,11 @@ class PostgresServer:
     def address(self, database: str = "postgres") -> str:
         return f"postgresql://noetl@127.0.0.1:{self._port}/{database}"
 
+    @property
+    def process_id(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self, **settings: str) -> None:
         """Start it, and wait until it answers."""
         given = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", **self._settings, **settings}
