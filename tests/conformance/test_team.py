@@ -164,3 +164,40 @@ async def test_the_audit_trail_is_read_newest_first(team: Team) -> None:
     assert [entry.at for entry in await team.audited(actor="ada")] == [3, 1]
     assert [entry.at for entry in await team.audited(entity="e1", limit=1)] == [2]
     assert [entry.at for entry in await team.audited(before=numbers[1])] == [1]
+
+
+async def test_who_did_it_is_written_down_with_a_commit_that_applies(store: Store, team: Team) -> None:
+    acts = [AuditEntry(at, "ada", "execution.start", "1", {"n": at}) for at in (1, 2, 3)]
+    await store.commit([commit(audit=(acts[0],)), commit("2", audit=(acts[1],))])
+    await store.commit([commit(audit=(acts[2],)), commit("3")])  # the first is stale
+    assert [one.at for one in await team.audited()] == [2, 1]
+
+
+async def test_who_did_it_is_written_down_with_a_change_that_took_place(store: Store, team: Team) -> None:
+    def act(name: str) -> AuditEntry:
+        return AuditEntry(1, "ada", name, "it", {"n": 1})
+
+    await team.enlist(WORKER, act("enlist"))
+    await team.set_status("w1", "draining", act("set_status"))
+    await team.set_status("w9", "draining", act("nothing"))
+    await team.discharge("w1", act("discharge"))
+    await team.discharge("w1", act("nothing"))
+    await team.add_token(TOKEN, act("add_token"))
+    with pytest.raises(Conflict):
+        await team.add_token(TOKEN, act("nothing"))
+    await team.revoke("t1", 5, act("revoke"))
+    await team.revoke("t1", 5, act("nothing"))
+    await team.put_credential("pg", "postgres", b"x", {}, 1, act("put_credential"))
+    await team.delete_credential("pg", act("delete_credential"))
+    await team.delete_credential("pg", act("nothing"))
+    await store.register("a", b"1", b"{}", "hash", 1, act("register"))
+    await store.register("a", b"1", b"{}", "hash", 1, act("nothing"))
+    await store.unregister("a", None, act("unregister"))
+    await store.unregister("a", None, act("nothing"))
+    await store.commit([commit("13", projection={"status": "completed", "ended_at": 1})])
+    await store.remove("13", act("remove"))
+    await store.remove("13", act("nothing"))
+    assert [one.action for one in reversed(await team.audited())] == [
+        "enlist", "set_status", "discharge", "add_token", "revoke", "put_credential", "delete_credential", "register",
+        "unregister", "remove",
+    ]  # fmt: skip

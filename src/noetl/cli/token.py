@@ -111,8 +111,8 @@ async def _create(opened: Team, role: str | None, name: str, expires: str | None
     role = _role(role)
     now = int(time() * 1000)
     token, secret = made(role, name, _seconds(expires), pool, "cli", now)
-    await opened.add_token(token)
-    await opened.audit([AuditEntry(now, "cli", "token.create", token.token_id, {"role": role, "name": name})])
+    act = AuditEntry(now, "cli", "token.create", token.token_id, {"role": role, "name": name})
+    await opened.add_token(token, act)
     _made(token.token_id, role, name, secret, json)
 
 
@@ -137,9 +137,8 @@ async def _revoke(opened: Team, given: str | None) -> None:
     from noetl.ports import AuditEntry
 
     now = int(time() * 1000)
-    if given is None or not await opened.revoke(given, now):
+    if given is None or not await opened.revoke(given, now, AuditEntry(now, "cli", "token.revoke", given)):
         raise InvalidInput(f"there is no token {given or '(none was named)'}; `noetl token list` lists them.")
-    await opened.audit([AuditEntry(now, "cli", "token.revoke", given)])
     typer.echo(f"token {given} is revoked", err=True)
 
 

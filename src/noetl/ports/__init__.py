@@ -16,6 +16,7 @@ from noetl.ports.log import Position as Position
 from noetl.ports.log import Receipt as Receipt
 from noetl.ports.log import Selection as Selection
 from noetl.ports.log import WorkQueue as WorkQueue
+from noetl.ports.team import Act as Act
 from noetl.ports.team import AuditEntry as AuditEntry
 from noetl.ports.team import AuditTrail as AuditTrail
 from noetl.ports.team import Credentials as Credentials

@@ -13,6 +13,7 @@ import msgspec
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
+from noetl.ports.team import Act, AuditEntry
 
 
 class Clock(Protocol):
@@ -39,6 +40,7 @@ class Commit(msgspec.Struct, frozen=True):
     consumed: tuple[str, ...] = ()  # message ids of the inbox that this commit applies
     projection: Mapping[str, Any] = {}  # the row of `execution`: status, result, times, counts; path, parent, tags and
     # started_at do not change after the first one
+    audit: tuple[AuditEntry, ...] = ()  # who did it
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -119,7 +121,7 @@ class EventLog(Protocol):
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
         """List executions, newest first."""
 
-    async def remove(self, execution_id: str) -> bool:
+    async def remove(self, execution_id: str, act: Act = None) -> bool:
         """Remove an ended execution: its log, and everything that is kept beside it but for results by reference.
 
         False where it has not ended, or is not there. Its events leave the feed; no `writer_seq` is given twice.
@@ -182,7 +184,9 @@ class WorkQueue(Protocol):
 class Catalog(Protocol):
     """Playbooks by path and version, and canonical trees by content hash."""
 
-    async def register(self, path: str, content: bytes, canonical: bytes, playbook: str, now: int) -> int: ...
+    async def register(
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+    ) -> int: ...
 
     async def canonical(self, playbook: str) -> bytes | None: ...
 
@@ -197,7 +201,7 @@ class Catalog(Protocol):
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         """List the versions of a path, newest first: path, version, playbook, registered_at."""
 
-    async def unregister(self, path: str, version: int | None = None) -> int:
+    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
         """Take a version out of the catalog, or all of a path; gives how many. No number is given again.
 
         Canonical trees stay: executions are pinned to them.

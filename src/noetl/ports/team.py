@@ -11,6 +11,20 @@ from typing import Any, Protocol
 import msgspec
 
 
+class AuditEntry(msgspec.Struct, frozen=True):
+    """One act."""
+
+    at: int
+    actor: str
+    action: str  # such as `execution.cancel`
+    entity: str = ""
+    detail: Mapping[str, Any] = {}
+    number: int = 0  # given by the store
+
+
+Act = AuditEntry | None  # of whoever changes something: written down in the transaction that does, and only if it does
+
+
 class WorkerInfo(msgspec.Struct, frozen=True):
     """A worker as it is written down."""
 
@@ -29,16 +43,16 @@ class WorkerInfo(msgspec.Struct, frozen=True):
 class Runtime(Protocol):
     """The workers that are there, and what they can do."""
 
-    async def enlist(self, worker: WorkerInfo) -> None:
+    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
         """Write a worker down, or write it again."""
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
         """Note a sign of life; gives the worker's status, None where it is not known."""
 
-    async def set_status(self, worker_id: str, status: str) -> bool:
+    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
         """Say what a worker is to be; False where it is not known."""
 
-    async def discharge(self, worker_id: str) -> None:
+    async def discharge(self, worker_id: str, act: Act = None) -> None:
         """Strike a worker off; nothing where it is not known."""
 
     async def workers(self) -> list[WorkerInfo]:
@@ -69,7 +83,7 @@ class Token(msgspec.Struct, frozen=True):
 class Tokens(Protocol):
     """API tokens, looked up by the digest of their secret."""
 
-    async def add_token(self, token: Token) -> None:
+    async def add_token(self, token: Token, act: Act = None) -> None:
         """Keep a token. Raises Conflict where its id or its digest is there already."""
 
     async def token(self, digest: str) -> Token | None:
@@ -78,7 +92,7 @@ class Tokens(Protocol):
     async def tokens(self) -> list[Token]:
         """Give all tokens, oldest first."""
 
-    async def revoke(self, token_id: str, now: int) -> bool:
+    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
         """Revoke a token; False where it is not known or was revoked before."""
 
     async def used(self, token_id: str, now: int) -> None:
@@ -88,7 +102,9 @@ class Tokens(Protocol):
 class Credentials(Protocol):
     """Credentials, sealed before they come here and opened after they leave."""
 
-    async def put_credential(self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int) -> int:
+    async def put_credential(
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+    ) -> int:
         """Keep a credential under its name; gives its version."""
 
     async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
@@ -97,7 +113,7 @@ class Credentials(Protocol):
     async def credentials(self) -> list[Mapping[str, Any]]:
         """List credentials by name, without what they hold."""
 
-    async def delete_credential(self, name: str) -> bool: ...
+    async def delete_credential(self, name: str, act: Act = None) -> bool: ...
 
 
 class Keys(Protocol):
@@ -108,17 +124,6 @@ class Keys(Protocol):
 
         However many ask at once, and of whichever server, they are given one.
         """
-
-
-class AuditEntry(msgspec.Struct, frozen=True):
-    """One act."""
-
-    at: int
-    actor: str
-    action: str  # such as `execution.cancel`
-    entity: str = ""
-    detail: Mapping[str, Any] = {}
-    number: int = 0  # given by the store
 
 
 class AuditTrail(Protocol):

@@ -30,6 +30,7 @@ def commit_of(entry: Entry, before: int, made: Decision) -> Commit:
         made.inbox,
         entry.consumed,
         made.projection,
+        () if entry.act is None else (entry.act,),
     )
 
 

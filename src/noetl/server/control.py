@@ -22,7 +22,7 @@ from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
-from noetl.ports import Blobs, Catalog, Clock, Doorbell, EventLog, WorkQueue
+from noetl.ports import Act, Blobs, Catalog, Clock, Doorbell, EventLog, WorkQueue
 from noetl.server.followers import Followers
 from noetl.server.inbox import Ask
 from noetl.server.leases import Leases
@@ -100,12 +100,12 @@ class LocalControl:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._doorbell.close()
 
-    async def submit(self, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
+    async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Mapping[str, Any]:
         """Decide a message; a start whose payload does not fit is refused before anything is written."""
         if isinstance(message, Start) and "run_id" not in (message.parent or {}):
             plan = await self._plans.get(await self._plans.named(message))
             check(plan, execution_id, message, self._clock.now())
-        return (await self.sequencer.submit(execution_id, message)).row
+        return (await self.sequencer.submit(execution_id, message, act=act)).row
 
     async def claim(
         self, worker: str, pools: Sequence[str], most: int, wait_s: float, tags: Sequence[str] = ()

@@ -1,7 +1,8 @@
 """Routes as objects: each one declares its role, its body, its answer and its act, and is run in one place.
 
-Authorisation, limits, decoding, the audit trail and errors are here, so no route can forget them; the OpenAPI document is
-made of the same declarations. Tested in tests/server/test_matrix.py and test_matrix.py.
+Authorisation, limits, decoding and errors are here, so no route can forget them; the OpenAPI document is made of the same
+declarations. The audit trail is written by the change itself, in its transaction; a call that hands on nothing for it is
+noted here. Tested in tests/server/test_matrix.py and test_audit.py.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar, get_type_hints
 
@@ -36,9 +37,14 @@ class Call:
     request: Request
     services: Services
     actor: Actor = NOBODY
+    action: str = ""  # what the audit trail calls it
     raw: bytes = b""
-    entity: str = ""  # what the audit trail names
-    detail: dict[str, Any] = field(default_factory=dict)
+    is_noted: bool = False
+
+    def act(self, entity: str, **detail: Any) -> AuditEntry:
+        """Give what the audit trail is to say of this call, for whoever changes something to write down with it."""
+        self.is_noted = True
+        return AuditEntry(self.services.clock.now(), self.actor.name, self.action, entity, detail)
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class Endpoint:
         """Give the route that serves this on an application."""
 
         async def serve(request: Request) -> Response:
-            call = Call(request, services)
+            call = Call(request, services, action=self.act)
             try:
                 return await self._serve(call)
             except ClientDisconnect:
@@ -124,11 +130,8 @@ class Endpoint:
             if self.body is not None:
                 given["body"] = self._decoded(call)
         made = await self.run(call, **given)
-        if self.act:
-            entity = call.entity or next((str(given[name]) for name in self.places), "")
-            await call.services.team.audit(
-                [AuditEntry(call.services.clock.now(), call.actor.name, self.act, entity, call.detail)]
-            )
+        if self.act and not call.is_noted:
+            await call.services.team.audit([call.act(next((str(given[name]) for name in self.places), ""))])
         if isinstance(made, Response):
             return made
         return Response(msgspec.json.encode(made), self.status, media_type=self.gives)

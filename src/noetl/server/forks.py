@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from noetl.engine.evolve import fold
 from noetl.engine.fork import fork, place, shared
 from noetl.engine.state import Execution
 from noetl.model.errors import Conflict, UnknownExecution
 from noetl.model.messages import AnyMessage, PatchCtx, Resume
-from noetl.ports import Catalog, Commit, EventLog
+from noetl.ports import Act, Catalog, Commit, EventLog
 from noetl.server.plans import Plans
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ async def fork_from(
     at: int,
     playbook: str = "",
     pool: str = "",
+    act: Act = None,
 ) -> Made:
     """Write a fork down and let it go on."""
     events = await store.read(source)
@@ -59,9 +62,8 @@ async def fork_from(
     seq = place(events, start)
     copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
     made = fork(await Plans(store).get(pinned), copied, execution_id)
-    await store.commit(
-        [Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)]
-    )
+    first = Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)
+    await store.commit([first if act is None else replace(first, audit=(act,))])
     state = fold(execution_id, made.events)
     # The message also moves the tokens that the cut left waiting.
     message: AnyMessage = PatchCtx(uuid4().hex, ctx, "fork") if ctx else Resume(uuid4().hex)
@@ -69,11 +71,13 @@ async def fork_from(
     return Made(state, seq)
 
 
-async def tell_surely(control: LocalControl, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
+async def tell_surely(
+    control: LocalControl, execution_id: str, message: AnyMessage, act: Act = None
+) -> Mapping[str, Any]:
     """Give an execution a message; somebody else's commit in between is not the caller's trouble."""
     for _ in range(_TRIES):
         try:
-            return await control.submit(execution_id, message)
+            return await control.submit(execution_id, message, act)
         except Conflict:
             await asyncio.sleep(0.05)
     raise Conflict(f"execution {execution_id} is changed by somebody else all the time; try again.")

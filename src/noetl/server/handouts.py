@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from noetl.model.errors import NoetlError
 from noetl.model.work import Lease
-from noetl.ports import Clock, Commit, Runtime, WorkerInfo, WorkQueue
+from noetl.ports import Act, Clock, Commit, Runtime, WorkerInfo, WorkQueue
 from noetl.server.control import LocalControl
 from noetl.server.problems import Refusal
 from noetl.server.reading import known_id
@@ -89,7 +89,7 @@ class Handouts:
 
     # Coming and going
 
-    async def hello(self, name: str, hello: Hello, push: Push | None = None) -> tuple[Hand, list[str]]:
+    async def hello(self, name: str, hello: Hello, push: Push | None = None, act: Act = None) -> tuple[Hand, list[str]]:
         """Let a worker in; gives it, and the work of its `held` that it must stop."""
         now = self._clock.now()
         hand = self._hands.get(name)
@@ -111,7 +111,8 @@ class Handouts:
                 hello.version,
                 now,
                 now,
-            )
+            ),
+            act,
         )
         return hand, await self.heartbeat(hand, hello.held) if hello.held else []
 

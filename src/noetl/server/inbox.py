@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
+from noetl.ports import Act
 
 
 class Ask(Struct, eq=False):
@@ -50,6 +51,7 @@ class Entry(Struct, eq=False):
     alone: bool = False  # a batch with it could not be written: it is decided by itself
     tries: int = 0
     resolved: dict[str, Any] = {}  # what was loaded for its decision
+    act: Act = None  # who sent it
 
     @property
     def consumed(self) -> tuple[str, ...]:

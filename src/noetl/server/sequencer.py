@@ -20,7 +20,7 @@ from noetl.engine.state import Execution
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, UnknownExecution
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
-from noetl.ports import Claim, Clock, Commit, Committed, EventLog, WorkQueue
+from noetl.ports import Act, Claim, Clock, Commit, Committed, EventLog, WorkQueue
 from noetl.server.commits import commit_of, no_child
 from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
 from noetl.server.plans import Plans
@@ -83,8 +83,8 @@ class Sequencer:
 
     # What others ask of it
 
-    async def submit(self, execution_id: str, message: AnyMessage, ask: Ask | None = None) -> Answer:
-        """Decide a message; the answer comes after it is durable.
+    async def submit(self, execution_id: str, message: AnyMessage, ask: Ask | None = None, act: Act = None) -> Answer:
+        """Decide a message; the answer comes after it is durable, and so is who sent it.
 
         Where too many are unanswered it waits for room, as long as the patience lasts. Raises Overloaded after that.
         """
@@ -92,7 +92,7 @@ class Sequencer:
             if self._stopped is not None:
                 raise self._stopped
             answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-            entry = Entry(execution_id, message, answer, ask)
+            entry = Entry(execution_id, message, answer, ask, act=act)
             self._inbox.entries.append(entry)
             self._unanswered.add(entry)
             self._wake.set()

@@ -15,6 +15,7 @@ import msgspec
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from noetl.ports import AuditEntry
 from noetl.server.auth import NOBODY, Actor, forbidden, may, unauthorised
 from noetl.server.handouts import Hand
 from noetl.server.limits import decoded
@@ -124,7 +125,8 @@ class Session:
         if actor is NOBODY and frame.token:
             actor = await services.gate.holder(frame.token)
         name = admitted(actor, frame)
-        hand, stop = await services.handouts.hello(name, frame, self.push)
+        act = AuditEntry(services.clock.now(), actor.name, "worker.hello", name, {"pools": frame.pools})
+        hand, stop = await services.handouts.hello(name, frame, self.push, act)
         await self._send(welcome(services, hand, stop))
         return hand
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, LeaseLost
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Beside, Commit, Committed
+from noetl.ports import AuditEntry, Beside, Commit, Committed
 
 
 class Facts(Protocol):
@@ -42,6 +42,7 @@ class Changes(Struct):
     timers: dict[tuple[str, str], int | None] = {}  # None: cleared
     consumed: dict[str, None] = {}
     messages: dict[str, tuple[str, AnyMessage]] = {}
+    audit: list[AuditEntry] = []
 
 
 def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...], Changes]:
@@ -100,6 +101,7 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
     for timer_id, at in commit.timers:
         changes.timers[commit.execution_id, timer_id] = at
     changes.consumed.update(dict.fromkeys(commit.consumed))
+    changes.audit.extend(commit.audit)
     for execution_id, message in commit.inbox:
         changes.messages[message.message_id] = (execution_id, message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from noetl.ports import Act
 from noetl.stores.tables import Tables
 
 
@@ -19,7 +20,9 @@ class MemoryCatalog:
         self.tables.commits += 1
         self._own += 1
 
-    async def register(self, path: str, content: bytes, canonical: bytes, playbook: str, now: int) -> int:
+    async def register(
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+    ) -> int:
         versions = self.tables.catalog.setdefault(path, [])
         last = versions[-1] if versions else None
         if last is not None and not last["withdrawn"] and (last["playbook"], last["content"]) == (playbook, content):
@@ -27,6 +30,7 @@ class MemoryCatalog:
         self.tables.canonical.setdefault(playbook, canonical)
         row = {"path": path, "version": len(versions) + 1, "playbook": playbook, "content": content}
         versions.append({**row, "registered_at": now, "withdrawn": False})
+        self.tables.note([act])
         self._count()
         return len(versions)
 
@@ -46,10 +50,11 @@ class MemoryCatalog:
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         return [_without(row, "withdrawn", "content") for row in reversed(self._there(path))]
 
-    async def unregister(self, path: str, version: int | None = None) -> int:
+    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
         found = [row for row in self._there(path) if version in (None, row["version"])]
         for row in found:
             row |= {"withdrawn": True, "content": b""}
+        self.tables.note([act] if found else [])
         self._count()
         return len(found)
 

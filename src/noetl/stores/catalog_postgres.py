@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from noetl.ports import Act
 from noetl.stores.postgres_database import PostgresDatabase
 from noetl.stores.queries import queries
 
@@ -20,7 +21,9 @@ class PostgresCatalog:
     def __init__(self, database: PostgresDatabase) -> None:
         self.database = database
 
-    async def register(self, path: str, content: bytes, canonical: bytes, playbook: str, now: int) -> int:
+    async def register(
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+    ) -> int:
         async with self.database.transaction() as connection:
             last = await connection.fetchval(_SQL["lock_path"], path)  # whoever registers the same path waits
             found = await connection.fetchrow(_SQL["find_version"], path, last)
@@ -29,6 +32,7 @@ class PostgresCatalog:
             version = int(await connection.fetchval(_SQL["next_version"], path))
             await connection.execute(_SQL["put_playbook"], playbook, canonical)
             await connection.execute(_SQL["put_version"], path, version, playbook, content, now)
+            await self.database.note(connection, act)
             return version
 
     async def canonical(self, playbook: str) -> bytes | None:
@@ -45,5 +49,5 @@ class PostgresCatalog:
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         return [dict(row) for row in await self.database.rows("list_versions", path)]
 
-    async def unregister(self, path: str, version: int | None = None) -> int:
-        return len(await self.database.rows("remove_versions", path, version))
+    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
+        return len(await self.database.noted(act, "remove_versions", path, version))

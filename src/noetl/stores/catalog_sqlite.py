@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from noetl.ports import Act
+from noetl.stores.audit_sqlite import note
 from noetl.stores.database import Database
 from noetl.stores.queries import queries
 
@@ -19,7 +21,9 @@ class SqliteCatalog:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    async def register(self, path: str, content: bytes, canonical: bytes, playbook: str, now: int) -> int:
+    async def register(
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+    ) -> int:
         def job(connection: sqlite3.Connection) -> int:
             last = connection.execute(_SQL["last_version"], (path,)).fetchone()
             if last is not None and (last[1], last[2], last[3]) == (playbook, content, 0):
@@ -27,6 +31,7 @@ class SqliteCatalog:
             version = 1 if last is None else int(last[0]) + 1
             connection.execute(_SQL["put_playbook"], (playbook, canonical))
             connection.execute(_SQL["put_version"], (path, version, playbook, content, now))
+            note(connection, [act])
             return version
 
         return await self.database.write(job)
@@ -47,9 +52,13 @@ class SqliteCatalog:
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         return [dict(zip(_VERSION, row, strict=True)) for row in await self._rows("list_versions", path)]
 
-    async def unregister(self, path: str, version: int | None = None) -> int:
-        given = (path, version)
-        return await self.database.write(lambda connection: connection.execute(_SQL["withdraw"], given).rowcount)
+    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            removed = connection.execute(_SQL["withdraw"], (path, version)).rowcount
+            note(connection, [act] if removed else [])
+            return removed
+
+        return await self.database.write(job)
 
     async def _rows(self, name: str, *given: Any) -> list[Any]:
         return await self.database.run(lambda connection: connection.execute(_SQL[name], given).fetchall())

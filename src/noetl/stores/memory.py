@@ -15,7 +15,7 @@ import msgspec
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Claim, Commit, Position, Receipt, Selection
+from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.batch import Changes, about, judge, lost
 from noetl.stores.catalog_memory import MemoryCatalog
 from noetl.stores.tables import Row, Tables
@@ -64,11 +64,12 @@ class MemoryStore(MemoryCatalog):
         rows = (row for row in [await self.execution(found) for found in reversed(ids)] if row is not None)
         return list(islice((row for row in rows if _chosen(row, selection)), selection.limit))
 
-    async def remove(self, execution_id: str) -> bool:
+    async def remove(self, execution_id: str, act: Act = None) -> bool:
         row = await self.execution(execution_id)
         if row is None or row.get("ended_at") is None:
             return False
         tables = self.tables
+        tables.note([act])
         del tables.executions[execution_id]
         tables.logs.pop(execution_id, None)
         tables.snapshots.pop(execution_id, None)
@@ -171,6 +172,7 @@ def apply(tables: Tables, changes: Changes) -> None:
     projections = {key: _encode(row) for key, row in changes.projections.items()}
     work = {key: _encode(item) for key, item in changes.work.items()}
     messages = {key: (found, _encode(message)) for key, (found, message) in changes.messages.items()}
+    tables.note(changes.audit)
     for event, text in events:
         log = tables.logs.setdefault(event.execution_id, [])
         tables.written += 1

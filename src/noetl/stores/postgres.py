@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease
-from noetl.ports import Claim, Commit, Position, Receipt, Selection
+from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.batch import lost
 from noetl.stores.catalog_postgres import PostgresCatalog
 from noetl.stores.postgres_commit import commit_batch
@@ -111,9 +111,11 @@ class PostgresStore(PostgresCatalog):
         async with self.database.connection() as connection:
             return [projection_of(row) for row in await connection.fetch(text, selection.limit, *given)]
 
-    async def remove(self, execution_id: str) -> bool:
+    async def remove(self, execution_id: str, act: Act = None) -> bool:
         async with self._changing() as connection:
-            return bool(await connection.fetch(_SQL["remove_execution"], number(execution_id)))
+            removed = bool(await connection.fetch(_SQL["remove_execution"], number(execution_id)))
+            await self.database.note(connection, act if removed else None)
+            return removed
 
     async def writers(self) -> Mapping[str, int]:
         return {row[0]: row[1] for row in await self.database.rows("list_writers")}

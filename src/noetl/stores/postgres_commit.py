@@ -14,6 +14,7 @@ from noetl.model.errors import Conflict
 from noetl.ports import Claim, Commit, Receipt
 from noetl.stores.batch import Changes, judge
 from noetl.stores.postgres_rows import (
+    audit_columns,
     claim_row,
     event_row,
     execution_row,
@@ -78,13 +79,19 @@ async def commit_batch(
         for attempt in range(_MOST_TRIES):
             try:
                 if plain and not attempt:
-                    return Receipt(verdicts, leases_of(await connection.fetch(_SQL["commit_batch"], *given), claims))
+                    return Receipt(verdicts, leases_of(await _commit(connection, given, changes), claims))
                 async with connection.transaction():
                     return await _commit_on_facts(connection, writer, commits, claims)
             except asyncpg.PostgresError as error:
                 if error.sqlstate not in _CONTRADICTED:
                     raise
     raise Conflict("other servers change the same executions all the time; the batch was given up")
+
+
+async def _commit(connection: asyncpg.Connection, given: tuple[Any, ...], changes: Changes) -> list[Any]:
+    if changes.audit:
+        return list(await connection.fetch(_SQL["commit_noted_batch"], *given, *audit_columns(changes.audit)))
+    return list(await connection.fetch(_SQL["commit_batch"], *given))
 
 
 async def put_changes(database: PostgresDatabase, writer: int, changes: Changes) -> None:
@@ -100,7 +107,7 @@ async def _commit_on_facts(
     await connection.execute(_SQL["note_change"], writer)  # locks are taken in the order that `commit_batch` keeps to
     facts = await _facts(connection, commits)
     verdicts, changes = judge(commits, facts)
-    rows = await connection.fetch(_SQL["commit_batch"], *_parameters(writer, facts, changes, claims))
+    rows = await _commit(connection, _parameters(writer, facts, changes, claims), changes)
     return Receipt(verdicts, leases_of(rows, claims))
 
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable
+from noetl.ports import Act
 from noetl.stores.postgres_migrations import SCHEMA, bring_up_to_date, make_partitions
+from noetl.stores.postgres_rows import audit_columns
 from noetl.stores.queries import queries
 
 if TYPE_CHECKING:
@@ -67,6 +69,21 @@ class PostgresDatabase:
         """Run one statement by its name, in a transaction of its own: one round trip."""
         async with self.connection() as connection:
             return list(await connection.fetch(self._sql[name], *given))
+
+    async def noted(self, act: Act, name: str, *given: Any) -> list[Any]:
+        """Run one statement likewise; where it gave anything, who did it is written down in the same transaction."""
+        if act is None:
+            return await self.rows(name, *given)
+        async with self.transaction() as connection:
+            found = list(await connection.fetch(self._sql[name], *given))
+            if found:
+                await self.note(connection, act)
+        return found
+
+    async def note(self, connection: asyncpg.Connection, act: Act) -> None:
+        """Write down who did something, in the transaction that does it."""
+        if act is not None:
+            await connection.execute(self._sql["put_audit"], *audit_columns([act]))
 
     async def value(self, name: str, *given: Any) -> Any:
         """Give the first column of the first row."""

@@ -15,7 +15,7 @@ from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Claim, Position
+from noetl.ports import AuditEntry, Claim, Position
 from noetl.stores.batch import about
 
 _encode = msgspec.json.encode
@@ -43,6 +43,12 @@ def numbered(execution_id: str) -> int:
 
 def text(value: Any) -> str:
     return _encode(value).decode()
+
+
+def audit_columns(entries: Sequence[AuditEntry]) -> list[list[Any]]:
+    """Give acts as the columns that they are handed over in."""
+    rows = [(one.at, one.actor, one.action, one.entity, text(one.detail)) for one in entries]
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], [], []]
 
 
 def event_row(event: Event) -> tuple[Any, ...]:

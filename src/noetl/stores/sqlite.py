@@ -18,7 +18,8 @@ import msgspec
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Claim, Commit, Position, Receipt, Selection
+from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
+from noetl.stores.audit_sqlite import note
 from noetl.stores.batch import Changes, about, judge, lost
 from noetl.stores.catalog_sqlite import SqliteCatalog
 from noetl.stores.database import Database
@@ -93,13 +94,14 @@ class SqliteStore(SqliteCatalog):
         rows = await self.database.run(lambda connection: connection.execute(text, given).fetchall())
         return [_projection(row) for row in rows]
 
-    async def remove(self, execution_id: str) -> bool:
+    async def remove(self, execution_id: str, act: Act = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
             if connection.execute(_SQL["has_ended"], (execution_id,)).fetchone() is None:
                 return False
             for name in _REMOVALS:
                 connection.execute(_SQL[name], (execution_id,))
             connection.execute(_SQL["remove_places"])
+            note(connection, [act])
             return True
 
         return await self.database.write(job)
@@ -243,6 +245,7 @@ def apply(connection: sqlite3.Connection, changes: Changes) -> None:
     many("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
     many("remove_message", [(message_id,) for message_id in changes.consumed])
     many("put_message", [_message_row(*row) for row in changes.messages.values()])
+    note(connection, changes.audit)
 
 
 def _message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:

@@ -1,10 +1,11 @@
 """The tables of the store in memory: plain data that several stores may share, as several processes share a file.
 
-Holds no rule but how rows are found. Tested in tests/conformance through the stores on it.
+Holds no rule but how rows are found and noted. Tested in tests/conformance through the stores on it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
@@ -61,6 +62,13 @@ class Tables(Struct):
     number: int = 0  # of rows of the queue
     epoch: int = 0
     commits: int = 0
+
+    def note(self, entries: Iterable[AuditEntry | None]) -> None:
+        """Write down who did something."""
+        for entry in entries:
+            if entry is not None:
+                detail = msgspec.json.decode(msgspec.json.encode(entry.detail))
+                self.audit.append(msgspec.structs.replace(entry, detail=detail, number=len(self.audit) + 1))
 
     def last_seq(self, execution_id: str) -> int:
         return len(self.logs.get(execution_id, ()))

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from noetl.model.errors import Conflict
-from noetl.ports import AuditEntry, Token, WorkerInfo
+from noetl.ports import Act, AuditEntry, Token, WorkerInfo
 from noetl.stores.tables import Row, Tables
 
 _replace = msgspec.structs.replace
@@ -23,7 +23,8 @@ class MemoryTeam:
     def __init__(self, tables: Tables | None = None) -> None:
         self.tables = tables or Tables()
 
-    async def enlist(self, worker: WorkerInfo) -> None:
+    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
+        self.tables.note([act])
         self.tables.workers[worker.worker_id] = worker
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
@@ -33,14 +34,16 @@ class MemoryTeam:
         self.tables.workers[worker_id] = _replace(known, seen_at=max(known.seen_at, now), active=active)
         return known.status
 
-    async def set_status(self, worker_id: str, status: str) -> bool:
+    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
         known = self.tables.workers.get(worker_id)
         if known is not None:
+            self.tables.note([act])
             self.tables.workers[worker_id] = _replace(known, status=status)
         return known is not None
 
-    async def discharge(self, worker_id: str) -> None:
-        self.tables.workers.pop(worker_id, None)
+    async def discharge(self, worker_id: str, act: Act = None) -> None:
+        if self.tables.workers.pop(worker_id, None) is not None:
+            self.tables.note([act])
 
     async def workers(self) -> list[WorkerInfo]:
         return [worker for _, worker in sorted(self.tables.workers.items())]
@@ -51,10 +54,11 @@ class MemoryTeam:
             groups.setdefault((row.pool, tuple(sorted(row.requires))), []).append(row)
         return [_depth(pool, requires, groups[pool, requires]) for pool, requires in sorted(groups)]
 
-    async def add_token(self, token: Token) -> None:
+    async def add_token(self, token: Token, act: Act = None) -> None:
         if any(token.token_id == known.token_id or token.digest == known.digest for known in await self.tokens()):
             raise Conflict(f"there is a token {token.token_id} already, or one with the same secret")
         self.tables.tokens[token.token_id] = token
+        self.tables.note([act])
 
     async def token(self, digest: str) -> Token | None:
         return next((token for token in self.tables.tokens.values() if token.digest == digest), None)
@@ -62,11 +66,12 @@ class MemoryTeam:
     async def tokens(self) -> list[Token]:
         return sorted(self.tables.tokens.values(), key=lambda token: (token.created_at, token.token_id))
 
-    async def revoke(self, token_id: str, now: int) -> bool:
+    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
         known = self.tables.tokens.get(token_id)
         if known is None or known.revoked_at is not None:
             return False
         self.tables.tokens[token_id] = _replace(known, revoked_at=now)
+        self.tables.note([act])
         return True
 
     async def used(self, token_id: str, now: int) -> None:
@@ -74,10 +79,13 @@ class MemoryTeam:
         if known is not None:
             self.tables.tokens[token_id] = _replace(known, used_at=max(known.used_at or 0, now))
 
-    async def put_credential(self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int) -> int:
+    async def put_credential(
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+    ) -> int:
         known = self.tables.credentials.get(name, {"version": 0, "created_at": now})
         row = {"name": name, "kind": kind, "sealed": sealed, "about": msgspec.json.encode(about), "updated_at": now}
         self.tables.credentials[name] = {**known, **row, "version": known["version"] + 1}
+        self.tables.note([act])
         return int(known["version"]) + 1
 
     async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
@@ -88,17 +96,17 @@ class MemoryTeam:
         rows = [await self.sealed_credential(name) or {} for name in sorted(self.tables.credentials)]
         return [{key: value for key, value in row.items() if key != "sealed"} for row in rows]
 
-    async def delete_credential(self, name: str) -> bool:
-        return self.tables.credentials.pop(name, None) is not None
+    async def delete_credential(self, name: str, act: Act = None) -> bool:
+        was = self.tables.credentials.pop(name, None) is not None
+        self.tables.note([act] if was else [])
+        return was
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
         keys = self.tables.keys = {name: kept for name, kept in self.tables.keys.items() if kept[1] >= since}
         return keys.setdefault(key, (execution_id, now))[0]
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
-        for entry in entries:
-            detail = msgspec.json.decode(msgspec.json.encode(entry.detail))
-            self.tables.audit.append(_replace(entry, detail=detail, number=len(self.tables.audit) + 1))
+        self.tables.note(entries)
 
     async def audited(
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from noetl.model.errors import Conflict
-from noetl.ports import AuditEntry, Token, WorkerInfo
-from noetl.stores.postgres_database import PostgresDatabase, columns
-from noetl.stores.postgres_rows import text
+from noetl.ports import Act, AuditEntry, Token, WorkerInfo
+from noetl.stores.postgres_database import PostgresDatabase
+from noetl.stores.postgres_rows import audit_columns, text
 
 _decode = msgspec.json.decode
 _FORGET_EVERY = 100  # keys: about so often, old ones are removed
@@ -25,21 +25,22 @@ class PostgresTeam:
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._rows = database.rows
+        self._noted = database.noted
 
-    async def enlist(self, worker: WorkerInfo) -> None:
+    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
         given = list(msgspec.structs.astuple(worker))
         given[2] = list(worker.tags)
-        await self._rows("put_worker", *given)
+        await self._noted(act, "put_worker", *given)
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
         rows = await self._rows("note_worker", worker_id, now, active)
         return str(rows[0][0]) if rows else None
 
-    async def set_status(self, worker_id: str, status: str) -> bool:
-        return bool(await self._rows("set_worker_status", worker_id, status))
+    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
+        return bool(await self._noted(act, "set_worker_status", worker_id, status))
 
-    async def discharge(self, worker_id: str) -> None:
-        await self._rows("remove_worker", worker_id)
+    async def discharge(self, worker_id: str, act: Act = None) -> None:
+        await self._noted(act, "remove_worker", worker_id)
 
     async def workers(self) -> list[WorkerInfo]:
         rows = await self._rows("list_workers")
@@ -48,8 +49,8 @@ class PostgresTeam:
     async def depths(self) -> list[Mapping[str, Any]]:
         return [{**row, "requires": tuple(row["requires"])} for row in await self._rows("queue_depths")]
 
-    async def add_token(self, token: Token) -> None:
-        if not await self._rows("put_token", *msgspec.structs.astuple(token)):
+    async def add_token(self, token: Token, act: Act = None) -> None:
+        if not await self._noted(act, "put_token", *msgspec.structs.astuple(token)):
             raise Conflict(f"there is a token {token.token_id} already, or one with the same secret")
 
     async def token(self, digest: str) -> Token | None:
@@ -59,14 +60,16 @@ class PostgresTeam:
     async def tokens(self) -> list[Token]:
         return [Token(*row) for row in await self._rows("list_tokens")]
 
-    async def revoke(self, token_id: str, now: int) -> bool:
-        return bool(await self._rows("revoke_token", token_id, now))
+    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
+        return bool(await self._noted(act, "revoke_token", token_id, now))
 
     async def used(self, token_id: str, now: int) -> None:
         await self._rows("note_token", token_id, now)
 
-    async def put_credential(self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int) -> int:
-        return int((await self._rows("put_credential", name, kind, sealed, text(about), now))[0][0])
+    async def put_credential(
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+    ) -> int:
+        return int((await self._noted(act, "put_credential", name, kind, sealed, text(about), now))[0][0])
 
     async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
         rows = await self._rows("find_credential", name)
@@ -75,8 +78,8 @@ class PostgresTeam:
     async def credentials(self) -> list[Mapping[str, Any]]:
         return [_credential(row) for row in await self._rows("list_credentials")]
 
-    async def delete_credential(self, name: str) -> bool:
-        return bool(await self._rows("remove_credential", name))
+    async def delete_credential(self, name: str, act: Act = None) -> bool:
+        return bool(await self._noted(act, "remove_credential", name))
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
         [row] = await self._rows("keep_key", key, execution_id, now, since)
@@ -85,9 +88,8 @@ class PostgresTeam:
         return str(row[0])
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
-        rows = [(entry.at, entry.actor, entry.action, entry.entity, text(entry.detail)) for entry in entries]
-        if rows:
-            await self._rows("put_audit", *columns(rows, 5))
+        if entries:
+            await self._rows("put_audit", *audit_columns(entries))
 
     async def audited(
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100

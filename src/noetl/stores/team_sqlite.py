@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from noetl.model.errors import Conflict
-from noetl.ports import AuditEntry, Token, WorkerInfo
+from noetl.ports import Act, AuditEntry, Token, WorkerInfo
+from noetl.stores.audit_sqlite import note
 from noetl.stores.database import Database
 from noetl.stores.queries import queries
 
@@ -27,10 +28,10 @@ class SqliteTeam:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def enlist(self, worker: WorkerInfo) -> None:
+    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
         given = list(msgspec.structs.astuple(worker))
         given[2] = _text(worker.tags)
-        await self._write("put_worker", *given)
+        await self._write("put_worker", *given, act=act)
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
         def job(connection: sqlite3.Connection) -> Any:
@@ -39,11 +40,11 @@ class SqliteTeam:
         row = await self._database.write(job)
         return None if row is None else str(row[0])
 
-    async def set_status(self, worker_id: str, status: str) -> bool:
-        return await self._write("set_worker_status", status, worker_id) > 0
+    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
+        return await self._write("set_worker_status", status, worker_id, act=act) > 0
 
-    async def discharge(self, worker_id: str) -> None:
-        await self._write("remove_worker", worker_id)
+    async def discharge(self, worker_id: str, act: Act = None) -> None:
+        await self._write("remove_worker", worker_id, act=act)
 
     async def workers(self) -> list[WorkerInfo]:
         rows = await self._rows("list_workers")
@@ -54,9 +55,9 @@ class SqliteTeam:
         found = [dict(zip(names, row, strict=True)) for row in await self._rows("queue_depths")]
         return [{**row, "requires": tuple(_decode(row["requires"] or "[]"))} for row in found]
 
-    async def add_token(self, token: Token) -> None:
+    async def add_token(self, token: Token, act: Act = None) -> None:
         try:
-            await self._write("put_token", *msgspec.structs.astuple(token))
+            await self._write("put_token", *msgspec.structs.astuple(token), act=act)
         except sqlite3.IntegrityError:
             raise Conflict(f"there is a token {token.token_id} already, or one with the same secret") from None
 
@@ -67,15 +68,18 @@ class SqliteTeam:
     async def tokens(self) -> list[Token]:
         return [Token(*row) for row in await self._rows("list_tokens")]
 
-    async def revoke(self, token_id: str, now: int) -> bool:
-        return await self._write("revoke_token", now, token_id) > 0
+    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
+        return await self._write("revoke_token", now, token_id, act=act) > 0
 
     async def used(self, token_id: str, now: int) -> None:
         await self._write("note_token", now, token_id)
 
-    async def put_credential(self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int) -> int:
+    async def put_credential(
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+    ) -> int:
         def job(connection: sqlite3.Connection) -> int:
             given = (name, kind, sealed, _text(about), now)
+            note(connection, [act])
             return int(connection.execute(_SQL["put_credential"], given).fetchone()[0])
 
         return await self._database.write(job)
@@ -90,8 +94,8 @@ class SqliteTeam:
     async def credentials(self) -> list[Mapping[str, Any]]:
         return [_credential(row) for row in await self._rows("list_credentials")]
 
-    async def delete_credential(self, name: str) -> bool:
-        return await self._write("remove_credential", name) > 0
+    async def delete_credential(self, name: str, act: Act = None) -> bool:
+        return await self._write("remove_credential", name, act=act) > 0
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
         def job(connection: sqlite3.Connection) -> str:
@@ -101,9 +105,8 @@ class SqliteTeam:
         return await self._database.write(job)
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
-        rows = [(entry.at, entry.actor, entry.action, entry.entity, _text(entry.detail)) for entry in entries]
-        if rows:
-            await self._database.write(lambda connection: connection.executemany(_SQL["put_audit"], rows))
+        if entries:
+            await self._database.write(lambda connection: note(connection, entries))
 
     async def audited(
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
@@ -116,8 +119,13 @@ class SqliteTeam:
     async def _rows(self, name: str, *given: Any) -> list[Any]:
         return await self._database.run(lambda connection: connection.execute(_SQL[name], given).fetchall())
 
-    async def _write(self, name: str, *given: Any) -> int:
-        return await self._database.write(lambda connection: connection.execute(_SQL[name], given).rowcount)
+    async def _write(self, name: str, *given: Any, act: Act = None) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            changed = connection.execute(_SQL[name], given).rowcount
+            note(connection, [act] if changed else [])
+            return changed
+
+        return await self._database.write(job)
 
 
 def _text(value: Any) -> str:

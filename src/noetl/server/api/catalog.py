@@ -59,12 +59,9 @@ async def register(call: Call, body: Registration) -> Registered:
             where="$.path",
             fix="Leave `path` away, or make them the same.",
         )
-    call.entity = made.path
-    version = 0
+    act, now, version = call.act(made.path, playbook=made.playbook), call.services.clock.now(), 0
     if not body.check_only:
-        now = call.services.clock.now()
-        version = await call.services.store.register(made.path, made.content, made.canonical, made.playbook, now)
-    call.detail = {"version": version, "playbook": made.playbook}
+        version = await call.services.store.register(made.path, made.content, made.canonical, made.playbook, now, act)
     return Registered(path=made.path, version=version, playbook=made.playbook, diagnostics=made.diagnostics)
 
 
@@ -127,8 +124,8 @@ async def ui_schema(call: Call, query: PlaybookQuery) -> UiSchema:
 @noun.route("DELETE", "/api/catalog", "editor", act="playbook.delete", problems=(404,))
 async def remove(call: Call, query: PlaybookQuery) -> Removed:
     """Take a version out of the catalog, or all of a path; what runs of it goes on."""
-    call.entity, call.detail = query.path, {"version": query.version}
-    removed = await call.services.store.unregister(query.path, query.version)
+    act = call.act(query.path, version=query.version)
+    removed = await call.services.store.unregister(query.path, query.version, act)
     if not removed:
         raise _missing(query.path, query.version)
     return Removed(removed=removed)

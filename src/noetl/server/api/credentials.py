@@ -42,8 +42,7 @@ async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
     """Keep a credential; one of the same name is replaced."""
     team, now = call.services.team, call.services.clock.now()
     sealed = vault_of(call).seal(name, body.data)
-    version = await team.put_credential(name, body.kind, sealed, body.about, now)
-    call.detail = {"kind": body.kind, "version": version}
+    version = await team.put_credential(name, body.kind, sealed, body.about, now, call.act(name, kind=body.kind))
     return CredentialRow(name=name, kind=body.kind, version=version, about=body.about, updated_at=now)
 
 
@@ -56,7 +55,7 @@ async def listed(call: Call) -> CredentialRows:
 @noun.route("DELETE", "/api/credentials/{name}", "editor", act="credential.delete", problems=(404,))
 async def remove(call: Call, name: str) -> Removed:
     """Delete a credential."""
-    if not await call.services.team.delete_credential(name):
+    if not await call.services.team.delete_credential(name, call.act(name)):
         raise not_found(f"there is no credential `{name}`")
     return Removed(removed=1)
 

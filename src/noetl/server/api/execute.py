@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 
 from noetl.model.messages import Start
+from noetl.ports import AuditEntry
 from noetl.server.auth import forbidden, may
 from noetl.server.checking import checked
 from noetl.server.endpoint import Call, Noun
@@ -93,6 +94,7 @@ async def _start(call: Call, body: Execute) -> Started:
         repeated = await _found(call, execution_id)
         if repeated is not None:
             await _same(call, execution_id, path, body)
+            call.is_noted = True  # nothing changes
             return repeated
     parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
     message = Start(
@@ -105,10 +107,10 @@ async def _start(call: Call, body: Execute) -> Started:
         priority=body.priority,
         trace=body.trace or "",
     )
-    row = await tell_surely(services.control, execution_id, message)
+    act = call.act(execution_id, path=path, playbook=playbook)
+    row = await tell_surely(services.control, execution_id, message, act)
     if key:  # another request with this key may have been quicker
         await _same(call, execution_id, path, body)
-    call.entity, call.detail = execution_id, {"path": path, "playbook": playbook}
     return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
 
 
@@ -120,7 +122,9 @@ async def _meant(call: Call, body: Execute) -> tuple[str, str]:
             raise forbidden(call.actor, "editor")
         made = await checked(call.services, body.content)
         place = f"by-content/{made.playbook[:16]}"
-        await store.register(place, made.content, made.canonical, made.playbook, call.services.clock.now())
+        now = call.services.clock.now()
+        act = AuditEntry(now, call.actor.name, "playbook.register", place, {"playbook": made.playbook})
+        await store.register(place, made.content, made.canonical, made.playbook, now, act)
         return made.path, made.playbook
     if body.path is not None:
         found = await store.find(body.path, body.version)

@@ -128,7 +128,7 @@ async def follow(call: Call, execution_id: str, query: FollowQuery) -> Response:
 async def remove(call: Call, execution_id: str) -> Told:
     """Delete an execution that has ended, and its log."""
     row = await call.services.reader.row(execution_id)
-    if not await call.services.store.remove(execution_id):
+    if not await call.services.store.remove(execution_id, call.act(execution_id)):
         raise Refusal(409, "conflict", f"execution {execution_id} has not ended", fix="Cancel it first.")
     call.services.reader.forget(execution_id)
     return Told(execution_id=execution_id, status="deleted", last_seq=row["last_seq"])

@@ -22,7 +22,7 @@ _PLACE = "/api/executions/{execution_id}"
 noun = Noun("steering", "Move an execution from outside.")
 
 
-async def _tell(call: Call, execution_id: str, message: AnyMessage) -> Told:
+async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: Any) -> Told:
     row = await call.services.reader.row(execution_id)
     if row.get("status") in ENDED:
         raise Refusal(
@@ -31,7 +31,8 @@ async def _tell(call: Call, execution_id: str, message: AnyMessage) -> Told:
             f"execution {execution_id} has ended: {row['status']}",
             fix="Fork it, or retry it from the step that failed.",
         )
-    row = dict(await tell_surely(call.services.control, execution_id, message))
+    act = call.act(execution_id, **detail)
+    row = dict(await tell_surely(call.services.control, execution_id, message, act))
     return Told(execution_id=execution_id, status=str(row["status"]), last_seq=row["last_seq"])
 
 
@@ -49,9 +50,9 @@ async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
         raise Refusal(
             422, "invalid-input", "children are cancelled with their parent", where="$.cascade", fix="Leave it away."
         )
-    call.detail = {"reason": body.reason, "run": body.run}
     reason = body.reason or f"it was cancelled by {call.actor.name}"
-    return await _tell(call, execution_id, Cancel(uuid4().hex, reason, body.run, by=call.actor.name))
+    message = Cancel(uuid4().hex, reason, body.run, by=call.actor.name)
+    return await _tell(call, execution_id, message, reason=body.reason, run=body.run)
 
 
 @noun.route("POST", _PLACE + "/pause", "operator", act="execution.pause", problems=(404, 409, 503))
@@ -76,10 +77,9 @@ async def resume(call: Call, execution_id: str) -> Told:
 )
 async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
     """Send a signal to an execution; sent again with the same `Idempotency-Key`, it is the same signal."""
-    call.detail = {"name": body.name}
     key = call.request.headers.get("idempotency-key", "")
     name = f"signal:{call.actor.name}:{key[:200]}" if key else uuid4().hex
-    return await _tell(call, execution_id, Signal(name, body.name, body.data))
+    return await _tell(call, execution_id, Signal(name, body.name, body.data), name=body.name)
 
 
 @noun.route(
@@ -92,8 +92,8 @@ async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
 )
 async def patch(call: Call, execution_id: str, body: CtxPatch) -> Told:
     """Change values of `ctx`."""
-    call.detail = {"keys": sorted(body.writes)}
-    return await _tell(call, execution_id, PatchCtx(uuid4().hex, body.writes, call.actor.name))
+    message = PatchCtx(uuid4().hex, body.writes, call.actor.name)
+    return await _tell(call, execution_id, message, keys=sorted(body.writes))
 
 
 @noun.route(
@@ -106,14 +106,14 @@ async def patch(call: Call, execution_id: str, body: CtxPatch) -> Told:
 )
 async def complete(call: Call, execution_id: str, step: str, body: Forced) -> Told:
     """Take a step as done without its work: what runs of it ends, what is parked at it is let through."""
-    call.entity, call.detail = execution_id, {"step": step, "reason": body.reason}
     state = await call.services.reader.state(execution_id)
     waiting = [run.step for run in state.runs.values() if run.phase != "routing"]
     waiting += [token.step for token in state.tokens.values()]
     if step not in waiting and state.phase != "ended":
         there = ", ".join(dict.fromkeys(waiting)) or "nothing"
         raise Refusal(409, "not-waiting", f"nothing of step `{step}` has not ended; what has not: {there}")
-    return await _tell(call, execution_id, Complete(uuid4().hex, step, body.result, call.actor.name))
+    message = Complete(uuid4().hex, step, body.result, call.actor.name)
+    return await _tell(call, execution_id, message, step=step, reason=body.reason)
 
 
 @noun.route(
@@ -171,7 +171,7 @@ async def _fork(
         workload=workload,
         at=services.clock.now(),
         playbook=playbook,
+        act=call.act(made_id, source=source, start=start),
     )
-    call.entity, call.detail = made_id, {"source": source, "start": start}
     row = await services.reader.row(made_id)
     return Forked(execution_id=made_id, source=source, seq=made.seq, status=str(row["status"]))

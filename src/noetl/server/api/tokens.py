@@ -30,8 +30,7 @@ async def create(call: Call, body: TokenAsked) -> TokenMade:
     """Make a token; its secret is shown this once."""
     now = call.services.clock.now()
     token, secret = made(body.role, body.name, body.expires_s, body.pool, call.actor.name, now)
-    await call.services.team.add_token(token)
-    call.entity, call.detail = token.token_id, {"role": token.role, "name": token.name}
+    await call.services.team.add_token(token, call.act(token.token_id, role=token.role, name=token.name))
     return TokenMade(**_shown(token), secret=secret)
 
 
@@ -44,7 +43,7 @@ async def listed(call: Call) -> TokenRows:
 @noun.route("DELETE", "/api/tokens/{token_id}", "admin", act="token.revoke", problems=(404,))
 async def revoke(call: Call, token_id: str) -> Removed:
     """Revoke a token: it ends within a second, everywhere."""
-    if not await call.services.team.revoke(token_id, call.services.clock.now()):
+    if not await call.services.team.revoke(token_id, call.services.clock.now(), call.act(token_id)):
         raise not_found(f"there is no token {token_id}")
     call.services.gate.forget()
     return Removed(removed=1)

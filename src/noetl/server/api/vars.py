@@ -44,7 +44,7 @@ async def one(call: Call, execution_id: str, name: str) -> Variable:
 async def put(call: Call, execution_id: str, body: CtxPatch) -> Told:
     """Set values of an execution."""
     await call.services.reader.row(execution_id)
-    call.detail = {"keys": sorted(body.writes)}
+    act = call.act(execution_id, keys=sorted(body.writes))
     message = PatchCtx(uuid4().hex, body.writes, call.actor.name)
-    row = await tell_surely(call.services.control, execution_id, message)
+    row = await tell_surely(call.services.control, execution_id, message, act)
     return Told(execution_id=execution_id, status=str(row["status"]), last_seq=row["last_seq"])

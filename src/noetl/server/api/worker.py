@@ -54,8 +54,7 @@ async def holder(call: Call, given: str, held: Held) -> Hand:
 async def hello(call: Call, body: Hello) -> Welcome:
     """Say who asks, before anything else and again after the server forgot."""
     name = admitted(call.actor, body)
-    call.entity = name
-    hand, stop = await call.services.handouts.hello(name, body)
+    hand, stop = await call.services.handouts.hello(name, body, act=call.act(name, pools=body.pools))
     return welcome(call.services, hand, stop)
 
 
@@ -131,9 +130,9 @@ async def release(call: Call, body: Release) -> Stop:
 async def credential(call: Call, body: CredentialAsked) -> CredentialGiven:
     """Open a credential for a task, on the strength of a lease that the worker holds."""
     await holder(call, body.worker, body.work)
-    call.entity, call.detail = body.name, {"work": body.work[0]}
     row = await call.services.team.sealed_credential(body.name)
     if row is None:
         raise not_found(f"there is no credential `{body.name}`", "Put it there: PUT /api/credentials/{name}.")
     data = vault_of(call).open(body.name, bytes(row["sealed"]))
+    await call.services.team.audit([call.act(body.name, work=body.work[0], worker=body.worker)])  # before it is given
     return CredentialGiven(body.name, str(row["kind"]), data)

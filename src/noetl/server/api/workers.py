@@ -34,11 +34,10 @@ async def listed(call: Call) -> WorkerRows:
 async def register(call: Call, body: WorkerRegistered) -> WorkerStatus:
     """Write a worker down that has no session."""
     now, name = call.services.clock.now(), worker_name(call.actor, body.worker_id)
-    call.entity = name
     info = WorkerInfo(
         name, body.pool, body.tags, body.capacity, 0, "ready", body.host, body.version, registered_at=now, seen_at=now
     )
-    await call.services.team.enlist(info)
+    await call.services.team.enlist(info, call.act(name, pool=body.pool))
     return WorkerStatus(worker_id=name, status="ready")
 
 
@@ -55,7 +54,7 @@ async def heartbeat(call: Call, worker_id: str, body: WorkerSeen) -> WorkerStatu
 @noun.route("POST", "/api/workers/{worker_id}/drain", "operator", act="worker.drain", problems=(404,))
 async def drain(call: Call, worker_id: str) -> WorkerStatus:
     """Let a worker take no more work; it ends what it has."""
-    if not await call.services.team.set_status(worker_id, "draining"):
+    if not await call.services.team.set_status(worker_id, "draining", call.act(worker_id)):
         raise not_found(f"there is no worker {worker_id}")
     call.services.handouts.drain(worker_id)
     return WorkerStatus(worker_id=worker_id, status="draining")
@@ -64,7 +63,7 @@ async def drain(call: Call, worker_id: str) -> WorkerStatus:
 @noun.route("DELETE", "/api/workers/{worker_id}", "admin", act="worker.remove")
 async def remove(call: Call, worker_id: str) -> WorkerStatus:
     """Strike a worker off the list; what it holds runs out."""
-    await call.services.team.discharge(worker_id)
+    await call.services.team.discharge(worker_id, call.act(worker_id))
     return WorkerStatus(worker_id=worker_id, status="gone")
 
 

@@ -3,6 +3,13 @@
 -- name: commit_batch
 SELECT claim, epoch, attempt, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
+-- name: commit_noted_batch
+WITH noted AS (
+  INSERT INTO audit (at, actor, action, entity, detail)
+  SELECT * FROM unnest($13::bigint[], $14::text[], $15::text[], $16::text[], $17::json[])
+)
+SELECT claim, epoch, attempt, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+
 -- name: lock_executions
 SELECT execution_id, last_seq FROM execution WHERE execution_id = ANY ($1::bigint[])
 ORDER BY execution_id FOR NO KEY UPDATE;
@@ -199,7 +206,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (worker_id) DO UPDATE
 SET pool = excluded.pool, tags = excluded.tags, capacity = excluded.capacity, active = excluded.active,
   status = excluded.status, host = excluded.host, version = excluded.version, registered_at = excluded.registered_at,
-  last_heartbeat = excluded.last_heartbeat;
+  last_heartbeat = excluded.last_heartbeat
+RETURNING 1;
 
 -- name: note_worker
 UPDATE runtime SET last_heartbeat = greatest(last_heartbeat, $2), active = $3 WHERE worker_id = $1 RETURNING status;
@@ -208,7 +216,7 @@ UPDATE runtime SET last_heartbeat = greatest(last_heartbeat, $2), active = $3 WH
 UPDATE runtime SET status = $2 WHERE worker_id = $1 RETURNING 1;
 
 -- name: remove_worker
-DELETE FROM runtime WHERE worker_id = $1;
+DELETE FROM runtime WHERE worker_id = $1 RETURNING 1;
 
 -- name: list_workers
 SELECT worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat FROM runtime
