@@ -92,8 +92,8 @@ DAMAGE: dict[str, tuple[Callable[[Beside], Beside], str]] = {
 
 @pytest.mark.parametrize("what", DAMAGE)
 async def test_damage_is_told_and_repaired_and_it_goes_on_to_its_end(place: Place, what: str) -> None:
-    if (place.kind, what) == ("memory", "row"):
-        pytest.skip("in memory the number of events is that of the log")
+    if place.kind in ("memory", "sqlite") and what == "row":
+        pytest.skip("here the number of events is that of the log itself")
     damage, text = DAMAGE[what]
     store = place.open()
     upkeep = place.upkeep(store)

@@ -162,7 +162,6 @@ def projection(state: Execution) -> dict[str, Any]:
         "path": state.path,
         "playbook": state.playbook,
         "started_at": state.started_at,
-        "seq": state.seq,
         "needs_signal": needs_signal(state),
     }
     if state.parent is not None:

@@ -33,7 +33,7 @@ class Facts(Protocol):
 class Changes(Struct):
     """What a batch changes. Removals come before additions: work may be taken out and put in again as new."""
 
-    events: list[Event] = []
+    logs: list[tuple[Event, ...]] = []  # the events of each commit
     last_seqs: dict[str, int] = {}
     projections: dict[str, Mapping[str, Any]] = {}
     removed: dict[str, None] = {}
@@ -43,6 +43,10 @@ class Changes(Struct):
     consumed: dict[str, None] = {}
     messages: dict[str, tuple[str, AnyMessage]] = {}
     audit: list[AuditEntry] = []
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for log in self.logs for event in log]
 
 
 def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...], Changes]:
@@ -86,7 +90,8 @@ def _status(commit: Commit, last: int, changes: Changes, facts: Facts) -> str:
 
 def _fold(commit: Commit, last: int, changes: Changes) -> None:
     changes.last_seqs[commit.execution_id] = last
-    changes.events.extend(commit.events)
+    if commit.events:
+        changes.logs.append(commit.events)
     if commit.projection:
         changes.projections[commit.execution_id] = commit.projection
     for work_id in (*(work_id for work_id, _ in commit.finished), *commit.dropped):

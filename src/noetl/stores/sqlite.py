@@ -7,15 +7,14 @@ there what it was decided on. The statements are in sql/sqlite. Tested in tests/
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from heapq import merge
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from noetl.model.events import Event
+from noetl.model.events import SCHEMA_VERSION, Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
@@ -24,13 +23,14 @@ from noetl.stores.batch import Changes, about, judge, lost
 from noetl.stores.catalog_sqlite import SqliteCatalog
 from noetl.stores.database import Database
 from noetl.stores.queries import queries
+from noetl.stores.sqlite_queue import Epochs, hand_out, take
 
 _SQL = queries("sqlite")
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
+_decode_events = msgspec.json.Decoder(list[Event]).decode
 _work = msgspec.json.Decoder(WorkItem)
-_ALL = -1  # LIMIT without a limit
 _BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
 _CONDITIONS = {
     "path": "path = ?",
@@ -63,19 +63,20 @@ class SqliteStore(SqliteCatalog):
 
     def __init__(self, path: Path | str) -> None:
         super().__init__(Database(path))
+        self._epochs = Epochs()
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         def job(connection: sqlite3.Connection) -> Receipt:
-            verdicts, changes = judge(commits, _Facts(connection, commits))
-            apply(connection, changes)
-            return Receipt(verdicts, hand_out(connection, changes, claims))
+            facts = _Facts(connection, commits)
+            verdicts, changes = judge(commits, facts)
+            apply(connection, changes, facts.projections)
+            return Receipt(verdicts, hand_out(connection, changes, claims, self._epochs))
 
         brief = sum(len(commit.events) for commit in commits) <= _BRIEF
         return await self.database.write(job, brief)
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
-        given = (execution_id, after, _ALL if limit is None else limit)
-        return [_event(row) for row in await self._rows("read_events", *given)]
+        return [event for _, event in await self._placed("read_events", execution_id, after, limit)]
 
     async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
         await self._write("put_snapshot", [(execution_id, seq, version, state)])
@@ -112,8 +113,25 @@ class SqliteStore(SqliteCatalog):
 
     async def feed(self, after: Mapping[str, int], most: int) -> list[Position]:
         writer = await self._writer()
-        rows = await self._rows("read_feed", after.get(writer, 0), most)
-        return [Position(writer, row[0], _event(row[1:])) for row in rows]
+        found = await self._placed("read_feed", "", after.get(writer, 0), most)
+        return [Position(writer, place, event) for place, event in found]
+
+    async def _placed(self, name: str, execution_id: str, after: int, most: int | None) -> list[tuple[int, Event]]:
+        """Give up to `most` events after a place, with their places: a row holds its last one's, and the others count down."""
+
+        def job(connection: sqlite3.Connection) -> list[Any]:
+            rows, count = [], 0
+            for row in connection.execute(_SQL[name], (execution_id, after)):
+                rows.append(row)
+                count += min(row[1], row[0] - after)
+                if most is not None and count >= most:
+                    break
+            return rows
+
+        found = []
+        for last, size, version, text in await self.database.run(job):
+            found += [pair for pair in enumerate(_events(version, text), last - size + 1) if pair[0] > after]
+        return found if most is None else found[:most]
 
     async def _writer(self) -> str:
         """Name the file: its lock lets one process commit at a time, so all of them together are one writer."""
@@ -133,7 +151,7 @@ class SqliteStore(SqliteCatalog):
         self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
     ) -> list[Lease]:
         claim = Claim(worker, tuple(pools), most, now, until, tuple(tags))
-        return await self.database.write(lambda connection: _claim(connection, claim))
+        return await self.database.write(lambda connection: take(connection, claim, self._epochs))
 
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
         def job(connection: sqlite3.Connection) -> list[str]:
@@ -190,16 +208,18 @@ class _Facts:
     def __init__(self, connection: sqlite3.Connection, commits: Sequence[Commit]) -> None:
         self._execute = connection.execute
         self._last_seqs: dict[str, int] = {}
+        self.projections: dict[str, str | None] = {}
         self._applied: set[tuple[str, str]] = set()
         self._leases: dict[str, int | None] = {}
         for commit in commits:
+            name = commit.execution_id
             first = commit.events[0].event_id if commit.events else ""
             work_id = commit.finished[0][0] if commit.finished else ""
-            last, applied, epoch = self._execute(_SQL["known"], (commit.execution_id, first, work_id)).fetchone()
-            self._last_seqs[commit.execution_id] = last or 0
-            self._leases[work_id] = epoch
-            if applied:
-                self._applied.add((commit.execution_id, first))
+            found = self._execute(_SQL["known"], (name, first, work_id)).fetchone()
+            self._last_seqs[name], self.projections[name] = found[0] or 0, found[1]
+            self._leases[work_id] = found[3]
+            if found[2]:
+                self._applied.add((name, first))
 
     def last_seq(self, execution_id: str) -> int:
         return self._last_seqs[execution_id]
@@ -222,24 +242,20 @@ def _one(cursor: sqlite3.Cursor) -> int:
     return 0 if row is None else int(row[0])
 
 
-def apply(connection: sqlite3.Connection, changes: Changes) -> None:
-    """Write what a batch changes but its work, in the transaction that has begun."""
+def apply(connection: sqlite3.Connection, changes: Changes, known: Mapping[str, str | None]) -> None:
+    """Write what a batch changes but its work, in the transaction that has begun; `known` are the executions' rows there."""
 
     def many(name: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
             connection.executemany(_SQL[name], rows)
 
-    many("append_event", [_event_row(event) for event in changes.events])
+    many("append_events", [_log_row(events) for events in changes.logs])
     for execution_id, seq in changes.last_seqs.items():
         projection = changes.projections.get(execution_id)
         if projection is not None:
-            status = str(projection.get("status", "pending"))
-            row = (seq, status, _text(projection))
-            if not connection.execute(_SQL["update_execution"], (*row, execution_id)).rowcount:
-                path, parent, tags, started_at = about(projection)
-                connection.execute(_SQL["put_execution"], (*row, execution_id, path, parent, _text(tags), started_at))
+            _put_execution(connection, execution_id, projection, known.get(execution_id))
         elif seq:
-            connection.execute(_SQL["set_last_seq"], (execution_id, seq))
+            connection.execute(_SQL["note_execution"], (execution_id,))
     many("remove_work", [(work_id,) for work_id in changes.removed])
     many("clear_timer", [key for key, at in changes.timers.items() if at is None])
     many("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
@@ -248,79 +264,21 @@ def apply(connection: sqlite3.Connection, changes: Changes) -> None:
     note(connection, changes.audit)
 
 
+def _put_execution(
+    connection: sqlite3.Connection, execution_id: str, projection: Mapping[str, Any], known: str | None
+) -> None:
+    """Write the row of an execution, unless it is there as it is to be: most commits change only the log."""
+    text = _text(projection)
+    if text == known:
+        return
+    row = (str(projection.get("status", "pending")), text, execution_id)
+    if not connection.execute(_SQL["update_execution"], row).rowcount:
+        path, parent, tags, started_at = about(projection)
+        connection.execute(_SQL["put_execution"], (*row, path, parent, _text(tags), started_at))
+
+
 def _message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:
     return (message.message_id, execution_id, _text(message))
-
-
-def hand_out(
-    connection: sqlite3.Connection, changes: Changes, claims: Sequence[Claim]
-) -> tuple[tuple[Lease, ...], ...]:
-    """Put new work in the queue and serve claims; where nothing older is due, the new work is born leased."""
-    pools = {pool for claim in claims for pool in claim.pools} if changes.work else ()
-    fresh = bool(pools) and not any(
-        connection.execute(_SQL["has_due_work"], (pool, claims[0].now)).fetchone()[0] for pool in pools
-    )
-    leases = [_claim_new(connection, changes, claim) for claim in claims] if fresh else []
-    if changes.work:
-        rows = [_work_row(item, changes.born[item.work_id], _text(item)) for item in changes.work.values()]
-        connection.executemany(_SQL["put_work"], rows)
-    return tuple(tuple(found) for found in (leases if fresh else (_claim(connection, claim) for claim in claims)))
-
-
-def _claim_new(connection: sqlite3.Connection, changes: Changes, claim: Claim) -> list[Lease]:
-    """Lease new work of a batch; what is in the queue already, such as work that goes on, stays with the changes."""
-    suited = [
-        item
-        for item in changes.work.values()
-        if item.pool in claim.pools and item.available_at <= claim.now and set(item.requires).issubset(claim.tags)
-    ]
-    most = min(claim.most, len(suited))
-    if most <= 0:
-        return []
-    epoch = _one(connection.execute(_SQL["next_epochs"], (most,))) - most
-    leases: list[Lease] = []
-    for item in sorted(suited, key=lambda item: -item.priority):
-        text = _text(item)
-        row = (*_work_row(item, changes.born[item.work_id], text), epoch + 1, claim.worker, claim.until)
-        if connection.execute(_SQL["put_leased_work"], row).rowcount:
-            epoch += 1
-            del changes.work[item.work_id]
-            leases.append(Lease(_work.decode(text), epoch, 1, claim.until, claim.worker))
-            if len(leases) == most:
-                break
-    return leases
-
-
-def _claim(connection: sqlite3.Connection, claim: Claim) -> list[Lease]:
-    if claim.most <= 0:
-        return []
-    if connection.execute(_SQL["has_ripe_work"], (claim.now,)).fetchone() is not None:
-        connection.execute(_SQL["ripen_work"], (claim.now,))
-    orders = [
-        connection.execute(_SQL["find_work"], (pool, requires, claim.most)).fetchall()
-        for pool in dict.fromkeys(claim.pools)
-        for requires in _covered(connection, pool, claim.tags)
-    ]
-    found = list(islice(merge(*orders, key=lambda row: (-row[0], row[1])), claim.most))
-    if not found:
-        return []
-    epoch = _one(connection.execute(_SQL["next_epochs"], (len(found),))) - len(found)
-    leases = []
-    for _, number, attempt, work in found:
-        epoch += 1
-        connection.execute(_SQL["lease_work"], (epoch, claim.worker, claim.until, number))
-        leases.append(Lease(_work.decode(work), epoch, attempt + 1, claim.until, claim.worker))
-    return leases
-
-
-def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> Iterator[str]:
-    """Give what queued work of a pool requires, each once, where the tags have all of it; one seek in the index for each."""
-    yield ""
-    found = "" if tags else None  # whoever has no tags need not look
-    while found is not None:
-        found = connection.execute(_SQL["next_requires"], (pool, found)).fetchone()[0]
-        if found is not None and set(_decode(found)).issubset(tags):
-            yield found
 
 
 def _narrowed(selection: Selection) -> tuple[list[str], list[Any]]:
@@ -341,26 +299,17 @@ def _text(value: Any) -> str:
     return _encode(value).decode()
 
 
-def _event_row(event: Event) -> tuple[Any, ...]:
-    return (
-        event.execution_id, event.seq, event.event_id, event.event_type, event.timestamp, event.source, event.entity_type,
-        event.entity_id, event.parent_id, event.step_run_id, event.task_run_id, event.iteration, event.attempt,
-        event.status, event.duration_ms, _text(event.payload), event.version,
-    )  # fmt: skip
+def _log_row(events: Sequence[Event]) -> tuple[Any, ...]:
+    """Give the row of a commit's events."""
+    first, last = events[0], events[-1]
+    return (last.execution_id, last.seq, len(events), first.event_id, last.version, _text(events))
 
 
-def _event(row: Any) -> Event:
-    values = list(row)
-    values[15] = _decode(values[15])
-    return Event(*values)
-
-
-def _work_row(item: WorkItem, born: int, text: str) -> tuple[Any, ...]:
-    chunk = None if item.chunk is None else item.chunk.chunk_id
-    requires = _text(sorted(set(item.requires))) if item.requires else ""
-    placing = (item.pool, requires, item.priority, item.available_at, born)
-    return (item.work_id, item.execution_id, item.run_id, chunk, *placing, text)
+def _events(version: int, text: str) -> list[Event]:
+    """Read the events of a row; what is not there has its default, but for the version."""
+    events = _decode_events(text)
+    return events if version == SCHEMA_VERSION else [replace(event, version=version) for event in events]
 
 
 def _projection(row: Any) -> Mapping[str, Any]:
-    return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1]}
+    return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1] or 0}

@@ -17,7 +17,8 @@ from noetl.model.work import WorkItem
 from noetl.ports import Beside
 from noetl.stores.batch import changes_of
 from noetl.stores.queries import queries
-from noetl.stores.sqlite import SqliteStore, apply, hand_out
+from noetl.stores.sqlite import SqliteStore, apply
+from noetl.stores.sqlite_queue import Epochs, hand_out
 
 _SQL = queries("sqlite")
 _EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages", "empty_snapshots")
@@ -61,8 +62,8 @@ class SqliteUpkeep:
     async def put_beside(self, rows: Sequence[Beside]) -> None:
         def job(connection: sqlite3.Connection) -> None:
             changes = changes_of(rows)
-            apply(connection, changes)
-            hand_out(connection, changes, ())
+            apply(connection, changes, {})
+            hand_out(connection, changes, (), Epochs())
 
         await self._store.database.write(job)
 

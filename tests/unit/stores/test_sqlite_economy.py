@@ -1,7 +1,8 @@
-"""Counts the statements of a step's commit: the report of its work, its events, and the next work with its lease."""
+"""What the SQLite store saves: statements of a step's commit, writes of an execution's row, and of the counter of epochs."""
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.conformance.commits import commit, work
 pytestmark = pytest.mark.asyncio
 
 
-async def test_a_step_takes_one_statement_for_each_event_and_eight_beside_them(tmp_path: Path) -> None:
+async def test_a_step_takes_eight_statements(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "noetl.db")
     claim = Claim("w", ("",), 1, 10, 20)
     first = commit(count=3, work=(work("a"),), projection={"status": "running"})
@@ -29,8 +30,47 @@ async def test_a_step_takes_one_statement_for_each_event_and_eight_beside_them(t
     )
     [[lease]] = (await store.commit([second], [claim])).leases
     assert lease.work == work("b")
-    assert len([text for text in seen if "INTO event_log" in text]) == 7
-    # Begin, what it is judged by, the execution's row, the work that ended, is older work due, an epoch, the new work
-    # with its lease, commit.
-    assert len(seen) == 7 + 8
+    # Begin, what it is judged by, its events, the work that ended, is older work due, is the block of epochs the last, the
+    # new work with its lease, commit. The row of the execution is there as it is to be.
+    assert len(seen) == 8, seen
+    await store.close()
+
+
+async def test_epochs_grow_whoever_leases_and_whatever_was_undone(tmp_path: Path) -> None:
+    first, second = SqliteStore(tmp_path / "noetl.db"), SqliteStore(tmp_path / "noetl.db")
+    await first.commit([commit(count=1, work=tuple(work(name) for name in "abcdefgh"))])
+    seen: list[int] = []
+
+    async def lease(store: SqliteStore) -> None:
+        [found] = await store.claim("w", [""], 1, 10, 20)
+        seen.append(found.epoch)
+
+    await lease(first)
+    await lease(first)
+    await lease(second)  # a block of its own, after the other one's
+    await lease(first)  # its block is not the last any more
+    trouble = "CREATE TRIGGER trouble BEFORE UPDATE ON queue BEGIN SELECT RAISE(ABORT, 'no'); END"
+    await second.database.run(lambda connection: connection.execute(trouble))
+    with pytest.raises(sqlite3.IntegrityError):
+        await lease(second)  # takes a block, which is undone
+    await second.database.run(lambda connection: connection.execute("DROP TRIGGER trouble"))
+    await lease(first)
+    await lease(second)
+    await lease(first)
+    assert seen == sorted(set(seen))
+    await first.close()
+    await second.close()
+
+
+async def test_the_row_of_an_execution_is_written_where_it_changes(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "noetl.db")
+    seen: list[str] = []
+    await store.commit([commit(count=2, projection={"status": "running"})])
+    await store.database.run(lambda connection: connection.set_trace_callback(seen.append))
+    await store.commit([commit(at=2, count=2, projection={"status": "running"})])
+    assert not [text for text in seen if "execution SET" in text]
+    assert await store.execution("1") == {"execution_id": "1", "last_seq": 4, "status": "running"}
+    await store.commit([commit(at=4, count=2, projection={"status": "waiting"})])
+    assert len([text for text in seen if "execution SET" in text]) == 1
+    assert await store.execution("1") == {"execution_id": "1", "last_seq": 6, "status": "waiting"}
     await store.close()

@@ -1,22 +1,15 @@
 -- Every statement that the SQLite store runs, by name. Times come in as parameters.
 
--- name: append_event
-INSERT INTO event_log (
-  execution_id, seq, event_id, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
-  task_run_id, iteration, attempt, status, duration_ms, payload, version
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+-- name: append_events
+INSERT INTO event_log (writer_seq, execution_id, seq, size, message, version, events)
+VALUES ((SELECT coalesce(max(writer_seq), 0) FROM event_log) + ?3, ?1, ?2, ?3, ?4, ?5, ?6);
 
 -- name: read_events
-SELECT
-  event_id, execution_id, seq, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
-  task_run_id, iteration, attempt, status, duration_ms, payload, version
-FROM event_log WHERE execution_id = ? AND seq > ? ORDER BY seq LIMIT ?;
+SELECT seq, size, version, events FROM event_log WHERE execution_id = ?1 AND seq > ?2 ORDER BY seq;
 
 -- name: read_feed
-SELECT
-  writer_seq, event_id, execution_id, seq, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
-  task_run_id, iteration, attempt, status, duration_ms, payload, version
-FROM event_log WHERE writer_seq > ? AND execution_id <> '' ORDER BY writer_seq LIMIT ?;
+SELECT writer_seq, size, version, events FROM event_log
+WHERE writer_seq > ?2 AND execution_id <> ?1 ORDER BY writer_seq;
 
 -- name: last_written
 SELECT max(writer_seq) FROM event_log;
@@ -30,37 +23,37 @@ INSERT INTO writer (writer_id) SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS
 -- name: known
 -- What a commit is judged by: its execution, the first event of its message, the lease of its work.
 SELECT
-  (SELECT last_seq FROM execution WHERE execution_id = ?1),
-  EXISTS (SELECT 1 FROM event_log WHERE execution_id = ?1 AND event_id = ?2 AND substr(event_id, -2) = '.0'),
+  (SELECT max(seq) FROM event_log WHERE execution_id = ?1),
+  (SELECT projection FROM execution WHERE execution_id = ?1),
+  EXISTS (SELECT 1 FROM event_log WHERE execution_id = ?1 AND message = ?2),
   (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased');
 
 -- name: put_execution
-INSERT INTO execution (last_seq, status, projection, execution_id, path, parent_id, tags, started_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO execution (status, projection, execution_id, path, parent_id, tags, started_at)
+VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_execution
-UPDATE execution SET last_seq = ?, status = ?, projection = ? WHERE execution_id = ?;
+UPDATE execution SET status = ?, projection = ? WHERE execution_id = ?;
 
--- name: set_last_seq
-INSERT INTO execution (execution_id, last_seq, status, projection, path, tags, started_at)
-VALUES (?, ?, 'pending', '{}', '', '[]', 0)
-ON CONFLICT (execution_id) DO UPDATE SET last_seq = excluded.last_seq;
+-- name: note_execution
+INSERT INTO execution (execution_id, status, projection, path, tags, started_at) VALUES (?, 'pending', '{}', '', '[]', 0)
+ON CONFLICT (execution_id) DO NOTHING;
 
 -- name: find_execution
-SELECT execution_id, last_seq, projection FROM execution WHERE execution_id = ?;
+SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), projection
+FROM execution WHERE execution_id = ?;
 
 -- name: list_executions
 -- The conditions that are asked for are put behind the first; one that is left open would keep an index from being used.
-SELECT execution_id, last_seq, projection FROM execution WHERE number > 0 ORDER BY number DESC LIMIT ?;
+SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), projection
+FROM execution WHERE number > 0 ORDER BY number DESC LIMIT ?;
 
 -- name: has_ended
 SELECT 1 FROM execution WHERE execution_id = ? AND json_extract(projection, '$.ended_at') IS NOT NULL;
 
 -- name: keep_last_place
 -- An event that is the last of the feed leaves its number behind, so that it is not given again.
-UPDATE event_log
-SET execution_id = '', seq = writer_seq, event_type = 'removed', entity_id = '', parent_id = NULL, step_run_id = NULL,
-  task_run_id = NULL, payload = '{}'
+UPDATE event_log SET execution_id = '', seq = writer_seq, size = 0, message = NULL, events = '[]'
 WHERE writer_seq = (SELECT max(writer_seq) FROM event_log) AND execution_id = ?;
 
 -- name: remove_places
@@ -126,8 +119,11 @@ WHERE pool = ? AND requires = ? AND status = 'queued' AND available_at = 0 ORDER
 -- name: next_requires
 SELECT min(requires) FROM queue WHERE pool = ? AND requires > ? AND status = 'queued' AND available_at = 0;
 
--- name: next_epochs
-UPDATE counter SET value = value + ? WHERE name = 'epoch' RETURNING value;
+-- name: last_epoch
+SELECT value, holder FROM counter WHERE name = 'epoch';
+
+-- name: take_epochs
+UPDATE counter SET value = value + ?, holder = ? WHERE name = 'epoch' RETURNING value;
 
 -- name: lease_work
 UPDATE queue SET status = 'leased', epoch = ?, attempts = attempts + 1, worker_id = ?, lease_until = ? WHERE number = ?;
@@ -168,7 +164,7 @@ SELECT
 FROM queue GROUP BY pool, requires ORDER BY pool, requires;
 
 -- name: list_logs
-SELECT writer_seq, execution_id FROM event_log WHERE writer_seq > ? AND seq = 1 ORDER BY writer_seq LIMIT ?;
+SELECT writer_seq, execution_id FROM event_log WHERE writer_seq > ? AND seq = size ORDER BY writer_seq LIMIT ?;
 
 -- name: work_of
 -- A range of the index, as above.

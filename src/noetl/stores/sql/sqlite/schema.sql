@@ -1,33 +1,22 @@
 -- The store as it is today. The migrations lead to exactly this.
 
+-- The events of one commit to one execution; `seq` and `writer_seq` are those of the last one, the others count down.
 CREATE TABLE event_log (
   writer_seq INTEGER PRIMARY KEY,
   execution_id TEXT NOT NULL,
   seq INTEGER NOT NULL,
-  event_id TEXT NOT NULL,
-  event_type TEXT NOT NULL,
-  timestamp INTEGER NOT NULL,
-  source TEXT NOT NULL,
-  entity_type TEXT NOT NULL,
-  entity_id TEXT NOT NULL,
-  parent_id TEXT,
-  step_run_id TEXT,
-  task_run_id TEXT,
-  iteration INTEGER,
-  attempt INTEGER,
-  status TEXT,
-  duration_ms REAL,
-  payload TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  message TEXT,
   version INTEGER NOT NULL,
+  events TEXT NOT NULL,
   UNIQUE (execution_id, seq)
 );
 
-CREATE UNIQUE INDEX event_log_message ON event_log (execution_id, event_id) WHERE substr(event_id, -2) = '.0';
+CREATE UNIQUE INDEX event_log_message ON event_log (execution_id, message);
 
 CREATE TABLE execution (
   number INTEGER PRIMARY KEY,
   execution_id TEXT NOT NULL UNIQUE,
-  last_seq INTEGER NOT NULL,
   status TEXT NOT NULL,
   path TEXT NOT NULL,
   parent_id TEXT,
@@ -162,7 +151,8 @@ CREATE TABLE audit (
 
 CREATE TABLE counter (
   name TEXT PRIMARY KEY,
-  value INTEGER NOT NULL
+  value INTEGER NOT NULL,
+  holder TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 
 INSERT INTO counter (name, value) VALUES ('epoch', 0);

@@ -1,0 +1,130 @@
+"""The queue in a SQLite file: new work comes in, and claims are served, inside the transaction that has begun.
+
+Tested in tests/conformance and tests/unit/stores/test_sqlite_economy.py.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import Claim
+from noetl.stores.batch import Changes
+from noetl.stores.queries import queries
+
+_SQL = queries("sqlite")
+_decode = msgspec.json.decode
+_work = msgspec.json.Decoder(WorkItem)
+_BLOCK = 256  # epochs that are taken out of the file at once
+
+
+class Epochs:
+    """Gives epochs that only ever grow, also where several processes lease work of one file.
+
+    A block is taken out of the file at once. It is used as long as the file says that nobody took one after it, and that
+    it was this one: a block of a transaction that was undone is not in the file.
+    """
+
+    def __init__(self) -> None:
+        self._holder = secrets.token_hex(8)
+        self._given = self._end = 0
+
+    def take(self, connection: sqlite3.Connection, count: int) -> int:
+        """Take some epochs; gives the number before the first."""
+        found = connection.execute(_SQL["last_epoch"]).fetchone()
+        if found != (self._end, self._holder) or self._given + count > self._end:
+            size = max(count, _BLOCK)
+            self._end = connection.execute(_SQL["take_epochs"], (size, self._holder)).fetchone()[0]
+            self._given = self._end - size
+        self._given += count
+        return self._given - count
+
+
+def hand_out(
+    connection: sqlite3.Connection, changes: Changes, claims: Sequence[Claim], epochs: Epochs
+) -> tuple[tuple[Lease, ...], ...]:
+    """Put new work in the queue and serve claims; where nothing older is due, the new work is born leased."""
+    pools = {pool for claim in claims for pool in claim.pools} if changes.work else ()
+    fresh = bool(pools) and not any(
+        connection.execute(_SQL["has_due_work"], (pool, claims[0].now)).fetchone()[0] for pool in pools
+    )
+    leases = [_claim_new(connection, changes, claim, epochs) for claim in claims] if fresh else []
+    if changes.work:
+        rows = [_work_row(item, changes.born[item.work_id], _text(item)) for item in changes.work.values()]
+        connection.executemany(_SQL["put_work"], rows)
+    return tuple(tuple(found) for found in (leases if fresh else (take(connection, claim, epochs) for claim in claims)))
+
+
+def _claim_new(connection: sqlite3.Connection, changes: Changes, claim: Claim, epochs: Epochs) -> list[Lease]:
+    """Lease new work of a batch; what is in the queue already, such as work that goes on, stays with the changes."""
+    suited = [
+        item
+        for item in changes.work.values()
+        if item.pool in claim.pools and item.available_at <= claim.now and set(item.requires).issubset(claim.tags)
+    ]
+    most = min(claim.most, len(suited))
+    if most <= 0:
+        return []
+    epoch = epochs.take(connection, most)
+    leases: list[Lease] = []
+    for item in sorted(suited, key=lambda item: -item.priority):
+        text = _text(item)
+        row = (*_work_row(item, changes.born[item.work_id], text), epoch + 1, claim.worker, claim.until)
+        if connection.execute(_SQL["put_leased_work"], row).rowcount:
+            epoch += 1
+            del changes.work[item.work_id]
+            leases.append(Lease(_work.decode(text), epoch, 1, claim.until, claim.worker))
+            if len(leases) == most:
+                break
+    return leases
+
+
+def take(connection: sqlite3.Connection, claim: Claim, epochs: Epochs) -> list[Lease]:
+    """Lease queued work to a worker, in the transaction that has begun."""
+    if claim.most <= 0:
+        return []
+    if connection.execute(_SQL["has_ripe_work"], (claim.now,)).fetchone() is not None:
+        connection.execute(_SQL["ripen_work"], (claim.now,))
+    orders = [
+        connection.execute(_SQL["find_work"], (pool, requires, claim.most)).fetchall()
+        for pool in dict.fromkeys(claim.pools)
+        for requires in _covered(connection, pool, claim.tags)
+    ]
+    found = list(islice(merge(*orders, key=lambda row: (-row[0], row[1])), claim.most))
+    if not found:
+        return []
+    epoch = epochs.take(connection, len(found))
+    leases = []
+    for _, number, attempt, work in found:
+        epoch += 1
+        connection.execute(_SQL["lease_work"], (epoch, claim.worker, claim.until, number))
+        leases.append(Lease(_work.decode(work), epoch, attempt + 1, claim.until, claim.worker))
+    return leases
+
+
+def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> Iterator[str]:
+    """Give what queued work of a pool requires, each once, where the tags have all of it; one seek in the index for each."""
+    yield ""
+    found = "" if tags else None  # whoever has no tags need not look
+    while found is not None:
+        found = connection.execute(_SQL["next_requires"], (pool, found)).fetchone()[0]
+        if found is not None and set(_decode(found)).issubset(tags):
+            yield found
+
+
+def _work_row(item: WorkItem, born: int, text: str) -> tuple[Any, ...]:
+    chunk = None if item.chunk is None else item.chunk.chunk_id
+    requires = _text(sorted(set(item.requires))) if item.requires else ""
+    placing = (item.pool, requires, item.priority, item.available_at, born)
+    return (item.work_id, item.execution_id, item.run_id, chunk, *placing, text)
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
