@@ -16,6 +16,7 @@ from typer.core import TyperArgument, TyperOption
 
 from noetl.cli.app import COMMANDS, build
 from noetl.cli.store import EXIT_CODES, WAITING
+from noetl.configuration import knobs
 from noetl.dsl.draw.data import SHAPE
 from noetl.dsl.explain.pages import kind_page, level_page, meanings, rule_page, scope_page, text
 from noetl.dsl.explain.places import levels_of, places
@@ -107,7 +108,25 @@ renamed or removed.
 SETTINGS = """\
 # Settings
 
-A process takes its settings from the environment; options of a command win over them.
+A process takes its settings from the environment and from a configuration file: `$NOETL_CONFIG`, else `noetl.yaml` in the folder
+of the store. Options of a command win over variables, and variables over the file. In the file the same names stand in lower
+case without `NOETL_`, also as nested maps: `NOETL_RETRIES_PLUGIN_BASE_MS` is `retries: {plugin: {base_ms: 50}}`. Credentials
+stand in the environment only.
+
+```yaml
+capacity: 32
+retries:
+  plugin: {max_attempts: 4, base_ms: 100}
+timeouts: {tool_default_ms: 30000}
+policies: {on_step_fail: halt}
+```
+"""
+LAYERED_SETTINGS = """\
+## For every execution
+
+What a playbook says wins: the settings of a task are those of the configuration, of `executor.spec`, of the step, of its loop and
+of the task, the later over the earlier; maps are merged, lists replaced. The configuration is the server's; a worker elsewhere is
+told by its server, and its own is not asked.
 """
 CODES = """\
 # Exit codes
@@ -214,7 +233,12 @@ def settings() -> str:
         f"| `{name}` | {f'`{default}`' if default else ''} | {cell(meaning)} |"
         for name, (default, meaning) in VARIABLES.items()
     ]
-    return text([SETTINGS, "\n".join(["| variable | default | what it is for |", "|---|---|---|", *rows])])
+    own = "\n".join(["| variable | default | what it is for |", "|---|---|---|", *rows])
+    layered = ["| variable | in a playbook | default | what it is for |", "|---|---|---|---|"]
+    for name, knob in knobs().items():
+        default = f"`{knob.field.default}`" if knob.field.default else ""
+        layered.append(f"| `{name}` | `{'.'.join(knob.path)}` | {default} | {cell(knob.about)} |")
+    return text([SETTINGS, own, LAYERED_SETTINGS, "\n".join(layered)])
 
 
 def exit_codes() -> str:

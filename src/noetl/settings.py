@@ -1,7 +1,7 @@
 """The settings of a process: each knob is named, typed, defaulted and described once; and the credentials it was given.
 
-They come from the environment and from what a command is given; a command's own options win. Opens nothing. Tested in
-tests/unit/test_settings.py.
+They come from the environment, below it a configuration file (`configuration`), and from what a command is given; a
+command's own options win. Opens nothing. Tested in tests/unit/test_settings.py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from msgspec import Struct
 from noetl.model.errors import InvalidInput
 
 HOME = "NOETL_HOME"
+CONFIG = "NOETL_CONFIG"
 DB_URL = "NOETL_DB_URL"
 CAPACITY = "NOETL_CAPACITY"
 LEASE_SECONDS = "NOETL_LEASE_SECONDS"
@@ -40,6 +41,9 @@ SANDBOX = "NOETL_SANDBOX"
 EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
 EGRESS_DENY = "NOETL_EGRESS_DENY"
 EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
+SECTIONS = tuple(
+    f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR")
+)  # of settings for executions: see `configuration`
 _CAPACITY = 16
 _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
@@ -54,6 +58,10 @@ VARIABLES: dict[
     str, tuple[str, str]
 ] = {  # environment variable → (default, what it is for); the reference page is made of it
     HOME: ("./.noetl", "The folder with the store `noetl.db` and what belongs to it. `--store PATH` wins over it."),
+    CONFIG: (
+        "noetl.yaml in that folder",
+        "A file with settings, below those of the environment: names in lower case without `NOETL_`, also as nested maps.",
+    ),
     DB_URL: (
         "",
         "The PostgreSQL database that is the store: `postgresql://user:password@host/name`. `--store` wins over it.",
@@ -136,6 +144,7 @@ class Settings(Struct, frozen=True):
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may reach; empty: all
     egress_deny: tuple[str, ...] = ()  # hosts that they must not
     egress_private: bool = True  # whether private addresses may be reached without being named
+    layer: Mapping[str, Any] = {}  # what executions have where their playbooks say nothing
 
     @property
     def locks(self) -> Path:
@@ -220,6 +229,12 @@ def worker_settings(
 
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def config_file(environment: Mapping[str, str], folder: Path) -> Path:
+    """Give the configuration file: the one that is named, else that of `$NOETL_HOME`, else that of this folder."""
+    named, home = environment.get(CONFIG, "").strip(), environment.get(HOME, "").strip()
+    return Path(named) if named else (Path(home) if home else folder / ".noetl") / "noetl.yaml"
 
 
 def settings(environment: Mapping[str, str], folder: Path, store: str | None = None) -> Settings:

@@ -215,7 +215,9 @@ class Embedded:
 
         name = f"{os.uname().nodename}:{os.getpid()}"
         blobs = open_blobs(self.settings, self.store)
-        async with equipped(self.settings, self.control, blobs, self.credential, children) as shared:
+        async with equipped(
+            self.settings, self.control, blobs, self.credential, children, self.control.defaults
+        ) as shared:
             worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
             running = create_task(worker.run(), name="noetl-worker")
             self.control.sequencer.on_commit.append(worker.hear)
@@ -234,8 +236,9 @@ async def equipped(
     blobs: Blobs,
     resolve: Callable[[str], Awaitable[Mapping[str, Any]]],
     children: ChildPool,
+    layer: Mapping[str, Any],
 ) -> AsyncIterator[Equipment]:
-    """Give a worker what its tasks share; it is closed at the end."""
+    """Give a worker what its tasks share; it is closed at the end. `layer` is the server's, read for every piece of work."""
     from noetl.worker.context import Equipment
     from noetl.worker.results import StoredResults
     from noetl.worker.web import HttpClient
@@ -251,7 +254,7 @@ async def equipped(
         client.get,
         resolve,
         StoredResults(blobs, clock),
-        defaults=_defaults(settings),
+        defaults=layer,
         folder=os.getcwd(),
     )
     try:
@@ -391,4 +394,4 @@ def _egress(settings: Settings) -> Egress | None:
 
 
 def _defaults(settings: Settings) -> dict[str, Any]:
-    return {"pool_capacity": settings.capacity}
+    return {**settings.layer, "pool_capacity": settings.capacity}

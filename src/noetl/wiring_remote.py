@@ -44,7 +44,7 @@ async def remote_worker(settings: Settings, given: WorkerSettings) -> AsyncItera
         control, blobs = RemoteControl(session, http), RemoteBlobs(http, given.name, held)
         async with (
             child_processes(settings) as children,
-            equipped(settings, control, blobs, resolve, children) as shared,
+            equipped(settings, control, blobs, resolve, children, session.layer) as shared,
         ):
             worker = Worker(given.name, shared, pools=given.pools, capacity=given.capacity, claim_s=given.poll_s)
             yield worker, session

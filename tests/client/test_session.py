@@ -49,6 +49,15 @@ async def test_steps_and_items_are_done_over_a_session(tmp_path: Path) -> None:
         assert [worker["worker_id"] for worker in (await served.json("GET", "/api/workers"))["workers"]] == ["w-1"]
 
 
+async def test_the_settings_for_executions_are_those_of_the_server(tmp_path: Path) -> None:
+    layer = {"timeouts": {"tool_default_ms": 50}, "on_step_fail": "continue"}
+    async with listening(tmp_path, layer=layer) as served, working(tmp_path, served.url) as (_, session):
+        started = await served.start(SLEEPS)
+        ended = await served.until(started, "completed", "failed")
+        assert (ended["status"], ended["error"]["kind"]) == ("failed", "timeout")
+        assert session.layer == layer
+
+
 async def test_without_websockets_the_routes_do(tmp_path: Path) -> None:
     async with listening(tmp_path) as served, network(served.url) as between:
         between.upgrades = False

@@ -5,11 +5,11 @@ Servers do the first two by themselves when they start. Tested in tests/unit/sto
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
+from noetl.cli.environment import environment
 from noetl.cli.store import call
 from noetl.model.errors import InvalidInput
 from noetl.settings import DB_URL
@@ -47,7 +47,7 @@ def command(
 
 def db_url(given: str | None) -> str:
     """Give the address of the database that is meant."""
-    url = (given or os.environ.get(DB_URL, "")).strip()
+    url = (given or environment().get(DB_URL, "")).strip()
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(f"name a database: `--db postgresql://…`, or the environment variable {DB_URL}.")
     return url

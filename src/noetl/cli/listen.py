@@ -17,6 +17,7 @@ import typer
 import uvicorn
 
 from noetl import __version__
+from noetl.cli.environment import environment
 from noetl.cli.store import local_settings
 from noetl.model.errors import InvalidInput
 from noetl.ports import WorkerInfo
@@ -58,7 +59,7 @@ class _Server(uvicorn.Server):
 
 async def listen(host: str | None, port: int | None, auth: str | None, store: str | None, *, works: bool) -> int:
     """Serve until a signal comes."""
-    server = server_settings(os.environ, host, port, auth)
+    server = server_settings(environment(), host, port, auth)
     settings = local_settings(store)
     with _bound(server.host, server.port) as opened:
         async with AsyncExitStack() as stack:

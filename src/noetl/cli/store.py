@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
+from noetl.cli.environment import environment, layer_of
 from noetl.cli.target import connected, is_server, server_of
 from noetl.model.errors import Conflict, InvalidInput, NoetlError, UnknownExecution
 from noetl.ports import History, Selection
@@ -59,7 +60,10 @@ def local_settings(store: str | None) -> Settings:
     """Gather the settings of this process."""
     if is_server(store):
         raise InvalidInput(f"this works on a store of this machine, and {store} is a server.")
-    return settings(os.environ, Path.cwd(), store)
+    from msgspec.structs import replace
+
+    found = environment()
+    return replace(settings(found, Path.cwd(), store), layer=layer_of(found))
 
 
 def call(job: Callable[[], Awaitable[T]], *, fast: bool = False) -> T:
@@ -68,23 +72,27 @@ def call(job: Callable[[], Awaitable[T]], *, fast: bool = False) -> T:
     `fast` takes the quicker event loop, which a short command would not earn back.
     """
     import asyncio
-    import logging
-
-    # Warnings of libraries are not for people who run a playbook: what a task came to is told in its outcome.
-    level = os.environ.get(LOG_LEVEL, "ERROR").upper()
-    logging.basicConfig(
-        format="noetl: %(message)s", level=level if level in logging.getLevelNamesMapping() else "ERROR"
-    )
 
     async def done() -> T:
         return await job()
 
     try:
+        _write_log()
         with asyncio.Runner(loop_factory=_fast_loop() if fast else None) as runner:
             return runner.run(done())
     except NoetlError as error:
         complain(error)
         raise typer.Exit(error.exit_code) from None
+
+
+def _write_log() -> None:
+    import logging
+
+    # Warnings of libraries are not for people who run a playbook: what a task came to is told in its outcome.
+    level = environment().get(LOG_LEVEL, "ERROR").upper()
+    logging.basicConfig(
+        format="noetl: %(message)s", level=level if level in logging.getLevelNamesMapping() else "ERROR"
+    )
 
 
 def _fast_loop() -> Callable[[], Any] | None:

@@ -6,11 +6,11 @@ tests/acceptance/test_context_cli.py and tests/client/test_api.py.
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from noetl.cli.environment import environment
 from noetl.model.errors import InvalidInput
 from noetl.settings import SERVER_URL, TOKEN
 
@@ -36,10 +36,10 @@ def is_server(place: str | None) -> bool:
 
 def server_of(place: str | None) -> Server | None:
     """Give the server that a command goes to; None where that is the store of this machine."""
-    token = os.environ.get(TOKEN, "").strip() or None
+    token = environment().get(TOKEN, "").strip() or None
     if place is not None:
         return Server(place, token or _token_of(place)) if is_server(place) else None
-    url = os.environ.get(SERVER_URL, "").strip()
+    url = environment().get(SERVER_URL, "").strip()
     if url:
         return Server(url, token or _token_of(url))
     from noetl.cli.contexts import known

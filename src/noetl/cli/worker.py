@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from noetl.cli.environment import environment
 from noetl.cli.store import AsJson, as_json, call, local_settings
 from noetl.model.errors import InvalidInput
 
@@ -58,7 +59,7 @@ def command(
 
         target = server_of(server)
         given = worker_settings(
-            os.environ,
+            environment(),
             f"{os.uname().nodename}:{os.getpid()}",
             server=target.url if target else server,
             token=token or (target.token if target else None),

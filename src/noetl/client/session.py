@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from noetl.client.http import Http
 from noetl.client.links import Link, NoSocket, open_http, open_socket, refused
@@ -47,6 +47,7 @@ class Session:
     def __init__(self, http: Http, token: str | None, hello: Callable[[], Hello]) -> None:
         self.stopped: Callable[[Iterable[str]], None] = lambda _: None
         self.drained: Callable[[], None] = lambda: None
+        self.layer: dict[str, Any] = {}  # the settings for executions of the server that it speaks with
         self.opened: Callable[[Welcome, str], None] = lambda *_: None
         self._http = http
         self._token = token
@@ -99,6 +100,8 @@ class Session:
     async def _keep(self, link: Link) -> None:
         self._link = link
         try:
+            self.layer.clear()
+            self.layer.update(link.welcome.layer)
             self.opened(link.welcome, self._http.servers.url)
             if link.welcome.stop:
                 self.stopped(link.welcome.stop)

@@ -73,11 +73,10 @@ class Plan:
         return found
 
     def policy(self, step: Step, *path: str) -> Any:
-        """Look a policy up by layering: loop, step, executor."""
-        for layer in (step.loop.spec if step.loop else {}, step.spec, self.playbook.executor.spec):
-            if "policy" not in layer:
-                continue
-            value: Any = layer["policy"].data
+        """Look a policy up by layering: loop, step, executor, configuration."""
+        layers = (step.loop.spec if step.loop else {}, step.spec, self.playbook.executor.spec)
+        for given in (*(_data(layer.get("policy")) for layer in layers), self.defaults.get("policy")):
+            value = given
             for key in path:
                 value = value.get(key) if isinstance(value, Mapping) else None
             if value is not None:

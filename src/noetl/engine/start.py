@@ -90,7 +90,7 @@ def start(d: Deciding, message: Start) -> None:
     d.emit("playbook.request.evaluated", state.execution_id, {"workload": workload}, status="accepted")
     d.emit("playbook.started", state.execution_id)
     d.emit("workflow.started", "workflow", {"entry": d.plan.entry})
-    seconds = number(d.plan.playbook.executor.setting("timeout_s"), Scope(state, {}), d.calls)
+    seconds = number(d.plan.setting("timeout_s"), Scope(state, {}), d.calls)
     if seconds is not None:
         d.set_timer("execution", "execution", d.at + round(seconds * 1000))
     token(d, d.plan.entry, {}, {})

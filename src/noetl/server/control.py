@@ -65,7 +65,8 @@ class LocalControl:
         self._lease_ms = round(lease_s * 1000)
         self._doorbell: Doorbell = doorbell or Poll(clock)
         self._look_s = look_s
-        self._plans = Plans(store, defaults, cannot_run=cannot_run)
+        self.defaults = defaults or {}
+        self._plans = Plans(store, self.defaults, cannot_run=cannot_run)
         self.sequencer = Sequencer(
             store,
             store,

@@ -81,7 +81,8 @@ def admitted(actor: Actor, hello: Hello) -> str:
 def welcome(services: Services, hand: Hand, stop: list[str]) -> Welcome:
     lease_ms = services.handouts.lease_ms
     beat = min(1_000, lease_ms // 3)
-    return Welcome(hand.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=hand.draining)
+    layer = {name: value for name, value in services.control.defaults.items() if name != "pool_capacity"}
+    return Welcome(hand.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=hand.draining, layer=layer)
 
 
 class Session:

@@ -111,6 +111,7 @@ class Welcome(Frame, frozen=True):
     ack_ms: int = ACK_MS
     stop: tuple[str, ...] = ()
     draining: bool = False
+    layer: dict[str, Any] = {}  # the server's settings for executions, below those of their playbooks
 
 
 class Leases(Frame, frozen=True):

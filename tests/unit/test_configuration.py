@@ -1,0 +1,122 @@
+"""The configuration file, and the settings that a server gives to every execution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.configuration import configured, knobs, layer, read
+from noetl.dsl.grammar import LEVELS
+from noetl.dsl.types import LevelOf
+from noetl.model.errors import InvalidInput
+from noetl.settings import CAPACITY, CONFIG, EGRESS_ALLOW, HOME, SECTIONS, VARIABLES
+
+HERE = Path("/nowhere")
+
+
+def test_every_section_of_settings_for_executions_can_be_given() -> None:
+    for level in ("retries", "timeouts", "limits"):
+        for field in LEVELS[level].fields:
+            if not isinstance(field.type, LevelOf):
+                assert f"NOETL_{level}_{field.name}".upper() in knobs()
+    for name in ("on_step_fail", "on_sink_fail", "on_when_error", "on_parked", "no_next_is_error", "failure_mode"):
+        assert f"NOETL_POLICIES_{name}".upper() in knobs()
+    assert {"NOETL_RETRIES_SINK_MAX_MS", "NOETL_RETRIES_DISPATCH_MAX_ATTEMPTS"} <= knobs().keys()
+    assert all(name.startswith(SECTIONS) for name in knobs())
+    assert not knobs().keys() & VARIABLES.keys()
+    assert not any("STEP" in name and "FAIL" not in name for name in knobs())  # `entry_step` belongs to a playbook
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "found"),
+    [
+        ("NOETL_RETRIES_PLUGIN_MAX_ATTEMPTS", "2", {"retries": {"plugin": {"max_attempts": 2}}}),
+        ("NOETL_TIMEOUTS_TOOL_DEFAULT_MS", "1.5", {"timeouts": {"tool_default_ms": 1.5}}),
+        ("NOETL_POLICIES_ON_STEP_FAIL", "route_edge:oops", {"on_step_fail": "route_edge:oops"}),
+        ("NOETL_POLICIES_ON_WHEN_ERROR", "fail_step", {"on_when_error": "fail_step"}),
+        ("NOETL_POLICIES_NO_NEXT_IS_ERROR", "true", {"no_next_is_error": True}),
+        ("NOETL_POLICIES_FAILURE_MODE", "best_effort", {"policy": {"failure": {"mode": "best_effort"}}}),
+        ("NOETL_ORCHESTRATOR_STRICT_TEMPLATES", "false", {"strict_templates": False}),
+        ("NOETL_RESULT_STORE_TTL", "7d", {"result": {"store": {"ttl": "7d"}}}),
+        ("NOETL_ORCHESTRATOR_MAX_PARALLEL", " ", {}),
+    ],
+)
+def test_a_variable_is_a_setting_as_the_executor_would_give_it(variable: str, text: str, found: dict[str, Any]) -> None:
+    assert layer({variable: text}) == found
+
+
+def test_variables_of_one_section_merge() -> None:
+    given = {"NOETL_RETRIES_PLUGIN_BASE_MS": "5", "NOETL_RETRIES_SINK_BASE_MS": "6", "NOETL_RETRIES_PLUGIN_MAX_MS": "7"}
+    assert layer(given) == {"retries": {"plugin": {"base_ms": 5, "max_ms": 7}, "sink": {"base_ms": 6}}}
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "words"),
+    [
+        ("NOETL_RETRIES_PLUGIN_MAX_ATTEMPTS", "0", "a whole number from 1 on"),
+        ("NOETL_RETRIES_PLUGIN_MAX_ATTEMPTS", "1.5", "a whole number from 1 on"),
+        ("NOETL_TIMEOUTS_TOOL_DEFAULT_MS", "nan", "a number from 0 on"),
+        ("NOETL_TIMEOUTS_TOOL_DEFAULT_MS", "-1", "a number from 0 on"),
+        ("NOETL_POLICIES_ON_STEP_FAIL", "route_edge:", "one of halt, continue, route_edge:<label>"),
+        ("NOETL_POLICIES_ON_PARKED", "stop", "one of wait, finish, fail"),
+        ("NOETL_POLICIES_NO_NEXT_IS_ERROR", "1", "true or false"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_by_name(variable: str, text: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=variable) as refused:
+        layer({variable: text})
+    assert words in str(refused.value)
+
+
+def test_a_file_says_what_variables_say() -> None:
+    text = b"capacity: 3\nretries: {plugin: {base_ms: 5}}\npolicies: {no_next_is_error: true}\negress: {allow: [a.org, b.org]}\ntoken:\n"
+    assert read(text, "c.yaml") == {
+        CAPACITY: "3",
+        "NOETL_RETRIES_PLUGIN_BASE_MS": "5",
+        "NOETL_POLICIES_NO_NEXT_IS_ERROR": "true",
+        EGRESS_ALLOW: "a.org,b.org",
+        "NOETL_TOKEN": "",
+    }
+    assert read(b"", "c.yaml") == {}
+    assert read(b"# nothing\n", "c.yaml") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            b"capacity: 1\nretry:\n  plugin: {base_ms: 5}\n",
+            "c.yaml:3:21: `retry.plugin.base_ms` is no setting. Did you mean",
+        ),
+        (b"credential: {pg: x}\n", "`credential.pg` is no setting"),
+        (b"config: other.yaml\n", "`config` is no setting"),
+        (b"retries: 5\n", "`retries` is no setting"),
+        (b"capacity: 1\ncapacity: 2\n", "c.yaml:2:1"),
+        (b"retries: {plugin: \n", "c.yaml:"),
+        (b"- 1\n", "c.yaml:1:1"),
+        (b"\xff\xfe\x00", "c.yaml:"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_the_place(text: bytes, words: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(text, "c.yaml")
+    assert words in str(refused.value)
+
+
+def test_variables_win_over_the_file_and_the_file_is_that_of_home_or_the_named_one(tmp_path: Path) -> None:
+    (tmp_path / "noetl.yaml").write_text("capacity: 3\nlease_seconds: 7\n")
+    found = configured({HOME: str(tmp_path), CAPACITY: "9"}, HERE)
+    assert (found[CAPACITY], found["NOETL_LEASE_SECONDS"]) == ("9", "7")
+    assert configured({HOME: str(tmp_path), CAPACITY: " "}, HERE)[CAPACITY] == "3"
+    (tmp_path / "other.yaml").write_text("capacity: 4\n")
+    assert configured({HOME: str(tmp_path), CONFIG: str(tmp_path / "other.yaml")}, HERE)[CAPACITY] == "4"
+    assert configured({}, HERE) == {}
+
+
+def test_a_named_file_has_to_be_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"gone\.yaml cannot be read: No such file"):
+        configured({CONFIG: str(tmp_path / "gone.yaml")}, HERE)
+    with pytest.raises(InvalidInput, match="Is a directory"):
+        configured({CONFIG: str(tmp_path)}, HERE)
