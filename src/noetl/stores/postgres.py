@@ -17,14 +17,13 @@ from noetl.model.work import Lease
 from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.batch import lost
 from noetl.stores.catalog_postgres import PostgresCatalog
+from noetl.stores.postgres_claims import Claims
 from noetl.stores.postgres_commit import commit_batch
 from noetl.stores.postgres_database import PostgresDatabase, columns
 from noetl.stores.postgres_migrations import make_partitions
 from noetl.stores.postgres_rows import (
-    claim_row,
     event_of,
     expired_of,
-    leases_of,
     message_of,
     message_row,
     number,
@@ -65,8 +64,7 @@ class PostgresStore(PostgresCatalog):
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         if commits:
             return await commit_batch(self.database, await self.writer(), commits, claims)
-        rows = await self.database.rows("claim_work", [claim_row(claim) for claim in claims])
-        return Receipt((), leases_of(rows, claims))  # whoever finds nothing has written nothing
+        return Receipt((), await self._claim(claims))  # whoever finds nothing has written nothing
 
     async def writer(self) -> int:
         """Give the number of this writer, which is new at every start."""
@@ -140,9 +138,12 @@ class PostgresStore(PostgresCatalog):
     async def claim(
         self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
     ) -> list[Lease]:
-        claims = [Claim(worker, tuple(pools), most, now, until, tuple(tags))]
-        rows = await self.database.rows("claim_work", [claim_row(claim) for claim in claims])
-        return list(leases_of(rows, claims)[0])
+        claim = Claim(worker, tuple(pools), most, now, until, tuple(tags))
+        return list((await self._claim([claim]))[0])
+
+    async def _claim(self, claims: Sequence[Claim]) -> tuple[tuple[Lease, ...], ...]:
+        asked = Claims(claims)
+        return asked.leases(await self.database.rows("claim_work", asked.rows()))
 
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
         if not held:

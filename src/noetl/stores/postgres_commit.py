@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING, Any
 from noetl.model.errors import Conflict
 from noetl.ports import Claim, Commit, Receipt
 from noetl.stores.batch import Changes, judge
-from noetl.stores.postgres_rows import (
-    audit_columns,
-    claim_row,
-    event_row,
-    execution_row,
-    leases_of,
-    message_row,
-    number,
-    numbered,
-    work_row,
-)
+from noetl.stores.postgres_claims import Claims
+from noetl.stores.postgres_rows import audit_columns, event_row, execution_row, message_row, number, numbered, work_row
 from noetl.stores.queries import queries
 
 if TYPE_CHECKING:
@@ -33,6 +24,8 @@ if TYPE_CHECKING:
 
 _SQL = queries("postgres")
 _MOST_TRIES = 5
+_WORKS = 5  # its place among the parameters
+_LAST = 2**63  # above every id
 _CONTRADICTED = ("NL001", "23505")  # the batch was judged on other facts; somebody inserted the same row first
 
 
@@ -73,13 +66,15 @@ async def commit_batch(
 
     expected = Expected(commits)
     verdicts, changes = judge(commits, expected)
-    given = _parameters(writer, expected, changes, claims)
+    asked = Claims(claims, changes.work.values())
+    given = _parameters(writer, expected, changes, asked, asked.pools())
     plain = all(verdict.status == "applied" for verdict in verdicts)
     async with database.connection() as connection:
         for attempt in range(_MOST_TRIES):
             try:
                 if plain and not attempt:
-                    return Receipt(verdicts, leases_of(await _commit(connection, given, changes), claims))
+                    rows = await _commit(connection, given, changes)
+                    return Receipt(verdicts, asked.leases(rows, given[_WORKS]))
                 async with connection.transaction():
                     return await _commit_on_facts(connection, writer, commits, claims)
             except asyncpg.PostgresError as error:
@@ -98,7 +93,7 @@ async def put_changes(database: PostgresDatabase, writer: int, changes: Changes)
     """Put rows in where nothing is."""
     expected = Expected(())
     expected.last_seqs = dict.fromkeys(changes.last_seqs, 0)
-    await database.rows("commit_batch", *_parameters(writer, expected, changes, ()))
+    await database.rows("commit_batch", *_parameters(writer, expected, changes, Claims(())))
 
 
 async def _commit_on_facts(
@@ -107,8 +102,9 @@ async def _commit_on_facts(
     await connection.execute(_SQL["note_change"], writer)  # locks are taken in the order that `commit_batch` keeps to
     facts = await _facts(connection, commits)
     verdicts, changes = judge(commits, facts)
-    rows = await _commit(connection, _parameters(writer, facts, changes, claims), changes)
-    return Receipt(verdicts, leases_of(rows, claims))
+    asked = Claims(claims)
+    rows = await _commit(connection, _parameters(writer, facts, changes, asked), changes)
+    return Receipt(verdicts, asked.leases(rows))
 
 
 async def _facts(connection: asyncpg.Connection, commits: Sequence[Commit]) -> Expected:
@@ -133,27 +129,29 @@ async def _facts(connection: asyncpg.Connection, commits: Sequence[Commit]) -> E
     return facts
 
 
-def _parameters(writer: int, expected: Expected, changes: Changes, claims: Sequence[Claim]) -> tuple[Any, ...]:
+def _parameters(
+    writer: int, expected: Expected, changes: Changes, asked: Claims, pools: Sequence[str] = ()
+) -> tuple[Any, ...]:
+    """Give what the statement takes, in its order; what it locks is sorted."""
     executions = [
-        execution_row(execution_id, seq, changes.projections.get(execution_id))
-        for execution_id, seq in changes.last_seqs.items()
-        if execution_id in changes.projections or seq != expected.last_seqs[execution_id]
+        execution_row(name, seq, changes.last_seqs.get(name, seq), changes.projections.get(name))
+        for name, seq in expected.last_seqs.items()
+        if number(name) is not None or name in changes.projections or changes.last_seqs.get(name, seq) != seq
     ]
-    guards = [(one, seq) for name, seq in expected.last_seqs.items() if (one := number(name)) is not None]
-    leases = list(expected.leases.items())
-    leases += [(work_id, None) for work_id in changes.removed if work_id not in expected.leases]
+    executions.sort(key=lambda row: row[0] if row[1] else _LAST)  # new ones in the order in which they came
+    known = {name: epoch for name, epoch in expected.leases.items() if epoch is not None}
+    leases = {**dict.fromkeys(changes.removed), **known}
     timers = [(numbered(key[0]), key[1], at) for key, at in changes.timers.items()]
     return (
         writer,
-        guards,
-        leases,
-        list(expected.messages & changes.consumed.keys()),
         executions,
+        [(name, leases[name], name in changes.removed) for name in sorted(leases)],
+        list(expected.messages & changes.consumed.keys()),
         [event_row(event) for event in changes.events],
-        list(changes.removed),
-        [work_row(item, changes.born[item.work_id]) for item in changes.work.values()],
+        [work_row(item, changes.born[item.work_id], asked.meant(item.work_id)) for item in changes.work.values()],
+        pools,
+        asked.rows(),
         [row for row in timers if row[2] is None],
         [row for row in timers if row[2] is not None],
         [message_row(*row) for row in changes.messages.values()],
-        [claim_row(claim) for claim in claims],
     )

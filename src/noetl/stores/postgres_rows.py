@@ -69,14 +69,17 @@ def position_of(row: Sequence[Any]) -> Position:
     return Position(row[0], row[1], event_of(row[2:]))
 
 
-def execution_row(execution_id: str, seq: int, projection: Mapping[str, Any] | None) -> tuple[Any, ...]:
+def execution_row(
+    execution_id: str, expected: int, seq: int, projection: Mapping[str, Any] | None
+) -> tuple[int, int, int, Any, Any, Any, Any, Any, Any, Any, Any]:
     if projection is None:
-        return (numbered(execution_id), seq, *(None,) * 8)
+        return (numbered(execution_id), expected, seq, None, None, None, None, None, None, None, None)
     error = projection.get("error")
     message = str(error.get("message") or "").replace("\0", "") if isinstance(error, Mapping) else None
     status = str(projection.get("status", "pending"))
+    ended_at = projection.get("ended_at")
     return (
-        numbered(execution_id), seq, status, *about(projection), projection.get("ended_at"), message, text(projection),
+        numbered(execution_id), expected, seq, status, *about(projection), ended_at, message, text(projection),
     )  # fmt: skip
 
 
@@ -84,10 +87,11 @@ def projection_of(row: Sequence[Any]) -> Mapping[str, Any]:
     return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1]}
 
 
-def work_row(item: WorkItem, born: int) -> tuple[Any, ...]:
+def work_row(item: WorkItem, born: int, meant: Claim | None) -> tuple[Any, ...]:
+    worker, until = (None, None) if meant is None else (meant.worker, meant.until)
     return (
         item.work_id, numbered(item.execution_id), item.step, item.pool, item.priority, item.available_at,
-        sorted(set(item.requires)), born, text(item),
+        sorted(set(item.requires)), born, text(item), worker, until,
     )  # fmt: skip
 
 
@@ -97,20 +101,6 @@ def message_row(execution_id: str, message: AnyMessage) -> tuple[str, int, str]:
 
 def message_of(row: Sequence[Any]) -> tuple[str, AnyMessage]:
     return row[0], _message.decode(row[1])
-
-
-def claim_row(claim: Claim) -> tuple[Any, ...]:
-    pools = list(dict.fromkeys(claim.pools))
-    return (claim.worker, pools, list(claim.tags), max(claim.most, 0), claim.now, claim.until)
-
-
-def leases_of(rows: Sequence[Sequence[Any]], claims: Sequence[Claim]) -> tuple[tuple[Lease, ...], ...]:
-    """Sort rows (claim from 1, epoch, attempt, work) to those who asked; epochs were given in the queue's order."""
-    found: list[list[Lease]] = [[] for _ in claims]
-    for which, epoch, attempt, work in sorted(rows, key=lambda row: row[1]):
-        claim = claims[which - 1]
-        found[which - 1].append(Lease(_work.decode(work), epoch, attempt, claim.until, claim.worker))
-    return tuple(tuple(leases) for leases in found)
 
 
 def expired_of(rows: Sequence[Sequence[Any]], max_attempts: int) -> list[tuple[Lease, bool]]:

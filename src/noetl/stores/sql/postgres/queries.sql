@@ -1,14 +1,14 @@
 -- Every statement that the PostgreSQL store runs, by name. Times come in as parameters, in milliseconds since the epoch.
 
 -- name: commit_batch
-SELECT claim, epoch, attempt, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: commit_noted_batch
 WITH noted AS (
   INSERT INTO audit (at, actor, action, entity, detail)
-  SELECT * FROM unnest($13::bigint[], $14::text[], $15::text[], $16::text[], $17::json[])
+  SELECT * FROM unnest($12::bigint[], $13::text[], $14::text[], $15::text[], $16::json[])
 )
-SELECT claim, epoch, attempt, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: lock_executions
 SELECT execution_id, last_seq FROM execution WHERE execution_id = ANY ($1::bigint[])
@@ -74,7 +74,7 @@ FROM (
 ORDER BY e.writer_seq - w.seen, w.writer_id LIMIT $3;
 
 -- name: claim_work
-SELECT claim, epoch, attempt, work FROM claim_work($1);
+SELECT claim, epoch, attempt, node_id, work FROM claim_work($1);
 
 -- name: extend_leases
 WITH held AS (
