@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from noetl.cli.completing import among
 from noetl.cli.db import Db
 from noetl.cli.gc import gc
 from noetl.cli.prune import prune
@@ -25,7 +26,9 @@ _ACTIONS = (
 
 
 def command(
-    action: Annotated[str, typer.Argument(metavar="ACTION", help=_ACTIONS)],
+    action: Annotated[
+        str, typer.Argument(metavar="ACTION", help=_ACTIONS, autocompletion=among("rebuild", "gc", "prune"))
+    ],
     check: Annotated[
         bool, typer.Option("--check", help="Rebuild nothing; tell what differs from the log, and end with 1.")
     ] = False,

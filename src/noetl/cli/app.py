@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from importlib import import_module
 from typing import Annotated, Any
@@ -46,8 +47,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "schema": ("noetl.cli.schema", "Print the JSON Schema of playbooks, for editors."),
     "lsp": ("noetl.cli.lsp", "Run the language server for editors."),
+    "completion": ("noetl.cli.completion", "Print what a shell runs to complete commands, executions and steps."),
 }
 HELP = "NoETL: playbooks that are checked, explained and drawn before they run."
+COMPLETES = "_NOETL_COMPLETE"  # set by a shell that asks how a line may go on
 ALONE = {"--wait": "--wait=forever"}  # options whose value may be left out, and what that means
 
 
@@ -71,7 +74,12 @@ def build(wanted: Collection[str]) -> typer.Typer:
 
 def run(arguments: list[str]) -> None:
     """Run the command line; the first word that names a command decides what is imported."""
-    wanted = next((word for word in arguments if word in COMMANDS), None)
+    words = arguments
+    if COMPLETES in os.environ:
+        from noetl.cli.completing import line
+
+        words = line()
+    wanted = next((word for word in words if word in COMMANDS), None)
     build({wanted} if wanted else ())([ALONE.get(word, word) for word in arguments], prog_name="noetl")
 
 

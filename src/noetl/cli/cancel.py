@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.store import AsJson, Id, Place, call
+from noetl.cli.completing import Id
+from noetl.cli.store import AsJson, Place, call
 
 
 def command(

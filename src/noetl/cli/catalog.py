@@ -29,7 +29,7 @@ class DiskCatalog(Collection[str]):
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str):
             return False
-        return (self._caller / path).is_file() or path in self._paths
+        return self.is_beside(path) or path in self._paths
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)
@@ -39,8 +39,11 @@ class DiskCatalog(Collection[str]):
 
     def file(self, path: str) -> Path | None:
         """Give the file of a playbook: the one beside the caller, else the first with that path."""
-        beside = self._caller / path
-        return beside.resolve() if beside.is_file() else self._paths.get(path)
+        return (self._caller / path).resolve() if self.is_beside(path) else self._paths.get(path)
+
+    def is_beside(self, path: str) -> bool:
+        """Tell whether a path is that of a file, from the folder of the caller."""
+        return (self._caller / path).is_file()
 
     @cached_property
     def _paths(self) -> dict[str, Path]:

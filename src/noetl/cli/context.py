@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from noetl.cli.completing import among, contexts
 from noetl.cli.contexts import keep, known, place
 from noetl.cli.store import AsJson, as_json, complain
 from noetl.model.errors import InvalidInput
@@ -20,8 +21,16 @@ LOCAL = "local"
 
 
 def command(
-    action: Annotated[str, typer.Argument(metavar="add|use|list|remove", help="What to do.")],
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The context; `local` is this machine.")] = None,
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="add|use|list|remove", help="What to do.", autocompletion=among("add", "use", "list", "remove")
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="The context; `local` is this machine.", autocompletion=contexts),
+    ] = None,
     server: Annotated[str | None, typer.Argument(metavar="[URL]", help="Of a new context: the server.")] = None,
     token: Annotated[
         str | None, typer.Option("--token", envvar="NOETL_TOKEN", show_envvar=False, help="The token to show it.")

@@ -9,12 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
+from noetl.cli.completing import among
 from noetl.cli.store import AsJson, Place, as_json, call
 from noetl.model.errors import InvalidInput
 
 
 def command(
-    action: Annotated[str, typer.Argument(metavar="put|list|delete", help="What to do.")],
+    action: Annotated[
+        str,
+        typer.Argument(metavar="put|list|delete", help="What to do.", autocompletion=among("put", "list", "delete")),
+    ],
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The name that `auth` uses.")] = None,
     data: Annotated[
         str | None, typer.Option("--data", metavar="JSON|@FILE|-", help="What it holds; `-` reads standard input.")

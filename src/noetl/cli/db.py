@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from noetl.cli.completing import among
 from noetl.cli.environment import environment
 from noetl.cli.store import call
 from noetl.model.errors import InvalidInput
@@ -20,7 +21,13 @@ Db = Annotated[
 
 
 def command(
-    action: Annotated[str, typer.Argument(metavar="init|migrate|check", help="What to do.")], db: Db = None
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="init|migrate|check", help="What to do.", autocompletion=among("init", "migrate", "check")
+        ),
+    ],
+    db: Db = None,
 ) -> None:
     """Make the PostgreSQL database of the store, bring it up to date, or check it."""
 

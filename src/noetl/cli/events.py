@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noetl.cli.store import AsJson, Id, Place, as_json, following, reading, the_id
+from noetl.cli.completing import Id
+from noetl.cli.store import AsJson, Place, as_json, following, reading, the_id
 
 if TYPE_CHECKING:
     from noetl.model.events import Event

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from noetl.cli.completing import playbooks
 from noetl.cli.store import AsJson, Place, as_json, call
 
 FOREVER = float("inf")
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The playbook's path in the catalog.")],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="The playbook's path in the catalog.", autocompletion=playbooks)
+    ],
     version: Annotated[int | None, typer.Option("--version", min=1, help="Another version than the latest.")] = None,
     set: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A value of `workload`: JSON or text.")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, Id, Place, call, driving, existing, local_settings, the_id
+from noetl.cli.completing import Id, steps
+from noetl.cli.store import AsJson, Place, call, driving, existing, local_settings, the_id
 from noetl.cli.target import Server, connected, server_of
 from noetl.model.errors import InvalidInput
 
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 def command(
     id: Id,
     start: Annotated[
-        str, typer.Option("--from", metavar="STEP|SEQ", help="Before the last run of this step, or after this event.")
+        str,
+        typer.Option(
+            "--from",
+            metavar="STEP|SEQ",
+            help="Before the last run of this step, or after this event.",
+            autocompletion=steps,
+        ),
     ],
     patch: Annotated[
         list[str] | None,
@@ -64,12 +71,13 @@ async def _fork_there(
     server: Server, given: str, start: str, changes: dict[str, dict[str, Any]], playbook: str | None, *, as_json: bool
 ) -> int:
     """Fork an execution of a server, which goes on with it."""
+    from noetl.cli.gathering import brought
     from noetl.cli.store import as_json as one_line
     from noetl.client.history import RemoteHistory
 
     async with connected(server) as client:
         source = await the_id(RemoteHistory(client), given)
-        pinned = (await client.register(Path(playbook).read_text("utf-8"))).playbook if playbook is not None else None
+        pinned = (await brought(client, [playbook], Path.cwd()))[-1].playbook if playbook is not None else None
         made = await client.fork(source, start, ctx=changes["ctx"], workload=changes["workload"], playbook=pinned)
     typer.echo(one_line(made) if as_json else made.execution_id)
     typer.echo(f"execution {made.execution_id} goes on from {start} of {source}", err=True)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, Id, Place, as_json, following, reading, the_id
+from noetl.cli.completing import Id, steps
+from noetl.cli.store import AsJson, Place, as_json, following, reading, the_id
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 def command(
     id: Id,
-    step: Annotated[str | None, typer.Option("--step", metavar="NAME", help="Only the lines of this step.")] = None,
+    step: Annotated[
+        str | None, typer.Option("--step", metavar="NAME", help="Only the lines of this step.", autocompletion=steps)
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay until the execution has ended.")] = False,
     json: AsJson = False,
     store: Place = None,

@@ -1,10 +1,11 @@
-"""`noetl register`: puts playbooks into a server's catalog; it checks them first.
+"""`noetl register`: puts playbooks into a server's catalog, those they call with them; the server checks them first.
 
-Exit code 2 where one has errors; each is then printed. Tested in tests/client/test_api.py.
+Exit code 2 where one has errors; each is then printed. Tested in tests/client/test_register.py.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,24 +14,19 @@ from noetl.cli.store import AsJson, Place, as_json, call
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="The playbooks; `-` is standard input.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE|FOLDER…", help="The playbooks; `-` is standard input.")],
     json: AsJson = False,
     server: Place = None,
 ) -> None:
-    """Put playbooks into a server's catalog."""
+    """Put playbooks into a server's catalog: files, all below a folder, and those that they call by file."""
 
     async def job() -> None:
-        from noetl.cli.files import FileTrouble, read_playbook
+
+        from noetl.cli.gathering import brought
         from noetl.cli.target import connected, the_server
-        from noetl.model.errors import InvalidInput
 
         async with connected(the_server(server, "`noetl run FILE` runs one here.")) as client:
-            for name in files:
-                troubles: list[FileTrouble] = []
-                content = read_playbook(name, troubles)
-                if content is None:
-                    raise InvalidInput(troubles[0].message)
-                made = await client.register(content.decode("utf-8-sig", "replace"))
+            for made in await brought(client, files, Path.cwd()):
                 typer.echo(as_json(made) if json else f"{made.path} version {made.version} {made.playbook[:16]}")
 
     call(job)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.store import AsJson, Id, Place, as_json, call, history, reading
+from noetl.cli.completing import Id
+from noetl.cli.store import AsJson, Place, as_json, call, history, reading
 
 if TYPE_CHECKING:
     from noetl.model.events import Event

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.store import AsJson, Id, StorePath, call, existing, local_settings, root_of, state_of
+from noetl.cli.completing import Id
+from noetl.cli.store import AsJson, StorePath, call, existing, local_settings, root_of, state_of
 from noetl.model.errors import InvalidInput
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from noetl.cli.completing import steps_of_file
 from noetl.cli.store import AsJson, StorePath, call, local_settings
 from noetl.model.errors import InvalidInput
 from noetl.settings import Settings
@@ -26,7 +27,9 @@ def command(
     payload: Annotated[
         str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Values of the workload as a JSON object.")
     ] = None,
-    step: Annotated[str | None, typer.Option("--step", metavar="NAME", help="Run this step alone.")] = None,
+    step: Annotated[
+        str | None, typer.Option("--step", metavar="NAME", help="Run this step alone.", autocompletion=steps_of_file)
+    ] = None,
     json: AsJson = False,
     store: StorePath = None,
     wait: Annotated[

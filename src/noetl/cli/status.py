@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from noetl.cli.completing import Id
 from noetl.cli.store import (
     AsJson,
-    Id,
     Place,
     as_json,
     driver_of,

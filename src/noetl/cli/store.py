@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from noetl.model.events import Event
     from noetl.wiring import Store
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The execution; `last` means the newest one of the store.")]
 StorePath = Annotated[
     str | None,
     typer.Option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from noetl.cli.completing import among
 from noetl.cli.store import AsJson, Place, as_json, call, local_settings
 from noetl.model.errors import InvalidInput
 
@@ -24,7 +25,12 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def command(
-    action: Annotated[str, typer.Argument(metavar="create|list|revoke", help="What to do.")],
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="create|list|revoke", help="What to do.", autocompletion=among("create", "list", "revoke")
+        ),
+    ],
     id: Annotated[str | None, typer.Argument(metavar="[ID]", help="The token to revoke.")] = None,
     role: Annotated[
         str | None, typer.Option("--role", metavar="viewer|operator|editor|admin|worker", help="What it may.")

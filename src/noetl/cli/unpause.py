@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import typer
 
-from noetl.cli.store import AsJson, Id, Place, call
+from noetl.cli.completing import Id
+from noetl.cli.store import AsJson, Place, call
 
 
 def command(id: Id, json: AsJson = False, store: Place = None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from noetl.cli.completing import among
 from noetl.cli.environment import environment
 from noetl.cli.store import AsJson, as_json, call, local_settings
 from noetl.model.errors import InvalidInput
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
     from noetl.wire.session import Welcome
     from noetl.worker.loop import Worker
 
+_ACTION = typer.Argument(
+    metavar="[list|drain]",
+    help="Instead of running one: list them, or drain one.",
+    autocompletion=among("list", "drain"),
+)
+
 
 def command(
-    action: Annotated[
-        str | None, typer.Argument(metavar="[list|drain]", help="Instead of running one: list them, or drain one.")
-    ] = None,
+    action: Annotated[str | None, _ACTION] = None,
     id: Annotated[str | None, typer.Argument(metavar="[ID]", help="The worker to drain.")] = None,
     server: Annotated[
         str | None, typer.Option("--server", metavar="URL", help="The server; several, with commas. NOETL_SERVER_URL.")
