@@ -44,8 +44,8 @@ fmt: $(STAMP) ## Format the code and apply safe lint fixes
 bench: $(STAMP) ## Run the benchmarks in bench/
 	@for bench in bench/*.py; do echo "$$ python $$bench"; $(BIN)/python "$$bench"; done
 
-chaos: $(STAMP) ## Run the long mutation tests, and every law with new random examples
-	NOETL_HYPOTHESIS_PROFILE=chaos $(BIN)/python -m pytest -n $(JOBS) -m "chaos or hypothesis"
+chaos: $(STAMP) ## Run the long tests of mutations and of faults, and every law with new random examples
+	NOETL_HYPOTHESIS_PROFILE=chaos $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "chaos or hypothesis"
 
 docs: $(STAMP) ## Write the reference pages in docs/reference/ again from the code
 	$(BIN)/python scripts/docs.py

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.server import serve
 
 from noetl.client.http import Http, Servers
 from noetl.client.session import Session
@@ -102,6 +103,30 @@ async def test_a_cut_is_survived_and_what_runs_goes_on(tmp_path: Path) -> None:
         found = await types(served, started)
         assert found["task.done"] == 1
         assert found["step.started"] == 1
+
+
+async def test_connections_that_are_reset_before_they_say_anything_are_tried_again(tmp_path: Path) -> None:
+    async with listening(tmp_path) as served, network(served.url) as between:
+        with between.away():
+            async with working(tmp_path, between.url) as (_, session):
+                await happens(lambda: between.refused >= 6 or session._ended, "the tries")
+                assert not session._ended
+                between.is_cut = False
+                started = await served.start(ONE)
+                assert (await served.until(started, "completed", "failed"))["result"] == 1
+
+
+async def test_what_is_no_server_is_told_to_the_worker(tmp_path: Path) -> None:
+    async def strange(socket: Any) -> None:
+        await socket.recv()
+        await socket.send('{"type": "greetings"}')
+        await socket.wait_closed()
+
+    async with serve(strange, "127.0.0.1", 0) as stranger:
+        url = f"http://127.0.0.1:{stranger.sockets[0].getsockname()[1]}"
+        with pytest.raises(InvalidInput, match="no server of this version"):
+            async with working(tmp_path, url) as (_, session):
+                await _ended(session)
 
 
 async def test_a_cancelled_execution_ends_its_tool_at_once(tmp_path: Path) -> None:

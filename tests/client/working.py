@@ -48,7 +48,7 @@ class Network:
         self._connections: set[asyncio.StreamWriter] = set()
         self.is_cut = False
         self.upgrades = True
-        self.opened = self.cuts = 0
+        self.opened = self.cuts = self.refused = 0
         self.url = ""
         self.after_bytes: int | None = None  # cut once, when so many more bytes came back from the server
 
@@ -68,6 +68,7 @@ class Network:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.is_cut:
+            self.refused += 1
             writer.transport.abort()
             return
         self.opened += 1

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
-from typing import IO
 
+from tests.cluster.process import Process
+from tests.cluster.wires import Wires
 from tests.docs.pages import ROOT
-from tests.services import postgres_server
+from tests.services import PostgresServer, free_port, postgres_server
 
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="  # what the servers seal credentials with
 _QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
@@ -22,60 +19,48 @@ _QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where it is: the addresses of the servers and of the database, and the folder in which the workers run."""
+    """Where it is, what it is made of, and the folder in which the workers run."""
 
     servers: tuple[str, ...]
     database: str
     folder: Path
+    postgres: PostgresServer
+    serving: tuple[Process, ...]
+    working: tuple[Process, ...]
+    wires: Wires  # between the last worker and both servers
+
+    def logs(self) -> str:
+        """What the processes wrote last, for whoever has to find out."""
+        found = [(process.name, process.log[-4000:]) for process in (*self.serving, *self.working)]
+        return "\n".join(f"--- {name}\n{text}" for name, text in found if text)
 
 
 @contextmanager
-def _process(log: IO[bytes], folder: Path, *arguments: str, **environment: str) -> Iterator[None]:
-    started = subprocess.Popen(
-        [sys.executable, "-m", "noetl", *arguments], cwd=folder, stderr=log, env={**os.environ, **environment}
-    )
-    with started:
-        try:
-            yield
-        finally:
-            started.terminate()
-            try:
-                started.wait(15)
-            except subprocess.TimeoutExpired:
-                started.kill()
-
-
-def _until(file: Path, pattern: str) -> str:
-    """Wait for a line that a process writes."""
-    from time import monotonic, sleep
-
-    end = monotonic() + 60
-    while (found := re.search(pattern, file.read_text())) is None:
-        assert monotonic() < end, file.read_text()
-        sleep(0.02)
-    return found[0]
-
-
-@contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
+def cluster(folder: Path, **environment: str) -> Iterator[Cluster]:
     """Start it; everything ends with the block."""
     copytree(ROOT / "examples", folder / "examples")
+    given = {"NOETL_HOME": str(folder / "home"), "NOETL_ENCRYPTION_KEY": KEY, **environment}
     with ExitStack() as stack:
-        address = stack.enter_context(postgres_server(**_QUICK)).address()
-        home = {"NOETL_HOME": str(folder / "home"), "NOETL_ENCRYPTION_KEY": KEY}
-        servers, logs = [], []
-        for number in range(5):
-            file = folder / f"process-{number}.log"
-            log = stack.enter_context(file.open("wb"))
-            logs.append(file)
-            if number < 2:
-                given = ["serve", "--port", "0", "--store", address]
-                stack.enter_context(_process(log, folder, *given, **home))
-                servers.append(_until(file, r"http://\S+"))
-            else:
-                known = ",".join(servers if number % 2 else reversed(servers))
-                given = ["worker", "--server", known, "--capacity", "4", "--grace", "1"]
-                stack.enter_context(_process(log, folder, *given))
-        for file in logs[2:]:
-            _until(file, r"noetl: worker \S+ at http")
-        yield Cluster(tuple(servers), address, folder)
+        postgres = stack.enter_context(postgres_server(**_QUICK))
+        address = postgres.address()
+        ports = [free_port(), free_port()]
+        urls = [f"http://127.0.0.1:{port}" for port in ports]
+        wires = stack.enter_context(Wires.between(urls))
+        serving, working = [], []
+        for number, port in enumerate(ports):
+            process = Process(folder, f"server-{number}", "serve", "--port", str(port), "--store", address, **given)
+            serving.append(_started(stack, process))
+            process.until(r"http://\S+")
+        for number, known in enumerate((urls, urls[::-1], wires.urls)):
+            named = {**given, "NOETL_WORKER_ID": f"worker-{number}"}
+            options = ["--server", ",".join(known), "--capacity", "4", "--grace", "1"]
+            working.append(_started(stack, Process(folder, f"worker-{number}", "worker", *options, **named)))
+        for process in working:
+            process.until(r"noetl: worker \S+ at http")
+        yield Cluster(tuple(urls), address, folder, postgres, tuple(serving), tuple(working), wires)
+
+
+def _started(stack: ExitStack, process: Process) -> Process:
+    process.start()
+    stack.callback(process.end)
+    return process

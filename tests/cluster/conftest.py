@@ -1,4 +1,4 @@
-"""One cluster for all tests of this folder, which one process runs."""
+"""One cluster for the tests of this folder that break nothing, and one for those that do; one process runs all of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Cluster, cluster
+from tests.cluster.ledger import Ledger, ledger
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +16,21 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder: Path = tmp_path_factory.mktemp("cluster")
     with cluster(folder) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def shaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with short leases, whose processes the tests may kill; each leaves it whole."""
+    folder: Path = tmp_path_factory.mktemp("shaken")
+    given = {"NOETL_LEASE_SECONDS": "2", "NOETL_MAX_ATTEMPTS": "50", "NOETL_LOG_LEVEL": "warning"}
+    with cluster(folder, **given) as running:
+        yield running
+
+
+@pytest.fixture
+def book() -> Iterator[Ledger]:
+    with ledger() as found:
+        yield found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

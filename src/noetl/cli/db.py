@@ -28,6 +28,9 @@ def command(
         ),
     ],
     db: Db = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Check every row too: nothing is lost, stuck or done twice.")
+    ] = False,
 ) -> None:
     """Make the PostgreSQL database of the store, bring it up to date, or check it."""
 
@@ -41,6 +44,8 @@ def command(
             typer.echo(f"{await admin.migrate()} migrations done")
         elif action == "check":
             told = await admin.check()
+            if deep and not told:
+                told = await admin.violations()
             for line in told:
                 typer.echo(line)
             typer.echo(f"{len(told)} differences" if told else "the database is as it should be", err=True)

@@ -15,7 +15,7 @@ import msgspec
 
 from noetl.client.http import Http, cut
 from noetl.client.problems import error_of
-from noetl.model.errors import NoetlError, StoreUnavailable, Unreachable
+from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, Unreachable
 from noetl.wire.problem import Problem
 from noetl.wire.session import (
     Ack,
@@ -128,7 +128,7 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
         if status in _NO_UPGRADE:
             raise NoSocket from None
         raise error_of(Problem("about:blank", "refused", status, f"{url} refused the session: {status}")) from None
-    except InvalidMessage as error:  # it went away while it was asked
+    except (InvalidMessage, ConnectionClosed) as error:  # it went away while it was asked
         raise cut(url, error) from None
     except InvalidHandshake:
         raise NoSocket from None
@@ -138,9 +138,14 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
         await socket.send(_encode(hello))
         async with asyncio.timeout(_OPEN_S):
             answer = _to_worker.decode(await socket.recv())
+            while isinstance(answer, Stop):  # said to whoever was known before; what must stop is in the welcome too
+                answer = _to_worker.decode(await socket.recv())
     except (ConnectionClosed, TimeoutError) as error:
         await socket.close()
         raise cut(url, error) from None
+    except msgspec.MsgspecError as error:
+        await socket.close()
+        raise InvalidInput(f"what answers at {url} is no server of this version: {error}") from None
     if isinstance(answer, Welcome):
         return SocketLink(socket, answer, receive)
     await socket.close()

@@ -18,7 +18,7 @@ from noetl.model.ids import snowflake
 from noetl.stores.archive import write_archive
 from noetl.stores.postgres_database import connect, shown, trouble
 from noetl.stores.postgres_migrations import bring_up_to_date, differences, level_of, make_partitions
-from noetl.stores.queries import queries
+from noetl.stores.queries import invariants, queries
 
 if TYPE_CHECKING:
     import asyncpg
@@ -51,6 +51,15 @@ class PostgresAdmin:
         """Tell what differs from what the tables should be."""
         async with self._connected() as connection:
             return await differences(connection)
+
+    async def violations(self) -> list[str]:
+        """Tell what cannot be, one sentence each, as of one moment: servers and workers may go on meanwhile."""
+        async with self._connected() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+            return [
+                f"execution {row[0]}: {row[1]} ({what})"
+                for what, statement in invariants("postgres").items()
+                for row in await connection.fetch(statement)
+            ]
 
     async def prune(self, before: int, archive: Path | None) -> list[str]:
         """Remove months of executions that began before a time and have all ended, archived first if so wished.

@@ -11,6 +11,7 @@ from importlib.resources import files
 from sqlite3 import complete_statement
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_SENTENCE = re.compile(r"^-- name: (.+)$", re.MULTILINE)
 
 
 def _text(dialect: str, *names: str) -> str:
@@ -20,10 +21,20 @@ def _text(dialect: str, *names: str) -> str:
 @cache
 def queries(dialect: str) -> dict[str, str]:
     """Give the statements of a dialect by name."""
-    parts = _NAME.split(_text(dialect, "queries.sql"))[1:]
+    return _named(_NAME, _text(dialect, "queries.sql"))
+
+
+@cache
+def invariants(dialect: str) -> dict[str, str]:
+    """Give the statements that find nothing in a store that is right, by what they would find."""
+    return _named(_SENTENCE, _text(dialect, "invariants.sql"))
+
+
+def _named(name: re.Pattern[str], text: str) -> dict[str, str]:
+    parts = name.split(text)[1:]
     found = {name: text.strip().removesuffix(";") for name, text in zip(parts[::2], parts[1::2], strict=True)}
     if len(found) * 2 != len(parts):
-        raise ValueError(f"two statements of {dialect} have one name")
+        raise ValueError("two statements have one name")
     return found
 
 

@@ -71,7 +71,7 @@ async def test_a_database_is_made_brought_up_to_date_and_checked(address: str) -
     assert (done.code, done.out) == (0, "the database is ready\n"), done.err
     assert noetl("db", "init", "--db", address).out == "the database was ready before\n"
     assert noetl("db", "migrate", "--db", address).out == "0 migrations done\n"
-    assert noetl("db", "check", "--db", address).code == 0
+    assert noetl("db", "check", "--db", address, "--deep").code == 0
     admin = await connect(address)
     await admin.execute("DROP INDEX queue_leases")
     await admin.close()

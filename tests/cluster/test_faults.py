@@ -1,0 +1,141 @@
+"""Faults against real processes: whatever is killed, frozen, restarted or cut off, nothing is lost, stuck or done twice.
+
+A short slice of every fault runs by default, more seeds and longer cuts under `make chaos`. When a test fails it prints its
+seed and how to run it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from signal import SIGINT, SIGQUIT, Signals
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.ledger import Ledger
+from tests.cluster.load import SLOW, loading, told
+from tests.cluster.wires import Mode
+
+pytestmark = pytest.mark.asyncio
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.chaos) for seed in range(2, 12))]
+CUTS = [(1, 3.0), *(pytest.param(seed, 30.0, marks=pytest.mark.chaos) for seed in range(2, 5))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_workers_are_killed(shaken: Cluster, book: Ledger, seed: int) -> None:
+    chance = Random(seed)
+    with told(shaken, seed):
+        async with loading(shaken, book) as load:
+            for _ in range(3):
+                await load.start(4)
+                await asyncio.sleep(chance.uniform(0.05, 0.8))
+                victim = chance.choice(shaken.working)
+                victim.kill()
+                await asyncio.sleep(chance.uniform(0.0, 0.5))
+                victim.start()
+            await load.hold()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_servers_are_killed(shaken: Cluster, book: Ledger, seed: int) -> None:
+    chance = Random(seed)
+    with told(shaken, seed):
+        async with loading(shaken, book) as load:
+            for _ in range(3):
+                starting = asyncio.create_task(load.start(4))
+                await asyncio.sleep(chance.uniform(0.0, 0.8))
+                victim = chance.choice(shaken.serving)
+                victim.kill()
+                await asyncio.sleep(chance.uniform(0.0, 0.5))
+                victim.start()
+                await starting
+            await load.hold()
+
+
+@pytest.mark.parametrize("how", [SIGINT, SIGQUIT], ids=["fast", "immediate"])
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_postgresql_is_restarted(shaken: Cluster, book: Ledger, seed: int, how: Signals) -> None:
+    chance = Random(seed)
+    with told(shaken, seed):
+        async with loading(shaken, book) as load:
+            starting = asyncio.create_task(load.start(8))
+            await asyncio.sleep(chance.uniform(0.0, 1.0))
+            await asyncio.to_thread(shaken.postgres.stop, how)
+            await asyncio.sleep(chance.uniform(0.0, 1.0))
+            await asyncio.to_thread(shaken.postgres.start)
+            await starting
+            await load.hold()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_worker_is_frozen_for_longer_than_its_lease(shaken: Cluster, book: Ledger, seed: int) -> None:
+    """Others do its work; what it reports when it wakes is fenced, recorded, and changes nothing."""
+    chance = Random(seed)
+    with told(shaken, seed):
+        async with loading(shaken, book) as load:
+            await load.start(6)
+            frozen = chance.choice(shaken.working)
+            await asyncio.sleep(chance.uniform(0.0, 0.5))
+            frozen.freeze()
+            try:
+                await load.ended()
+            finally:
+                frozen.thaw()
+            await load.hold()
+
+
+async def test_the_report_of_a_worker_that_was_frozen_is_recorded_as_late(shaken: Cluster, book: Ledger) -> None:
+    with told(shaken, 0):
+        async with loading(shaken, book) as load:
+            await load.register(SLOW)
+            slow = [await load.other("slow") for _ in range(9)]
+            await load.until_asked(slow)
+            frozen = shaken.working[0]
+            taken = await load.leased_by(frozen.name)
+            assert taken
+            frozen.freeze()
+            try:
+                await load.until_nothing_is_leased_by(frozen.name)
+                book.go.set()
+                assert set((await load.ended()).values()) == {"completed"}
+            finally:
+                book.go.set()
+                frozen.thaw()
+            late = await load.until_event(taken, "report.late")
+            assert (late.payload["worker"], late.payload["ending"]) == ("worker-0", "ok")
+            await load.hold()
+
+
+@pytest.mark.parametrize("mode", ["cut", "hole", "deaf"])
+@pytest.mark.parametrize(("seed", "seconds"), CUTS)
+async def test_a_worker_is_cut_off_for_longer_than_its_lease(
+    shaken: Cluster, book: Ledger, seed: int, seconds: float, mode: Mode
+) -> None:
+    chance = Random(seed)
+    with told(shaken, seed):
+        async with loading(shaken, book) as load:
+            await load.start(6)
+            await asyncio.sleep(chance.uniform(0.0, 0.5))
+            shaken.wires.become(mode)
+            await asyncio.sleep(seconds)
+            shaken.wires.become("open")
+            await load.hold()
+            await load.until_worked_by("worker-2")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_the_network_of_a_worker_is_bad(shaken: Cluster, book: Ledger, seed: int) -> None:
+    """It is slow, breaks, swallows things and comes back, again and again, for shorter than a lease."""
+    chance = Random(seed)
+    modes: list[Mode] = ["cut", "slow", "hole", "deaf", "open"]
+    with told(shaken, seed):
+        async with loading(shaken, book) as load:
+            starting = asyncio.create_task(load.start(10))
+            for _ in range(8):
+                shaken.wires.become(chance.choice(modes))
+                await asyncio.sleep(chance.uniform(0.0, 0.5))
+            shaken.wires.become("open")
+            await starting
+            await load.hold()
+            await load.until_worked_by("worker-2")
