@@ -222,7 +222,7 @@ def worker_settings(
         tuple(dict.fromkeys(pools)) or ("",),
         _listed(tags or ""),
         capacity or _number(environment, WORKER_CONCURRENCY, fallback),
-        float(_number(environment, QUEUE_POLL_INTERVAL, _POLL_S)),
+        _seconds(environment, QUEUE_POLL_INTERVAL, _POLL_S),
         _GRACE_S if grace_s is None else grace_s,
     )
 
@@ -280,6 +280,15 @@ def _number(environment: Mapping[str, str], name: str, default: int, least: int 
             f"the environment variable {name} must be a whole number from {least} on, and it is {text!r}."
         )
     return int(text)
+
+
+def _seconds(environment: Mapping[str, str], name: str, default: float) -> float:
+    text = environment.get(name, "").strip()
+    if not text:
+        return default
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) is None or not float(text):
+        raise InvalidInput(f"the environment variable {name} must be a number of seconds above 0, and it is {text!r}.")
+    return float(text)
 
 
 def credential(environment: Mapping[str, str], name: str) -> Mapping[str, Any]:

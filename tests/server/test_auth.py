@@ -113,6 +113,7 @@ async def test_workers_with_two_tokens_are_two_workers_whatever_they_call_themse
             lease = await claimed(first)
             await first.send(Ack((held(lease),)))
             assert (await second.leases(done(lease, number=5))).status == "late"
+            assert (await second.leases(done(lease))).status == "late"  # under the id that the first will use
             assert (await first.leases(done(lease))).status == "applied"
 
 

@@ -1,11 +1,10 @@
-"""The worker's protocol over plain HTTP, in its own words and in the older ones."""
+"""The worker's protocol over plain HTTP."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from noetl.dsl.pin import unpinned
@@ -67,20 +66,6 @@ async def test_a_report_for_an_unknown_execution_is_not_found(tmp_path: Path) ->
         await hello(served)
         lease = {"work": {"work_id": "5:x#1", "execution_id": "5", "run_id": "x#1"}, "epoch": 1}
         await served.json("POST", "/api/worker/report", report(lease), 404)
-
-
-async def test_the_older_words_mean_the_same(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served:
-        started = await served.start(ONE)
-        answer = await served.json("POST", "/queue/lease", {"worker_id": "w", "lease_seconds": 60})
-        (lease,) = answer["leases"]
-        place = msgspec.json.decode(msgspec.json.encode(lease["work"]["work_id"])).replace("#", "%23")
-        beat = {"worker_id": "w", "epoch": lease["epoch"]}
-        assert await served.json("POST", f"/api/queue/{place}/heartbeat", beat) == {"type": "stop"}
-        lost = await served.json("POST", f"/api/queue/{place}/heartbeat", {**beat, "epoch": 99_999})
-        assert lost["work"] == [lease["work"]["work_id"]]
-        await served.json("POST", "/events", report(lease))
-        assert (await served.until(started, "completed"))["result"] == 7
 
 
 async def test_pools_and_workers_are_listed(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from noetl.settings import (
     MAX_ATTEMPTS,
     credential,
     settings,
+    worker_settings,
 )
 
 HERE = Path("/here")
@@ -82,3 +83,21 @@ def test_a_credential_is_an_object_an_address_or_a_token(text: str, expected: An
 def test_a_credential_that_is_not_there(environment: dict[str, str]) -> None:
     with pytest.raises(KeyError, match="pg"):
         credential(environment, "pg")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("", 10.0), ("3", 3.0), ("0.25", 0.25)])
+def test_a_worker_polls_as_often_as_it_is_told(text: str, seconds: float) -> None:
+    assert worker_settings({"NOETL_QUEUE_POLL_INTERVAL": text}, "w").poll_s == seconds
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "-1", "x", "1e3", "٣"])
+def test_a_poll_interval_is_a_number_of_seconds(text: str) -> None:
+    with pytest.raises(InvalidInput, match="NOETL_QUEUE_POLL_INTERVAL"):
+        worker_settings({"NOETL_QUEUE_POLL_INTERVAL": text}, "w")
+
+
+def test_a_worker_is_set_by_the_environment() -> None:
+    given = {"NOETL_SERVER_URL": "http://a,http://b", "NOETL_WORKER_ID": "me", "NOETL_WORKER_CONCURRENCY": "3"}
+    found = worker_settings(given, "w")
+    assert (found.servers, found.name, found.capacity) == (("http://a", "http://b"), "me", 3)
+    assert worker_settings({"NOETL_CAPACITY": "5"}, "w", capacity=None).capacity == 5

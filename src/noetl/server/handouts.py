@@ -159,6 +159,16 @@ class Handouts:
         self._hands.pop(hand.name, None)
         self._control.forget(hand.name)
 
+    def known(self, name: str) -> Hand | None:
+        """Give a worker that has said hello, where there is one."""
+        return self._hands.get(name)
+
+    def holder(self, work_id: str) -> tuple[Hand, int] | None:
+        """Give who was handed a piece of work here, and the epoch of the lease."""
+        hand = self._holders.get(work_id)
+        epoch = next((held[1] for held in hand.given if held[0] == work_id), None) if hand is not None else None
+        return None if hand is None or epoch is None else (hand, epoch)
+
     # Work
 
     async def claim(self, hand: Hand, claim: Claim) -> list[Lease]:
@@ -190,7 +200,8 @@ class Handouts:
     async def report(self, hand: Hand, frame: Report) -> Leases:
         """Apply a report, and give new work in the same commit."""
         known_id(frame.execution_id)
-        report = replace(frame.report, worker=hand.name)
+        # Its id is the worker's own: one that another made up cannot pass for it, nor for what the system tells itself.
+        report = replace(frame.report, worker=hand.name, message_id=f"{hand.name}/{frame.report.message_id}")
         name = f"{frame.execution_id}:{report.run_id}" + (f":{report.chunk}" if report.chunk is not None else "")
         held = (name, report.epoch)
         is_held = await self.holds(hand, held)
@@ -223,6 +234,15 @@ class Handouts:
             if status == "draining":
                 hand.draining = True
         return sorted(lost)
+
+    async def keep(self, hand: Hand, held: Sequence[Held], seconds: int | None) -> None:
+        """Keep leases for longer than usual."""
+        until = self._clock.now() + (seconds or 0) * 1000
+        if held and seconds is not None and seconds * 1000 > self.lease_ms:
+            lost = await self._queue.extend(hand.name, held, until)
+            for one in held:
+                if one[0] not in lost:
+                    self._has(hand, one, until)
 
     def ack(self, hand: Hand, held: Iterable[Held]) -> None:
         """Note that leases have arrived."""

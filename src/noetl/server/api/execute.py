@@ -55,10 +55,12 @@ async def execute(call: Call, body: Execute) -> Started:
 )
 async def execute_named(call: Call, body: SeedExecute) -> Started:
     """Start an execution, in the older words."""
-    path = body.path or body.playbook_id
+    path = body.path or body.playbook_id or body.playbook_path
     if path is None:
         raise Refusal(422, "invalid-input", "no playbook is named", where="$.playbook_id", fix="Name its path.")
-    payload = next((one for one in (body.payload, body.parameters, body.input_payload) if one is not None), {})
+    payload = next(
+        (one for one in (body.payload, body.parameters, body.input_payload, body.context) if one is not None), {}
+    )
     version = None if body.version in (None, "latest") else _version(body.version)
     return await _start(
         call, Execute(path=path, version=version, payload=payload, tags=body.tags, priority=body.priority)

@@ -1,45 +1,164 @@
 """The queue in the older words: lease, heartbeat and events, with the meaning of the worker's protocol.
 
-Tested in tests/server/test_worker_http.py.
+A worker that speaks so knows a piece of work by the id that its lease gave it; which lease that is, is known here. Work that
+is a range of a loop's items can only be reported in frames. Tested in tests/server/test_seed_paths.py.
 """
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import uuid4
 
+import msgspec
+
+from noetl.model.messages import Ending
+from noetl.model.messages import Report as Done
+from noetl.model.work import Lease
 from noetl.server.api.worker import hand_of
 from noetl.server.endpoint import Call, Noun
-from noetl.server.sessions import admitted
-from noetl.wire.requests import SeedHeartbeat, SeedLease
+from noetl.server.handouts import Hand
+from noetl.server.problems import Refusal
+from noetl.server.sessions import admitted, worker_name
+from noetl.wire.answers import EventTaken, Job, Leased
+from noetl.wire.requests import EventSent, SeedHeartbeat, SeedLease
 from noetl.wire.session import Claim, Hello, Leases, Report, Stop
 
+_STARTED, _DONE, _FAILED = "action_started", "action_completed", "action_error"
+_TAKEN = (_STARTED, _DONE, _FAILED)
+_EVENT = {
+    "execution_id": "7123",
+    "event_type": _DONE,
+    "node_id": "7123:fetch#1",
+    "status": "COMPLETED",
+    "result": {"n": 1},
+}
 noun = Noun("queue", "The worker's protocol in the older words.")
 
 
 @noun.route("POST", "/queue/lease", "worker", example={"worker_id": "host:17", "lease_seconds": 60}, problems=(403,))
-async def lease(call: Call, body: SeedLease) -> Leases:
+async def lease(call: Call, body: SeedLease) -> Leased:
     """Lease work that is there now."""
     handouts = call.services.handouts
     hello = Hello(body.worker_id, (body.pool,), acks=False)
-    hand, _ = await handouts.hello(admitted(call.actor, hello), hello)
+    name = admitted(call.actor, hello)
+    hand = handouts.known(name)
+    if hand is None or hand.hello.pools != hello.pools:
+        hand, _ = await handouts.hello(name, hello)
+    await handouts.heartbeat(hand, ())  # a sign of life
     claim = Claim(uuid4().hex, body.limit)
-    return Leases(claim.id, tuple(await handouts.claim(hand, claim)))
+    leases = await handouts.claim(hand, claim)
+    await handouts.keep(hand, [(one.work.work_id, one.epoch) for one in leases], body.lease_seconds)
+    return Leased(id=claim.id, leases=leases, job=await _job(call, leases[0]) if leases else None)
+
+
+async def _job(call: Call, lease: Lease) -> Job:
+    work = lease.work
+    tree = msgspec.json.decode(await call.services.control.playbook(work.playbook))
+    step: dict[str, Any] = next((one for one in tree.get("workflow", ()) if one.get("step") == work.step), {})
+    return Job(
+        id=work.work_id,
+        execution_id=work.execution_id,
+        node_id=work.work_id,
+        node_name=work.step,
+        action=msgspec.json.encode(step).decode(),
+        context=work.scopes,
+        status="leased",
+        priority=work.priority,
+        attempts=lease.attempt,
+        epoch=lease.epoch,
+        lease_until=lease.until,
+        worker_id=lease.worker,
+    )
 
 
 @noun.route(
     "POST",
     "/api/queue/{work_id}/heartbeat",
     "worker",
-    example={"worker_id": "host:17", "epoch": 42},
+    example={"worker_id": "host:17", "extend_seconds": 60},
     problems=(409,),
 )
 async def heartbeat(call: Call, work_id: str, body: SeedHeartbeat) -> Stop:
     """Keep one lease; gives it back as stopped where it is not the worker's any more."""
-    hand = hand_of(call, body.worker_id)
-    return Stop(tuple(await call.services.handouts.heartbeat(hand, [(work_id, body.epoch)])), "", hand.draining)
+    handouts, hand = call.services.handouts, hand_of(call, body.worker_id)
+    known = handouts.holder(work_id)
+    epoch = body.epoch if body.epoch is not None else known[1] if known is not None and known[0] is hand else 0
+    lost = await handouts.heartbeat(hand, [(work_id, epoch)])
+    await handouts.keep(hand, [] if lost else [(work_id, epoch)], body.extend_seconds)
+    return Stop(tuple(lost), "", hand.draining)
 
 
-@noun.route("POST", "/events", "worker", problems=(404, 409, 503))
-async def events(call: Call, body: Report) -> Leases:
+@noun.route("POST", "/events", "worker", example=_EVENT, problems=(404, 409, 422, 503))
+async def events(call: Call, body: EventSent) -> EventTaken:
     """Report what happened on a lease."""
-    return await call.services.handouts.report(hand_of(call, body.worker), body)
+    handouts = call.services.handouts
+    if body.event_type is None:
+        if body.report is None or body.execution_id is None:
+            raise Refusal(422, "invalid-input", "this is neither an event nor a report", where="$.event_type")
+        frame = Report(body.id, str(body.execution_id), body.report, body.want, body.worker)
+        return _taken(await handouts.report(hand_of(call, body.worker), frame))
+    if body.node_id is None:
+        raise Refusal(422, "invalid-input", "an event names its work", where="$.node_id", fix="Send the lease's `id`.")
+    hand, epoch = _holder(call, body, body.node_id)
+    if body.event_type == _STARTED:
+        lost = await handouts.heartbeat(hand, [(body.node_id, epoch)])
+        if lost:
+            raise _not_held(body.node_id)
+    execution_id, _, run_id = body.node_id.partition(":")
+    if ":" in run_id:
+        raise Refusal(
+            422, "invalid-input", "a range of a loop's items is reported in frames", where="$.node_id", fix="See /docs."
+        )
+    done = Done(_message_id(body, epoch), run_id, epoch, ending=_ending(body))
+    return _taken(await handouts.report(hand, Report(body.id or uuid4().hex, execution_id, done)))
+
+
+def _taken(answer: Leases) -> EventTaken:
+    return EventTaken(id=answer.id, status=answer.status, leases=list(answer.leases))
+
+
+def _holder(call: Call, body: EventSent, node_id: str) -> tuple[Hand, int]:
+    """Give the worker that an event comes from, and its lease. Raises Refusal where it is nobody's of this token."""
+    known = call.services.handouts.holder(node_id)
+    if body.worker_id is not None:
+        hand = hand_of(call, body.worker_id)
+        if body.epoch is not None:
+            return hand, body.epoch
+        if known is None or known[0] is not hand:
+            raise _not_held(node_id)
+        return known
+    if known is None or known[0].name != worker_name(call.actor, known[0].hello.worker):
+        raise _not_held(node_id)
+    return known
+
+
+def _not_held(node_id: str) -> Refusal:
+    return Refusal(
+        409,
+        "not-held",
+        f"the work {node_id} is not this worker's",
+        where="$.node_id",
+        fix="Lease work, then report on it.",
+    )
+
+
+def _message_id(body: EventSent, epoch: int) -> str:
+    return f"event:{body.event_id}" if body.event_id is not None else f"{body.node_id}@{epoch}.{body.event_type}"
+
+
+def _ending(body: EventSent) -> Ending | None:
+    """Give how the work ended, where an event says so."""
+    if body.event_type == _STARTED:
+        return None
+    if body.event_type == _DONE:
+        return Ending("ok", body.result)
+    if body.event_type != _FAILED:
+        raise Refusal(
+            422,
+            "invalid-input",
+            f"workers do not send `{body.event_type}`: the server itself decides what follows",
+            where="$.event_type",
+            fix=f"Send one of {', '.join(_TAKEN)}.",
+        )
+    given = body.error if isinstance(body.error, dict) else {"message": str(body.error or "the action failed")}
+    return Ending("error", None, {"kind": "unknown", "code": "", "retryable": False, **given})
