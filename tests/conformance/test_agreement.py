@@ -54,6 +54,7 @@ actions = st.one_of(
     st.tuples(st.just("extend"), st.integers(0, 5)),
     st.tuples(st.just("release"), st.integers(0, 5)),
     st.tuples(st.just("abandon"), st.integers(0, 5)),
+    st.tuples(st.just("disown"), st.integers(0, 5)),
     st.tuples(st.just("expired"), st.integers(1, 3)),
     st.tuples(st.just("expire"), EXECUTIONS),
     st.tuples(st.just("remove"), EXECUTIONS),
@@ -131,7 +132,10 @@ class Player:
         return await self.store.release(self.held(number), self.now)
 
     async def abandon(self, number: int) -> Any:
-        return await self.store.abandon("w", self.held(number), self.now)
+        return await self.store.abandon("w", self.held(number), self.now, self.now + 5)
+
+    async def disown(self, number: int) -> Any:
+        return await self.store.disown("w", self.held(number), self.now)
 
     async def expired(self, most: int) -> Any:
         return await self.store.expired(self.now, most)

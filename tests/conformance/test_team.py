@@ -46,6 +46,24 @@ async def test_a_worker_is_struck_off(team: Team) -> None:
     assert await team.seen("w1", 200, 0) is None
 
 
+async def test_a_worker_that_came_back_does_not_leave(team: Team) -> None:
+    await team.enlist(WORKER)
+    assert not await team.leave("w1", WORKER.registered_at + 1)
+    assert not await team.leave("w2", 0)
+    assert [worker.status for worker in await team.workers()] == ["ready"]
+    assert await team.leave("w1", WORKER.registered_at)
+    assert [worker.status for worker in await team.workers()] == ["gone"]
+
+
+async def test_workers_that_were_not_seen_for_long_are_struck_off(team: Team) -> None:
+    await team.enlist(WorkerInfo("w0", "", seen_at=99))
+    await team.enlist(WorkerInfo("w1", "", seen_at=99))
+    await team.enlist(WorkerInfo("w2", "", seen_at=100))
+    await team.seen("w1", 300, 0)
+    assert await team.strike_off(100) == 1
+    assert [worker.worker_id for worker in await team.workers()] == ["w1", "w2"]
+
+
 async def test_the_queue_is_counted_by_pool_and_required_tags(store: Store, team: Team) -> None:
     assert await team.depths() == []
     await store.commit([commit(work=(work("a"), work("b"), work("c", pool="gpu", requires=("x", "b"))))])

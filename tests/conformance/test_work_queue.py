@@ -244,11 +244,31 @@ async def test_released_work_is_queued_again_without_counting(store: Store) -> N
 async def test_work_that_is_abandoned_runs_out_at_once_for_its_own_worker_only(store: Store) -> None:
     await store.commit([put(work("a"), work("b"), work("c"))])
     one, two, three = await store.claim("w", [""], 3, 10, 20)
-    assert await store.abandon("other", held(one), 11) == 0
-    assert await store.abandon("w", [*held(two), (three.work.work_id, three.epoch + 1)], 11) == 1
+    assert await store.abandon("other", held(one), 11, 20) == 0
+    assert await store.abandon("w", [*held(two), (three.work.work_id, three.epoch + 1)], 11, 20) == 1
     assert [lease.work.step for lease, _ in await store.expired(11, 5)] == ["b"]
     [again] = await store.claim("w", [""], 3, 11, 20)
     assert (again.work.step, again.attempt) == ("b", 2)
+
+
+async def test_work_that_was_kept_alive_meanwhile_is_not_abandoned(store: Store) -> None:
+    await store.commit([put(work("a"), work("b"))])
+    one, two = await store.claim("w", [""], 2, 10, 20)
+    assert await store.extend("w", held(two), 21) == []
+    assert await store.abandon("w", [*held(one), *held(two)], 11, 20) == 1
+    assert [lease.work.step for lease, _ in await store.expired(11, 5)] == ["a"]
+
+
+async def test_what_a_worker_does_not_hold_is_disowned(store: Store) -> None:
+    await store.commit([put(work("a"), work("b"), work("c"))])
+    one, two = await store.claim("w", [""], 2, 10, 20)
+    await store.claim("other", [""], 1, 10, 20)
+    assert await store.disown("w", [*held(one), (two.work.work_id, two.epoch - 1)], 11) == 1
+    assert [lease.work.step for lease, _ in await store.expired(11, 5)] == ["b"]
+    assert await store.disown("w", [], 11) == 1
+    assert await store.disown("w", [], 11) == 1  # until somebody takes it back
+    assert [lease.work.step for lease, _ in await store.expired(11, 5)] == ["a"]
+    assert await store.disown("w", [], 11) == 0
 
 
 async def test_claimers_at_once_never_get_the_same_work(place: Place) -> None:

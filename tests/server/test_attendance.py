@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from noetl.server.attendance import attending, groups
 from noetl.stores.memory import MemoryStore
 from noetl.stores.team_memory import MemoryTeam
 from tests.acceptance.run import noetl
-from tests.server.serving import in_process, playbook
+from tests.server.serving import Served, in_process, playbook
 from tests.unit.server.system import RealClock
 
 GPU = playbook("  - step: train\n    spec: {pool: gpu, requires: {tags: [cuda]}}\n    tool: {kind: noop}\n", "gpu")
@@ -44,6 +45,21 @@ async def test_a_worker_is_written_down_while_it_works() -> None:
     async with attending(team, RealClock(), worker("a")):
         assert [one.status for one in await team.workers()] == ["ready"]
     assert [one.status for one in await team.workers()] == ["gone"]
+
+
+@pytest.mark.asyncio
+async def test_a_server_strikes_workers_off_that_were_not_seen_for_a_day(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        team, now = served.services.team, served.services.clock.now()
+        await team.enlist(WorkerInfo("gone", "", status="gone", seen_at=now - 90_000_000))
+        await team.enlist(WorkerInfo("silent", "", seen_at=now - 3_600_000))
+    async with in_process(tmp_path) as served:
+        await until_workers(served, ["silent"])
+
+
+async def until_workers(served: Served, names: list[str]) -> None:
+    while [worker.worker_id for worker in await served.services.team.workers()] != names:
+        await asyncio.sleep(0.01)
 
 
 @pytest.mark.asyncio

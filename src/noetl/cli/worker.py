@@ -109,7 +109,7 @@ async def _work(worker: Worker, session: Session, given: WorkerSettings) -> None
         looking.add(task)
         task.add_done_callback(looking.discard)
 
-    session.stopped, session.drained, session.opened = stopped, worker.drain, _say(given)
+    session.stopped, session.drained, session.opened = stopped, worker.drain, _opened(worker, given)
     talking = asyncio.create_task(session.run(), name="session")
     working = asyncio.create_task(worker.run(), name="worker")
     draining = asyncio.create_task(_told(worker, session))
@@ -129,11 +129,12 @@ async def _work(worker: Worker, session: Session, given: WorkerSettings) -> None
         working.result()
 
 
-def _say(given: WorkerSettings) -> Callable[[Welcome, str], None]:
-    """Give what tells people, once per server, that the worker is in."""
+def _opened(worker: Worker, given: WorkerSettings) -> Callable[[Welcome, str], None]:
+    """Give what lets the worker beat as its server wishes, and tells people, once per server, that it is in."""
     told: set[str] = set()
 
     def opened(welcome: Welcome, url: str) -> None:
+        worker.heartbeat_s = welcome.heartbeat_ms / 1000
         if url not in told:
             told.add(url)
             pools = ", ".join(pool or "(default)" for pool in given.pools)

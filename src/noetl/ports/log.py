@@ -165,8 +165,14 @@ class WorkQueue(Protocol):
     async def expire(self, execution_id: str, now: int) -> int:
         """Let every lease of an execution run out now, because whoever held them is known to be dead; gives how many."""
 
-    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
-        """Let leases of a worker run out now, because it is known to be gone; gives how many were its own."""
+    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
+        """Let leases of a worker run out now, because it is known to be gone; gives how many were its own.
+
+        One that was kept alive beyond `until` stays: it came back, here or at another server.
+        """
+
+    async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
+        """Let every lease of a worker run out now that is not among those it holds; gives how many there were."""
 
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         """Give work back unstarted; the delivery is not counted."""

@@ -52,6 +52,12 @@ class Runtime(Protocol):
     async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
         """Say what a worker is to be; False where it is not known."""
 
+    async def leave(self, worker_id: str, registered_at: int) -> bool:
+        """Say that a worker is gone, unless it has registered again since; tells whether that is so."""
+
+    async def strike_off(self, before: int) -> int:
+        """Remove the workers that were last seen before a time; gives how many there were."""
+
     async def discharge(self, worker_id: str, act: Act = None) -> None:
         """Strike a worker off; nothing where it is not known."""
 

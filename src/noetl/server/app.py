@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from noetl.server.api import endpoints
+from noetl.server.attendance import strike_off
 from noetl.server.collector import Collector
 from noetl.server.guard import Guard
 from noetl.server.problems import Refusal, answer
@@ -51,16 +52,16 @@ async def running(services: Services, collector: Collector | None = None) -> Asy
     services.control.sequencer.on_commit.append(services.metrics.committed)
     sweeping = asyncio.create_task(services.handouts.run(), name="noetl-handouts")
     answering = asyncio.create_task(_answer_claims(services))
-    collecting = None if collector is None else asyncio.create_task(collector.run(), name="noetl-collector")
+    beside = [asyncio.create_task(strike_off(services.team, services.clock), name="noetl-strike-off")]
+    if collector is not None:
+        beside.append(asyncio.create_task(collector.run(), name="noetl-collector"))
     try:
         yield
     finally:
         services.stopping.set()
-        sweeping.cancel()
-        if collecting is not None:
-            collecting.cancel()
-            await asyncio.gather(collecting, return_exceptions=True)
-        await asyncio.gather(sweeping, answering, return_exceptions=True)
+        for task in (sweeping, *beside):
+            task.cancel()
+        await asyncio.gather(sweeping, answering, *beside, return_exceptions=True)
         await services.handouts.close()
 
 

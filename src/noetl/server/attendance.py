@@ -1,5 +1,7 @@
 """Which workers are there: a worker of this process is written down like any other, and groups are told to `explain`.
 
+One that was not seen for a day is struck off.
+
 Hands out no work. Tested in tests/server/test_attendance.py.
 """
 
@@ -16,6 +18,8 @@ from noetl.ports import Clock, Runtime, WorkerInfo
 
 _log = logging.getLogger(__name__)
 _EVERY_S = 5.0
+_HOUR_S = 3600.0
+_KEPT_MS = 86_400_000  # how long a worker that is not seen any more stays on the list
 _SILENT_MS = 60_000  # a worker that said nothing for so long is not counted on
 
 
@@ -30,7 +34,7 @@ async def attending(runtime: Runtime, clock: Clock, info: WorkerInfo) -> AsyncIt
         signs.cancel()
         await asyncio.gather(signs, return_exceptions=True)
         with suppress(NoetlError):  # it falls silent, which says the same
-            await runtime.set_status(info.worker_id, "gone")
+            await runtime.leave(info.worker_id, info.registered_at)
 
 
 async def _signs(runtime: Runtime, clock: Clock, name: str) -> None:
@@ -40,6 +44,16 @@ async def _signs(runtime: Runtime, clock: Clock, name: str) -> None:
             await runtime.seen(name, clock.now(), 0)
         except NoetlError as error:
             _log.warning("a sign of life is not written down: %s", error)
+
+
+async def strike_off(runtime: Runtime, clock: Clock) -> None:
+    """Remove workers that were not seen for long, now and every hour, until cancelled."""
+    while True:
+        try:
+            await runtime.strike_off(clock.now() - _KEPT_MS)
+        except NoetlError as error:
+            _log.warning("workers that are gone stay on the list: %s", error)
+        await clock.sleep(_HOUR_S)
 
 
 def groups(workers: Iterable[WorkerInfo], now: int) -> list[Mapping[str, Any]]:

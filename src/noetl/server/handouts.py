@@ -1,8 +1,10 @@
 """Work in workers' hands: what was handed to whom, what was acknowledged, and what must stop.
 
 Sessions and HTTP routes mean the same because both come here. A claim that is sent again gets the same leases; a hand-off
-that nobody acknowledges goes back to the queue; the leases of a session that closed and did not come back run out. The
-store decides who holds a lease; what is remembered here saves asking it. Tested in tests/server/test_sessions.py.
+that nobody acknowledges goes back to the queue; the leases of a session that closed and did not come back run out. What a
+worker names when it says hello is all that it holds: whatever else it has leases of, from a server that died or in a frame
+that never arrived, runs out then. The store decides who holds a lease; what is remembered here saves asking it. Tested in
+tests/server/test_sessions.py and tests/server/test_handouts.py.
 """
 
 from __future__ import annotations
@@ -92,16 +94,25 @@ class Handouts:
     async def hello(self, name: str, hello: Hello, push: Push | None = None, act: Act = None) -> tuple[Hand, list[str]]:
         """Let a worker in; gives it, and the work of its `held` that it must stop."""
         now = self._clock.now()
-        hand = self._hands.get(name)
-        if hand is None:
-            hand = self._hands[name] = Hand(name, hello, now)
+        known = self._hands.get(name)
+        hand = self._hands[name] = known or Hand(name, hello, now)
         hand.hello, hand.push, hand.registered_at, hand.heard_at, hand.noted_at = hello, push, now, now, now
         self._control.takes(name, hello.pools, hello.tags)
-        status = await self._runtime.seen(name, now, len(hello.held))
+        try:
+            await self._enlist(hand, now, act)
+            await self._disown(hand, now, is_new=known is None)
+            return hand, await self.heartbeat(hand, hello.held) if hello.held else []
+        except BaseException:
+            self.closed(hand, push)
+            raise
+
+    async def _enlist(self, hand: Hand, now: int, act: Act) -> None:
+        hello = hand.hello
+        status = await self._runtime.seen(hand.name, now, len(hello.held))
         hand.draining = status == "draining"
         await self._runtime.enlist(
             WorkerInfo(
-                name,
+                hand.name,
                 ",".join(hello.pools),
                 hello.tags,
                 hello.capacity,
@@ -114,7 +125,20 @@ class Handouts:
             ),
             act,
         )
-        return hand, await self.heartbeat(hand, hello.held) if hello.held else []
+
+    async def _disown(self, hand: Hand, now: int, *, is_new: bool) -> None:
+        """Let leases run out that a worker does not hold, though it should."""
+        if is_new:  # whoever handed them out: it has nobody there to give them to any more
+            count = await self._queue.disown(hand.name, hand.hello.held, now)
+        else:  # what it has not acknowledged may be on its way, or is asked for again
+            mine = set(hand.hello.held)
+            lost = [held for held, given in hand.given.items() if given.ack_by is None and held not in mine]
+            lost = lost if hand.hello.acks else []
+            self._take(hand, lost)
+            count = await self._queue.abandon(hand.name, lost, now, now + self.lease_ms)
+        if count:
+            _log.info("%d leases that %s has and does not hold run out", count, hand.name)
+            await self._control.leases.expire()
 
     def hand(self, name: str) -> Hand:
         """Give a worker that has said hello. Raises Refusal."""
@@ -129,29 +153,33 @@ class Handouts:
         found.heard_at = self._clock.now()
         return found
 
-    def closed(self, hand: Hand, push: Push) -> None:
+    def closed(self, hand: Hand, push: Push | None) -> None:
         """Note that a session ended; its worker may come back within a moment, here or at another server."""
-        if hand.push == push:
+        if push is not None and hand.push == push:
             hand.push = None
+            _let_claims_go(hand)  # else work is handed to nobody; a claim that comes again is a new one
             task = asyncio.create_task(self._gone(hand, hand.registered_at))
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
 
     async def _gone(self, hand: Hand, registered_at: int) -> None:
+        until = (
+            self._clock.now() + self.lease_ms
+        )  # no lease that it had runs for longer, unless somebody keeps it alive
         await self._clock.sleep(self._reconnect_ms / 1000)
         if _is_back(hand, registered_at):
             return
-        _let_claims_go(hand)  # else what it gives back below would be handed to it again
+        had = dict(hand.given)
+        until = max(
+            (given.until for given in had.values()), default=0
+        )  # one that runs for longer is with another server
+        self._forget(hand)
         try:
-            elsewhere = [one for one in await self._runtime.workers() if one.worker_id == hand.name]
-            if elsewhere and elsewhere[0].registered_at == registered_at:
-                await self._queue.abandon(hand.name, list(hand.given), self._clock.now())
+            await self._runtime.leave(hand.name, registered_at)
+            if await self._queue.abandon(hand.name, list(had), self._clock.now(), until):
                 await self._control.leases.expire()
-                await self._runtime.set_status(hand.name, "gone")
         except NoetlError as error:
             _log.warning("the leases of %s stay until they run out: %s", hand.name, error)
-        if not _is_back(hand, registered_at):
-            self._forget(hand)
 
     def _forget(self, hand: Hand) -> None:
         _let_claims_go(hand)
@@ -221,12 +249,13 @@ class Handouts:
     async def heartbeat(self, hand: Hand, held: Sequence[Held]) -> list[str]:
         """Keep leases alive; gives the work that must stop."""
         now = self._clock.now()
-        lost = set(await self._control.heartbeat(hand.name, held)) if held else set()
+        until = now + self.lease_ms
+        lost = set(await self._queue.extend(hand.name, held, until)) if held else set()
         for one in held:
             if one[0] in lost:
                 self._take(hand, [one])
             else:
-                self._has(hand, one, now + self.lease_ms)
+                self._has(hand, one, until)
         hand.heard_at = now
         if now - hand.noted_at >= _SEEN_MS:
             hand.noted_at = now

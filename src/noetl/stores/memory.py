@@ -6,7 +6,7 @@ stores may share their tables, as several processes share a file. Tested in test
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -133,14 +133,20 @@ class MemoryStore(MemoryCatalog):
             row.until = min(row.until, now)
         return len(rows)
 
-    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
-        found = 0
-        for work_id, epoch in held:
-            row = self.tables.queue.get(work_id)
-            if row is not None and (row.state, row.epoch, row.worker) == ("leased", epoch, worker):
-                row.until = min(row.until, now)
-                found += 1
-        return found
+    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
+        return self._run_out(worker, now, lambda key, row: key in held and row.until <= until)
+
+    async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
+        return self._run_out(worker, now, lambda key, _: key not in held)
+
+    def _run_out(self, worker: str, now: int, which: Callable[[tuple[str, int], Row], bool]) -> int:
+        leased = [
+            (name, row) for name, row in self.tables.queue.items() if (row.state, row.worker) == ("leased", worker)
+        ]
+        rows = [row for name, row in leased if which((name, row.epoch), row)]
+        for row in rows:
+            row.until = min(row.until, now)
+        return len(rows)
 
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         for work_id, epoch in held:

@@ -164,8 +164,11 @@ class PostgresStore(PostgresCatalog):
     async def expire(self, execution_id: str, now: int) -> int:
         return len(await self.database.rows("expire_leases", number(execution_id), now))
 
-    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
-        return len(await self.database.rows("abandon_leases", *columns(held, 2), worker, now)) if held else 0
+    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
+        return len(await self.database.rows("abandon_leases", *columns(held, 2), worker, now, until)) if held else 0
+
+    async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
+        return len(await self.database.rows("disown_leases", *columns(held, 2), worker, now))
 
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         if not held:

@@ -31,6 +31,7 @@ _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
 _decode_events = msgspec.json.Decoder(list[Event]).decode
 _work = msgspec.json.Decoder(WorkItem)
+_ALWAYS = 2**62
 _BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
 _CONDITIONS = {
     "path": "path = ?",
@@ -181,12 +182,20 @@ class SqliteStore(SqliteCatalog):
         given = (now, execution_id)
         return await self.database.write(lambda connection: connection.execute(_SQL["expire_leases"], given).rowcount)
 
-    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
+    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
         def job(connection: sqlite3.Connection) -> int:
             abandon = _SQL["abandon_lease"]
-            return sum(connection.execute(abandon, (now, *one, worker)).rowcount for one in held)
+            return sum(connection.execute(abandon, (now, *one, worker, until)).rowcount for one in held)
 
         return await self.database.write(job) if held else 0
+
+    async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            leased = connection.execute(_SQL["leases_of_worker"], (worker,)).fetchall()
+            rest = [(*one, worker, _ALWAYS) for one in leased if one not in held]
+            return sum(connection.execute(_SQL["abandon_lease"], (now, *one)).rowcount for one in rest)
+
+        return await self.database.write(job)
 
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         await self._write("release_lease", [(now, work_id, epoch) for work_id, epoch in held])

@@ -41,6 +41,18 @@ class MemoryTeam:
             self.tables.workers[worker_id] = _replace(known, status=status)
         return known is not None
 
+    async def leave(self, worker_id: str, registered_at: int) -> bool:
+        known = self.tables.workers.get(worker_id)
+        if known is None or known.registered_at != registered_at:
+            return False
+        return await self.set_status(worker_id, "gone")
+
+    async def strike_off(self, before: int) -> int:
+        silent = [name for name, worker in self.tables.workers.items() if worker.seen_at < before]
+        for name in silent:
+            del self.tables.workers[name]
+        return len(silent)
+
     async def discharge(self, worker_id: str, act: Act = None) -> None:
         if self.tables.workers.pop(worker_id, None) is not None:
             self.tables.note([act])

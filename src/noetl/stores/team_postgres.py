@@ -39,6 +39,12 @@ class PostgresTeam:
     async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
         return bool(await self._noted(act, "set_worker_status", worker_id, status))
 
+    async def leave(self, worker_id: str, registered_at: int) -> bool:
+        return bool(await self._rows("leave_worker", worker_id, registered_at))
+
+    async def strike_off(self, before: int) -> int:
+        return len(await self._rows("remove_silent_workers", before))
+
     async def discharge(self, worker_id: str, act: Act = None) -> None:
         await self._noted(act, "remove_worker", worker_id)
 

@@ -43,6 +43,12 @@ class SqliteTeam:
     async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
         return await self._write("set_worker_status", status, worker_id, act=act) > 0
 
+    async def leave(self, worker_id: str, registered_at: int) -> bool:
+        return await self._write("leave_worker", worker_id, registered_at) > 0
+
+    async def strike_off(self, before: int) -> int:
+        return await self._write("remove_silent_workers", before)
+
     async def discharge(self, worker_id: str, act: Act = None) -> None:
         await self._write("remove_worker", worker_id, act=act)
 

@@ -62,7 +62,7 @@ class Worker:
         self._shared = shared
         self._pools = tuple(pools)
         self._capacity = capacity
-        self._heartbeat_s = heartbeat_s
+        self.heartbeat_s = heartbeat_s
         self._claim_s = claim_s
         self._held: dict[tuple[str, int], _Held] = {}
         self._room = asyncio.Event()
@@ -201,7 +201,7 @@ class Worker:
     async def _beat(self) -> None:
         """Keep the leases alive, and stop what is no longer held."""
         while True:
-            await self._shared.clock.sleep(self._heartbeat_s)
+            await self._shared.clock.sleep(self.heartbeat_s)
             await self.look()
 
     async def look(self) -> None:

@@ -112,9 +112,18 @@ UPDATE queue SET lease_until = least(lease_until, to_time($2)) FROM held WHERE q
 WITH held AS (
   SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
   JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
-  WHERE q.status = 'leased' AND q.worker_id = $3 ORDER BY q.node_id FOR UPDATE OF q
+  WHERE q.status = 'leased' AND q.worker_id = $3 AND q.lease_until <= to_time($5) ORDER BY q.node_id FOR UPDATE OF q
 )
 UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM held WHERE queue.id = held.id RETURNING 1;
+
+-- name: disown_leases
+WITH rest AS (
+  SELECT q.id FROM queue AS q WHERE q.status = 'leased' AND q.worker_id = $3 AND NOT EXISTS (
+    SELECT FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
+    WHERE x.node_id = q.node_id AND x.epoch = q.epoch
+  ) ORDER BY q.node_id FOR UPDATE OF q
+)
+UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM rest WHERE queue.id = rest.id RETURNING 1;
 
 -- name: release_leases
 WITH held AS (
@@ -214,6 +223,12 @@ UPDATE runtime SET last_heartbeat = greatest(last_heartbeat, $2), active = $3 WH
 
 -- name: set_worker_status
 UPDATE runtime SET status = $2 WHERE worker_id = $1 RETURNING 1;
+
+-- name: leave_worker
+UPDATE runtime SET status = 'gone' WHERE worker_id = $1 AND registered_at = $2 RETURNING 1;
+
+-- name: remove_silent_workers
+DELETE FROM runtime WHERE last_heartbeat < $1 RETURNING 1;
 
 -- name: remove_worker
 DELETE FROM runtime WHERE worker_id = $1 RETURNING 1;

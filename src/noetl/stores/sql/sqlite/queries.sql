@@ -140,7 +140,11 @@ WHERE status = 'leased' AND lease_until <= ? ORDER BY lease_until, number;
 UPDATE queue SET status = ?, worker_id = '', lease_until = 0 WHERE number = ?;
 
 -- name: abandon_lease
-UPDATE queue SET lease_until = min(lease_until, ?) WHERE work_id = ? AND epoch = ? AND worker_id = ? AND status = 'leased';
+UPDATE queue SET lease_until = min(lease_until, ?)
+WHERE work_id = ? AND epoch = ? AND worker_id = ? AND lease_until <= ? AND status = 'leased';
+
+-- name: leases_of_worker
+SELECT work_id, epoch FROM queue WHERE status = 'leased' AND worker_id = ?;
 
 -- name: release_lease
 UPDATE queue
@@ -281,6 +285,12 @@ UPDATE runtime SET last_heartbeat = max(last_heartbeat, ?), active = ? WHERE wor
 
 -- name: set_worker_status
 UPDATE runtime SET status = ? WHERE worker_id = ?;
+
+-- name: leave_worker
+UPDATE runtime SET status = 'gone' WHERE worker_id = ? AND registered_at = ?;
+
+-- name: remove_silent_workers
+DELETE FROM runtime WHERE last_heartbeat < ?;
 
 -- name: remove_worker
 DELETE FROM runtime WHERE worker_id = ?;
