@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -94,15 +94,54 @@ def test_a_playbook_that_changes_while_an_execution_waits(folder: Folder) -> Non
     assert summary(folder.call("signal", folder.ids()[0], "go", "--json")).result == "new"
 
 
-def test_a_store_that_is_deleted_while_an_execution_runs(folder: Folder) -> None:
-    command = f"touch {folder.path}/begun; while [ ! -e {folder.path}/gone ]; do sleep 0.02; done"
-    step = f"- step: a\n  tool: {{ kind: shell, command: '{command}' }}\n  next: b\n- step: b\n  tool: {{ kind: noop }}"
-    with folder.started("run", folder.playbook(step), "--json") as process:
+LONG = """
+- step: a
+  tool: { kind: shell, command: "touch begun; while [ ! -e gone ]; do sleep 0.02; done; echo a >> ran" }
+  next: b
+- step: b
+  tool: { kind: shell, command: "echo b >> ran" }
+"""
+
+
+def _lost(folder: Folder, lose: Callable[[], object]) -> str:
+    """Run until the store is lost on the way; gives what was told."""
+    with folder.started("run", folder.playbook(LONG), "--json") as process:
         until((folder.path / "begun").exists, "the step")
-        shutil.rmtree(folder.path / ".noetl")
+        lose()
         (folder.path / "gone").touch()
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err  # the file is there for as long as it is open
-    assert json.loads(out.splitlines()[-1])["steps"]["b"] == {"done": 1, "failed": 0, "skipped": 0}
+    assert (process.returncode, out) == (1, b"")
+    told = err.decode()
+    assert "was deleted, moved or replaced while it was in use" in told
+    assert "Traceback" not in told
+    return told
+
+
+def test_a_store_that_is_deleted_while_an_execution_runs(folder: Folder) -> None:
+    told = _lost(folder, lambda: shutil.rmtree(folder.path / ".noetl"))
+    assert "execution " in told
+    assert "b" not in folder.lines("ran")  # nothing goes on that could not be kept
     assert folder.ids() == []
     assert folder.call("run", folder.playbook(HELLO)).code == 0
+
+
+def test_a_store_that_is_put_back_goes_on_where_it_was(folder: Folder) -> None:
+    home, away = folder.path / ".noetl", folder.path / "away"
+    told = _lost(folder, lambda: home.rename(away))
+    shutil.rmtree(home, ignore_errors=True)
+    away.rename(home)
+    (lost,) = folder.ids()
+    assert f"`noetl resume {lost}`" in told
+    ran = summary(folder.call("resume", lost, "--json"))
+    assert (ran.code, ran.status) == (0, "completed")
+    assert folder.lines("ran")[-1] == "b"
+
+
+def test_a_store_that_is_replaced_by_another_is_not_mistaken_for_it(folder: Folder) -> None:
+    def replace() -> None:
+        shutil.rmtree(folder.path / ".noetl")
+        assert folder.call("run", folder.playbook(HELLO, "other")).code == 0
+
+    _lost(folder, replace)
+    assert len(folder.ids()) == 1
+    assert folder.call("events", "last").code == 0

@@ -34,6 +34,21 @@ def test_a_child_by_its_path_or_its_file(folder: Folder, path: str) -> None:
     assert len(folder.ids()) == 2
 
 
+def test_a_child_below_a_linked_folder_is_found_and_links_that_go_round_do_no_harm(tmp_path: Path) -> None:
+    own, shared = Folder(tmp_path / "own"), Folder(tmp_path / "shared")
+    (own.path / "deep").mkdir(parents=True)
+    (shared.path / "deep").mkdir(parents=True)
+    Folder(shared.path / "deep").playbook(CHILD, name="child", workload={"n": 0})
+    (own.path / "lib").symlink_to(shared.path)
+    (own.path / "deep" / "up").symlink_to(own.path)
+    (shared.path / "deep" / "back").symlink_to(own.path)
+    (own.path / "gone").symlink_to(own.path / "nowhere")
+    ran = own.run(own.playbook("- step: call\n  tool: { kind: playbook, path: test/child, input: { n: 21 } }"))
+    assert (ran.code, ran.result) == (0, {"n": 42})
+    checked = own.call("validate", "play.yaml")
+    assert (checked.code, "test/child" in checked.out + checked.err) == (0, False)
+
+
 def test_children_of_a_loop_each_have_their_own_log(folder: Folder) -> None:
     folder.playbook(CHILD, name="child", workload={"n": 0})
     file = folder.playbook(

@@ -1,7 +1,8 @@
 """The playbooks on disk, as a catalog: what `kind: playbook` may call by path.
 
 A path is known when it is the `metadata.path` of a playbook below the current folder, or a file beside the caller. The
-folder is searched once, on the first question. Tested in tests/acceptance/test_validate_cli.py.
+folder is searched once, on the first question; folders that are links are searched too, and no folder twice. Tested in
+tests/acceptance/test_validate_cli.py and test_run_children.py.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from noetl.cli.files import SUFFIXES
@@ -17,6 +19,7 @@ from noetl.cli.files import SUFFIXES
 _PATH = re.compile(rb"""["']?\bpath["']?\s*:\s*["']?([^\s"'},#]+)""")
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
 _MOST_FILES = 5_000
+_MOST_FOLDERS = 10_000  # a link may lead anywhere
 
 
 class DiskCatalog(Collection[str]):
@@ -56,15 +59,25 @@ class DiskCatalog(Collection[str]):
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    left = _MOST_FILES
-    for place, folders, names in os.walk(folder):
+    found = (Path(place, name) for place, names in _folders(folder) for name in names if name.endswith(SUFFIXES))
+    return islice(found, _MOST_FILES)
+
+
+def _folders(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Give the folders below one with the names of their files, each once whatever links lead to it."""
+    seen: set[tuple[int, int]] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        try:
+            here = os.stat(place)
+        except OSError:  # it went away meanwhile
+            folders.clear()
+            continue
+        if (here.st_dev, here.st_ino) in seen or len(seen) >= _MOST_FOLDERS:
+            folders.clear()
+            continue
+        seen.add((here.st_dev, here.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
-        for name in sorted(names):
-            if name.endswith(SUFFIXES):
-                left -= 1
-                if left < 0:
-                    return
-                yield Path(place, name)
+        yield place, sorted(names)
 
 
 def catalog_path(file: Path) -> str | None:

@@ -21,6 +21,7 @@ from noetl.cli.progress import Progress
 from noetl.engine.decision import needs_signal
 from noetl.engine.evolve import evolve, fold
 from noetl.engine.state import Execution
+from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import AnyMessage, Cancel
 from noetl.server.forks import tell_surely
 
@@ -50,11 +51,25 @@ async def drive(app: Embedded, state: Execution, show: Progress, wait_s: float =
                 evolve(state, event)
                 show.tell(event, state)
                 still_since = None
-            elif await only_outside(app.store, state):
+                continue
+            _check(app, execution_id)
+            if await only_outside(app.store, state):
                 still_since = monotonic() if still_since is None else still_since
                 if monotonic() - still_since >= wait_s:
                     break
     return state
+
+
+def _check(app: Embedded, execution_id: str) -> None:
+    """Give up an execution whose store is not there any more. Raises StoreUnavailable."""
+    check = getattr(app.store, "check", None)  # of a store that is a file
+    if check is None:
+        return
+    try:
+        check()
+    except StoreUnavailable as error:
+        again = f"`noetl resume {execution_id}` goes on when it is back"
+        raise StoreUnavailable(f"execution {execution_id} was given up: {error} {again}.") from None
 
 
 async def only_outside(log: EventLog, state: Execution) -> bool:

@@ -2,13 +2,15 @@
 
 It has a thread of its own, so nobody waits for the disk. Brief writes are done by whoever asks, while the disk is quick:
 handing over to a thread and back takes longer than they do. Knows nothing of events or work. A crash of the process loses
-nothing that was answered: the log is written ahead and flushed with every commit. Tested in tests/conformance and
+nothing that was answered: the log is written ahead and flushed with every commit, and nothing is committed to a file that
+was deleted or replaced meanwhile. Tested in tests/conformance and
 tests/unit/stores/test_database.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 import time
@@ -42,6 +44,7 @@ class Database:
         self._thread = threading.Thread(target=self._work, name="noetl-sqlite", daemon=True)
         self._closed = False
         self._connection: sqlite3.Connection
+        self._file: tuple[int, int] | None = None  # which one was opened; None: it is in memory
         self._handed = 0  # to the thread, and not answered
         self._brief = 0  # writes since the pages were moved
         self._long = 0  # ones in a row
@@ -67,7 +70,7 @@ class Database:
 
         def transaction(connection: sqlite3.Connection) -> Result:
             connection.execute("BEGIN IMMEDIATE")
-            return _finish(connection, job)
+            return _finish(connection, job, self.check)
 
         return await self.run(transaction)
 
@@ -84,7 +87,7 @@ class Database:
     def _write_here(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
         start = time.perf_counter()
         try:
-            result = _finish(self._connection, job)
+            result = _finish(self._connection, job, self.check)
         except sqlite3.DatabaseError as error:
             raise _told(self.path, error) from error
         took = time.perf_counter() - start
@@ -101,6 +104,20 @@ class Database:
         self._handed += 1
         self._tasks.put((job, asyncio.get_running_loop(), future))
 
+    def check(self) -> None:
+        """Tell whether the file that was opened is still the one of this name. Raises StoreUnavailable."""
+        if self._file is None:
+            return
+        try:
+            is_same = _place(self.path) == self._file
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise StoreUnavailable(
+                f"the store {self.path} was deleted, moved or replaced while it was in use, so nothing more can be kept in "
+                "it. Put the file back, with those beside it, or start anew."
+            )
+
     async def close(self) -> None:
         """Finish what was asked, and close the file."""
         if not self._closed:
@@ -111,6 +128,7 @@ class Database:
     def _work(self) -> None:
         try:
             connection = connect(self.path)
+            self._file = None if self.path == ":memory:" else _place(self.path)
         except (sqlite3.Error, InvalidInput, OSError) as error:
             self._opened.put(error if isinstance(error, InvalidInput) else _unavailable(self.path, error))
             return
@@ -157,16 +175,25 @@ def _patiently(connection: sqlite3.Connection, job: Callable[[sqlite3.Connection
         connection.execute("PRAGMA busy_timeout = 0")
 
 
-def _finish(connection: sqlite3.Connection, job: Callable[[sqlite3.Connection], Result]) -> Result:
-    """Run a job in the transaction that has begun, and commit it."""
+def _finish(
+    connection: sqlite3.Connection, job: Callable[[sqlite3.Connection], Result], check: Callable[[], None]
+) -> Result:
+    """Run a job in the transaction that has begun, and commit it to a file that is there."""
     try:
         result = job(connection)
+        check()
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
     return result
+
+
+def _place(path: str) -> tuple[int, int]:
+    """Tell which file has a name now."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def _move_pages(connection: sqlite3.Connection) -> None:

@@ -145,6 +145,10 @@ class SqliteStore(SqliteCatalog):
     async def version(self) -> int:
         return await self.database.run(lambda connection: _one(connection.execute("PRAGMA data_version")))
 
+    def check(self) -> None:
+        """Tell whether the file is still there. Raises StoreUnavailable."""
+        self.database.check()
+
     async def close(self) -> None:
         await self.database.close()
 

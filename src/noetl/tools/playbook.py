@@ -25,7 +25,8 @@ KIND = describe(
     summary="Runs another playbook and waits for its result.",
     description="""
     The child is an execution with a log of its own; `input` is its payload. While it runs the caller holds no worker.
-    Cancelling the caller, or a deadline of it, ends the child too. The result is the child's result as it is.
+    Cancelling the caller, or a deadline of it, ends the child too. The result is the child's result as it is. A local run
+    finds children by their `metadata.path` below the current folder; folders that are links are searched too, each once.
     """,
     result=None,
     suspends=True,

@@ -200,3 +200,25 @@ async def test_pages_are_moved_by_the_thread(tmp_path: Path, monkeypatch: pytest
     await database.run(lambda _: None)
     assert path.read_bytes() != before
     await database.close()
+
+
+@pytest.mark.parametrize("brief", [True, False])
+@pytest.mark.parametrize("replaced", [True, False])
+async def test_nothing_is_written_to_a_file_that_is_not_there_any_more(
+    tmp_path: Path, brief: bool, replaced: bool
+) -> None:
+    path = tmp_path / "noetl.db"
+    database = Database(path)
+    insert = "INSERT INTO message (message_id, execution_id, message) VALUES ('m', '1', '{}')"
+    path.rename(tmp_path / "away.db")
+    if replaced:
+        path.touch()
+    with pytest.raises(StoreUnavailable, match="deleted, moved or replaced"):
+        await database.write(lambda connection: connection.execute(insert), brief)
+    path.unlink(missing_ok=True)
+    (tmp_path / "away.db").rename(path)
+    count = "SELECT count(*) FROM message"
+    assert await database.run(lambda connection: connection.execute(count).fetchone()[0]) == 0
+    await database.write(lambda connection: connection.execute(insert), brief)
+    assert await database.run(lambda connection: connection.execute(count).fetchone()[0]) == 1
+    await database.close()
