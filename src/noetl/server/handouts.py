@@ -14,6 +14,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from msgspec.structs import replace
 
@@ -204,10 +205,9 @@ class Handouts:
         task = hand.claims.get(claim.id) if claim.id else None
         if task is None or task.cancelled():
             task = asyncio.create_task(self._claim(hand, claim))
-            if claim.id:
-                hand.claims[claim.id] = task
-                while len(hand.claims) > _CLAIMS_KEPT:
-                    hand.claims.popitem(last=False)
+            hand.claims[claim.id or uuid4().hex] = task  # also without an id, so that it can be let go
+            while len(hand.claims) > _CLAIMS_KEPT:
+                hand.claims.popitem(last=False)
         try:
             leases = await asyncio.shield(task)
         except asyncio.CancelledError:
