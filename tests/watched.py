@@ -28,7 +28,7 @@ class WatchedStore(SqliteStore):
     """The store on such a database."""
 
     def __init__(self, path: Path) -> None:
-        self.database = WatchedDatabase(path)
+        super().__init__(path, WatchedDatabase(path))
 
     async def close(self) -> None:
         with threads():

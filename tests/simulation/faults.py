@@ -93,7 +93,7 @@ class FailingMemory(MemoryStore):
 
 
 class FailingSqlite(WatchedStore):
-    """A store in a file whose commits fail now and then."""
+    """A store in a file whose commits fail now and then; what is committed at once is watched with the next that is not."""
 
     def __init__(self, path: Path, weather: Weather, watch: Watch) -> None:
         super().__init__(path)
@@ -102,6 +102,14 @@ class FailingSqlite(WatchedStore):
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         return await _fail_at_times(self._weather, self._watch, self, commits, super().commit(commits, claims))
+
+    def commit_at_once(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | None:
+        if self._weather.strikes("commit_fails"):
+            raise StoreUnavailable("the disk is full")
+        receipt = super().commit_at_once(commits, claims)
+        if self._weather.strikes("commit_unknown"):
+            raise StoreUnavailable("the connection broke before the answer came")
+        return receipt
 
 
 class Wire:

@@ -136,4 +136,4 @@ def merged_args(tokens: list[Token]) -> tuple[dict[str, Any], list[str]]:
 
 def _parked(d: Deciding, step: str) -> list[Token]:
     found = [token for token in d.state.tokens.values() if token.step == step and token.parked]
-    return sorted(found, key=lambda token: token.parked)
+    return sorted(found, key=lambda token: token.parked) if len(found) > 1 else found

@@ -19,9 +19,11 @@ from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun
 from noetl.engine.work import WORK_EVENTS, work_for, work_id
 from noetl.model.events import EVENT_TYPES, Event
-from noetl.model.ids import event_id
+from noetl.model.ids import message_digest
 from noetl.model.messages import AnyMessage, Cancel
 from noetl.model.work import WorkItem
+
+_ENTITIES = {name: kind.entity for name, kind in EVENT_TYPES.items()}
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -61,6 +63,7 @@ class Deciding:
         self.halted = False  # a failure stopped the flow; what runs is to be ended
         self.transitions = 0
         self._timers_before = frozenset(state.timers)
+        self._stem = message_digest(message.message_id)
 
     def emit(
         self,
@@ -82,13 +85,13 @@ class Deciding:
         """Record a fact, apply it, and put the work that follows from it in the queue."""
         state = self.state
         event = Event(
-            event_id(self.message.message_id, len(self.events)),
+            f"{self._stem}.{len(self.events)}",
             state.execution_id,
             state.seq + 1,
             event_type,
             self.at if at is None else at,
             source,
-            EVENT_TYPES[event_type].entity,
+            _ENTITIES[event_type],
             entity_id,
             parent_id,
             step_run_id if run is None else run.run_id,
@@ -141,15 +144,16 @@ class Deciding:
 
     def made(self) -> Decision:
         """Give the decision."""
-        done = {found for found, _ in self.finished}
+        done = {found for found, _ in self.finished} if self.held or self.dropped else ()
+        timers = self.state.timers
         return Decision(
             tuple(self.events),
             tuple(self.work.values()),
             tuple(self.finished),
-            tuple(held for held in self.held if held[0] not in done),
-            tuple(found for found in dict.fromkeys(self.dropped) if found not in done),
-            tuple((timer, at) for timer, at in self.timers.items() if timer in self.state.timers),
-            tuple(sorted(self._timers_before - self.state.timers.keys())),
+            tuple([held for held in self.held if held[0] not in done]) if self.held else (),
+            tuple([found for found in dict.fromkeys(self.dropped) if found not in done]) if self.dropped else (),
+            tuple([(timer, at) for timer, at in self.timers.items() if timer in timers]) if self.timers else (),
+            tuple(sorted(self._timers_before - timers.keys())) if self._timers_before else (),
             tuple(self.inbox),
             projection(self.state) if self.events else {},
         )
@@ -157,12 +161,14 @@ class Deciding:
 
 def projection(state: Execution) -> dict[str, Any]:
     """Give the row that tells people of an execution."""
+    waits = needs_signal(state)
+    status = state.status
     row: dict[str, Any] = {
-        "status": status_of(state),
+        "status": "waiting" if waits and status == "running" else status,
         "path": state.path,
         "playbook": state.playbook,
         "started_at": state.started_at,
-        "needs_signal": needs_signal(state),
+        "needs_signal": waits,
     }
     if state.parent is not None:
         row["parent"] = state.parent.get("execution_id")

@@ -17,6 +17,7 @@ from noetl.model.events import Event
 
 Payload = Mapping[str, Any]
 Handler = Callable[[Execution, Event, Payload], None]
+_ENDS = {"step.done": ("ok", "done"), "step.failed": ("error", "failed")}  # status, and what it counts as
 _ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
@@ -205,7 +206,7 @@ def _run_ended(state: Execution, event: Event, payload: Payload) -> None:
     run = state.runs.get(str(event.step_run_id))
     if run is None:
         return
-    status = {"step.done": "ok", "step.failed": "error"}.get(event.event_type, "skipped")
+    status, counted = _ENDS.get(event.event_type, ("skipped", "skipped"))
     result = payload.get("result")
     if run.loop is not None and "result" not in payload and status == "ok":
         result = {"results": run.loop.listed(), "stats": run.loop.stats()}
@@ -213,8 +214,10 @@ def _run_ended(state: Execution, event: Event, payload: Payload) -> None:
         _compensated(state, run, status, payload)
     else:
         state.ended[run.step] = Ended(run.run_id, status, result, payload.get("error"), event.seq)
-    counts = state.counts.setdefault(run.step, {"done": 0, "failed": 0, "skipped": 0})
-    counts[{"ok": "done", "error": "failed"}.get(status, "skipped")] += 1
+    counts = state.counts.get(run.step)
+    if counts is None:
+        counts = state.counts[run.step] = {"done": 0, "failed": 0, "skipped": 0}
+    counts[counted] += 1
     if status == "ok" and run.role != "compensation":
         state.result = result
     if status == "ok" and run.role == "step" and "compensate" in payload:
@@ -225,7 +228,8 @@ def _run_ended(state: Execution, event: Event, payload: Payload) -> None:
         state.error = state.error or payload.get("error")
     if run.loop is not None and run.loop.failed and status == "ok" and state.outcome is None:
         state.outcome = "partial"
-    _forget(state, run)
+    if state.timers or state.children:
+        _forget(state, run)
     run.loop = run.suspended = run.resume = run.seen = None
     if run.role != "step" or payload.get("cancelled"):
         _leave(state, run)

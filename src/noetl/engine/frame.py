@@ -36,31 +36,39 @@ class Frame:
         for key, value in memory.writes.items():
             put(self.ctx, key, value)
         self._views = scopes.views()
-        self._settings: tuple[int, Mapping[str, Any]] = (-1, {})
-        self._key: tuple[str, int, str] = ("", 0, "")
+        if tasks:
+            self.at_task(memory.counter)
 
-    @property
-    def task(self) -> Task:
-        """The task that the program counter is at."""
-        return self.tasks[self.memory.counter]
+    def at_task(self, counter: int) -> None:
+        """Move the program counter to a task."""
+        self.memory.counter = counter
+        self.task = self.tasks[counter]
+        self._settings: Mapping[str, Any] | None = None
+        self._key: str | None = None
 
     @property
     def key(self) -> str:
         """The idempotency key of the task's visit."""
+        found = self._key
+        if found is None:
+            task = self.task
+            found = self._key = self.info.key(task.label, self.memory.visits.get(task.label, 1), sink_id(task))
+        return found
+
+    def visit(self) -> None:
+        """Count one more visit of the task, which has a key of its own."""
         label = self.task.label
-        visit = self.memory.visits.get(label, 1)
-        if self._key[:2] != (label, visit):
-            self._key = (label, visit, self.info.key(label, visit, sink_id(self.task)))
-        return self._key[2]
+        self.memory.visits[label] = self.memory.visits.get(label, 0) + 1
+        self._key = None
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of the task, by layering."""
-        counter = self.memory.counter
-        if self._settings[0] != counter:
-            spec = {name: value.data for name, value in self.tasks[counter].spec.items()}
-            self._settings = (counter, merge(self.info.settings, spec) if spec else self.info.settings)
-        return self._settings[1]
+        found = self._settings
+        if found is None:
+            spec = {name: value.data for name, value in self.task.spec.items()}
+            found = self._settings = merge(self.info.settings, spec) if spec else self.info.settings
+        return found
 
     def setting(self, name: str) -> Any:
         """Give one setting of the task."""

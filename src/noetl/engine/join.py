@@ -32,6 +32,8 @@ class Meeting(Struct):
 
 def meetings(plan: Plan, state: Execution) -> list[Meeting]:
     """Give the meetings of all tokens that are not parked, the oldest first."""
+    if not state.tokens:
+        return []
     found: list[Meeting] = []
     by_step: dict[str, list[Token]] = {}
     for token in state.tokens.values():
@@ -45,7 +47,7 @@ def meetings(plan: Plan, state: Execution) -> list[Meeting]:
             found += [_all(plan, state, step, group) for group in _groups(tokens)]
         else:
             found += _some(plan, state, step, tokens, 1 if join == "any" else int(join))
-    return sorted(found, key=lambda meeting: meeting.first)
+    return sorted(found, key=lambda meeting: meeting.first) if len(found) > 1 else found
 
 
 def deadlocked(waiting: list[Meeting]) -> Meeting | None:

@@ -158,7 +158,7 @@ class Pipeline(Frame):
                 message = f"the pipeline started more than {most:,} tasks; a jump probably never ends"
                 return self._end("error", error=failed("unknown", message, code="MAX_TRANSITIONS").error)
             if memory.phase == "ready":
-                memory.visits[task.label] = memory.visits.get(task.label, 0) + 1
+                self.visit()
                 memory.attempt = 0
                 memory.first_began = at
             memory.attempt += 1
@@ -282,7 +282,7 @@ class Pipeline(Frame):
 
     def _next(self, counter: int, outcome: Outcome, status: str = "ok") -> Next | None:
         if counter < len(self.tasks):
-            self.memory.counter = counter
+            self.at_task(counter)
             return None
         return self._end(status, outcome=outcome)
 

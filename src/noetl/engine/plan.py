@@ -35,6 +35,8 @@ class Plan:
     _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
     _reads: dict[str, frozenset[tuple[str | int, ...]]] = field(default_factory=dict, repr=False)
     _requires: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    _settings: dict[tuple[str, str | None], Any] = field(default_factory=dict, repr=False)
+    _policies: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     lacks: str | None = None  # why it cannot be started here: what `executor.requires` names and nobody offers
 
     def step(self, name: str) -> Step:
@@ -55,13 +57,21 @@ class Plan:
 
     def setting(self, name: str, step: Step | None = None, default: Any = None) -> Any:
         """Give a setting by layering: configuration, executor, step, loop; inner scalars win, maps merge."""
+        key = (name, None if step is None else step.name)
+        if key in self._settings:
+            found = self._settings[key]
+        else:
+            found = self._settings[key] = self._layered(name, step)
+        return default if found is None else found
+
+    def _layered(self, name: str, step: Step | None) -> Any:
         found = self.defaults.get(name)
         loop = step.loop.spec if step is not None and step.loop is not None else {}
         for layer in (self.playbook.executor.spec, step.spec if step is not None else {}, loop):
             value = layer[name].data if name in layer else None
             if value is not None:
                 found = merge(found, value) if isinstance(found, Mapping) and isinstance(value, Mapping) else value
-        return default if found is None else found
+        return found
 
     def requires(self, step: Step) -> tuple[str, ...]:
         """Give the tags that a worker must have for a step: the step's by layering, and those of its tasks."""
@@ -74,6 +84,12 @@ class Plan:
 
     def policy(self, step: Step, *path: str) -> Any:
         """Look a policy up by layering: loop, step, executor, configuration."""
+        key = (".".join(path), step.name)
+        if key not in self._policies:
+            self._policies[key] = self._policy(step, path)
+        return self._policies[key]
+
+    def _policy(self, step: Step, path: tuple[str, ...]) -> Any:
         layers = (step.loop.spec if step.loop else {}, step.spec, self.playbook.executor.spec)
         for given in (*(_data(layer.get("policy")) for layer in layers), self.defaults.get("policy")):
             value = given

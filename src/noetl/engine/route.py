@@ -304,12 +304,17 @@ def _send(
     taken = choice.taken
     fork = f"f{d.state.numbers.get('fork', 0) + 1}" if len(taken) > 1 else None
     payload: dict[str, Any] = {"event": name, "arcs": choice.looked, "taken": taken}
-    payload |= {"mode": step.router.mode} if step.router else {}
-    payload |= {"fork": fork} if fork else {}
-    payload |= {"action": action, "error": error} if action is not None else {}
-    payload |= {"broken": True} if choice.broken is not None else {}
+    if step.router:
+        payload["mode"] = step.router.mode
+    if fork:
+        payload["fork"] = fork
+    if action is not None:
+        payload |= {"action": action, "error": error}
+    if choice.broken is not None:
+        payload["broken"] = True
     unbound = {str(index): part[2] for index, part in zip(taken, bound, strict=True) if part[2]}
-    payload |= {"unbound": unbound} if unbound else {}
+    if unbound:
+        payload["unbound"] = unbound
     d.emit("next.evaluated", run.step, payload, run=run)
     lineage = dict(run.lineage)
     for index, (_, writes, _, skipped) in zip(taken, bound, strict=True):
@@ -332,7 +337,7 @@ def token(
     branch: int = 0,
 ) -> None:
     """Send a token; one that comes back to the router of a fork forgets that fork, and a final step takes none."""
-    carried = {**lineage, **({fork: frozenset({branch})} if fork else {})}
+    carried = {**lineage, fork: frozenset({branch})} if fork else lineage
     kept = {
         fork_id: sorted(branches)
         for fork_id, branches in carried.items()
@@ -340,8 +345,9 @@ def token(
     }
     token_id = f"t{d.state.numbers.get('token', 0) + 1}"
     payload: dict[str, Any] = {"step": target, "args": args, "lineage": kept}
-    payload |= {"fork": fork} if fork else {}
-    payload["event"] = {"name": name, **({"step": run.step} if run is not None else {})}
+    if fork:
+        payload["fork"] = fork
+    payload["event"] = {"name": name} if run is None else {"name": name, "step": run.step}
     d.emit("token.created", token_id, payload, run=run)
     if target == d.plan.final:
         d.emit("token.absorbed", token_id, {"step": target, "reason": "the final step runs once, at the end"})

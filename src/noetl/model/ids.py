@@ -31,12 +31,13 @@ def run_id(step: str, number: int) -> RunId:
 
 
 def event_id(message_id: str, ordinal: int) -> str:
-    """Derive the id of an event from the message that caused it, so that applying a message twice is noticed."""
-    return f"{_digest(message_id)}.{ordinal}"
+    """Derive the id of an event from the message that caused it."""
+    return f"{message_digest(message_id)}.{ordinal}"
 
 
 @lru_cache(maxsize=16)  # all events of a message ask for the same one
-def _digest(message_id: str) -> str:
+def message_digest(message_id: str) -> str:
+    """Give what the ids of the events of a message begin with, so that applying it twice is noticed; a number follows."""
     return blake2b(message_id.encode(), digest_size=16).hexdigest()
 
 

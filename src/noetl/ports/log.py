@@ -6,7 +6,7 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -141,6 +141,18 @@ class EventLog(Protocol):
         """Give a number that changes when somebody else has committed to the same store."""
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class QuickLog(Protocol):
+    """A log whose commits may take less time than waiting for them would."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Tell whether that is so now."""
+
+    def commit_at_once(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | None:
+        """Commit as `EventLog.commit` does, before anything else happens; None: it could not be, and nothing was done."""
 
 
 class WorkQueue(Protocol):

@@ -1,15 +1,33 @@
-"""What is committed for a message: its decision, or that a child cannot be started.
+"""What is committed for a message, its decision or that a child cannot be started, and what is answered then.
 
 Tested in tests/unit/server/test_sequencer.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
 from noetl.engine.decide import Decision
 from noetl.model.errors import InvalidInput
 from noetl.model.messages import ChildEnded, Start, TimerDue
-from noetl.ports import Commit
-from noetl.server.inbox import Entry
+from noetl.ports import Commit, Committed
+from noetl.server.inbox import Answer, Entry
+
+
+class Decided(Struct, frozen=True):
+    """An entry, and what it is to change."""
+
+    entry: Entry
+    commit: Commit
+
+
+def answer_of(row: Mapping[str, Any], verdict: Committed, is_late: bool = False) -> Answer:
+    """Give what whoever sent a message is told, after it is durable."""
+    row = {**row, "execution_id": verdict.execution_id, "last_seq": verdict.last_seq}
+    return Answer(row, "late" if is_late else verdict.status)
 
 
 def commit_of(entry: Entry, before: int, made: Decision) -> Commit:

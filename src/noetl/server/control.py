@@ -147,9 +147,9 @@ class LocalControl:
             self._let_go(ask)
             raise
         if answer.status == "duplicate":
-            return answer.status, [*self.sequencer.handed(report.message_id), *leases]
+            return answer.status, [*self.sequencer.handed.with_report(report.message_id), *leases]
         if leases:
-            self.sequencer.remember(report.message_id, leases)
+            self.sequencer.handed.remember(report.message_id, leases)
         return answer.status, leases
 
     async def plan(self, playbook: str) -> Plan:
@@ -167,7 +167,7 @@ class LocalControl:
     def _let_go(self, ask: Ask | None) -> None:
         """Nobody is there any more to receive what a worker asked for."""
         if ask is not None and not ask.answer.cancel() and not ask.answer.cancelled():
-            self.sequencer.give_back(ask.answer.result())
+            self.sequencer.handed.give_back(ask.answer.result())
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
         """Keep leases alive; gives the work that must stop."""

@@ -236,7 +236,7 @@ class Handouts:
         if not is_held:
             report = replace(report, epoch=-1)  # of no lease: applied before, or late; never somebody else's
         want = 0 if hand.draining else max(0, min(frame.want, _MOST_WORK))
-        known = self._control.sequencer.handed(report.message_id)
+        known = self._control.sequencer.handed.with_report(report.message_id)
         status, leases = await self._control.reported(frame.execution_id, report, want)
         self._handed(hand, (lease for lease in leases if lease not in known))  # before anything can interrupt
         if report.ending is not None or (report.suspension is not None and report.suspension.index is None):
@@ -363,7 +363,7 @@ class Handouts:
         self._take(hand, unseen)
         if back:
             _log.info("%d leases that %s did not acknowledge go back to the queue", len(back), hand.name)
-            self._control.sequencer.give_back(back)
+            self._control.sequencer.handed.give_back(back)
         self._take(hand, [held for held, given in hand.given.items() if given.until <= now])
         if hand.push is None and not hand.given and now - hand.heard_at > _GONE_MS:
             self._forget(hand)

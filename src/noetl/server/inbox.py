@@ -6,7 +6,7 @@ Data and small rules of order, no I/O. Tested in tests/unit/server/test_inbox.py
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +15,8 @@ from msgspec import Struct, field
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act
+
+Kind = tuple[str, tuple[str, ...]]  # of work: its pool, and the tags that it requires
 
 
 class Ask(Struct, eq=False):
@@ -29,7 +31,7 @@ class Ask(Struct, eq=False):
 
     def fits(self, pool: str, requires: tuple[str, ...]) -> bool:
         """Tell whether work of this kind is for this worker."""
-        return pool in self.pools and set(requires).issubset(self.tags)
+        return pool in self.pools and (not requires or set(requires).issubset(self.tags))
 
 
 class Answer(Struct, frozen=True):
@@ -95,16 +97,23 @@ class Inbox(Struct):
 
     def served(self, entries: Iterable[Entry], work: Iterable[WorkItem], now: int) -> list[Ask]:
         """Choose whose asking goes with a batch: reporters, newcomers, and as many who wait as its work is enough for."""
-        chosen = [entry.ask for entry in entries if entry.ask is not None] + self.asks
-        self.asks = []
+        chosen = [entry.ask for entry in entries if entry.ask is not None]
+        if self.asks:
+            chosen += self.asks
+            self.asks = []
         if self.look:
             chosen += self.waiting
-        else:
-            fresh = Counter((item.pool, item.requires) for item in work if item.available_at <= now)
-            for ask in chosen:
-                _takes(ask, fresh)
-            chosen += [ask for ask in self.waiting if _takes(ask, fresh)]
-        self.look = False
+            self.look = False
+        elif self.waiting:
+            fresh: dict[Kind, int] = {}
+            for item in work:
+                if item.available_at <= now:
+                    kind = (item.pool, item.requires)
+                    fresh[kind] = fresh.get(kind, 0) + 1
+            if fresh:
+                for ask in chosen:
+                    _takes(ask, fresh)
+                chosen += [ask for ask in self.waiting if _takes(ask, fresh)]
         return [ask for ask in dict.fromkeys(chosen) if not ask.answer.done()]
 
     def left_over(self, work: Iterable[WorkItem]) -> None:
@@ -114,7 +123,7 @@ class Inbox(Struct):
             self.look = True
 
 
-def _takes(ask: Ask, fresh: Counter[tuple[str, tuple[str, ...]]]) -> bool:
+def _takes(ask: Ask, fresh: dict[Kind, int]) -> bool:
     """Take out of the new work what an ask may be given; tells whether that is anything."""
     wanted = ask.most
     for kind, count in fresh.items():

@@ -33,6 +33,10 @@ class Plans:
         self._most = most
         self._plans: OrderedDict[str, Plan] = OrderedDict()
 
+    def at_hand(self, playbook: str) -> Plan | None:
+        """Give a plan that is in memory."""
+        return self._plans.get(playbook)
+
     async def get(self, playbook: str) -> Plan:
         """Give the plan of a pinned playbook."""
         found = self._plans.get(playbook)

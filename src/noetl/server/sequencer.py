@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -19,9 +18,11 @@ from noetl.engine.decision import projection
 from noetl.engine.state import Execution
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, UnknownExecution
 from noetl.model.messages import AnyMessage, Report, Start
-from noetl.model.work import Lease
-from noetl.ports import Act, Claim, Clock, Commit, Committed, EventLog, WorkQueue
-from noetl.server.commits import commit_of, no_child
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import Act, Clock, Commit, Committed, EventLog, WorkQueue
+from noetl.server.at_once import AtOnce, claims_of
+from noetl.server.commits import Decided, answer_of, commit_of, no_child
+from noetl.server.handed import Handed
 from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
 from noetl.server.plans import Plans
 from noetl.server.room import Room
@@ -33,14 +34,7 @@ _MOST_IN_BATCH = 512
 _AFTER_TROUBLE_S = 0.5
 _MOST_TRIES = 8  # of a batch that the store could not take
 _MOST_GATHERED = 1_000
-_MOST_HANDED = 1_024  # answers kept for reports that are sent again
-
-
-class Decided(msgspec.Struct, frozen=True):
-    """An entry, and what it is to change."""
-
-    entry: Entry
-    commit: Commit
+_MOST_IN_ROW = 8  # messages that are decided at once, before whatever else is ready has its turn
 
 
 class Sequencer:
@@ -68,14 +62,16 @@ class Sequencer:
         self._lease_ms = lease_ms
         self._room = Room(most_unanswered, patience_s)
         self._inbox = Inbox()
+        self._quick = AtOnce(log, self._states, plans, self._inbox, clock, lease_ms)
         self._wake = asyncio.Event()
-        self._handed: OrderedDict[str, list[Lease]] = OrderedDict()
+        self._is_waiting = False  # for something to do
+        self._in_row = 0  # decided at once since then
+        self.handed = Handed(queue, clock, self.look)
         self._unanswered: set[Entry] = set()
         self._stopped: Exception | None = None
         self._set_aside: set[str] = set()
         self._more = False  # the store holds more messages than were gathered
         self._left = True  # the store may hold messages that nobody knows of: it was just opened, or a commit failed
-        self._returns: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()  # messages whose decision waits for stored results
         self.on_events: list[Callable[[str, bool], None]] = []  # told which execution has new events, and if it ended
         self.on_commit: list[Callable[[Commit], None]] = []  # told of everything that this sequencer has applied
@@ -88,11 +84,15 @@ class Sequencer:
 
         Where too many are unanswered it waits for room, as long as the patience lasts. Raises Overloaded after that.
         """
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        entry = Entry(execution_id, message, answer, ask, act=act)
+        if self._is_waiting and isinstance(message, Report):
+            told = self._at_once(entry)
+            if told is not None:
+                return told
         async with self._room:
             if self._stopped is not None:
                 raise self._stopped
-            answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-            entry = Entry(execution_id, message, answer, ask, act=act)
             self._inbox.entries.append(entry)
             self._unanswered.add(entry)
             self._wake.set()
@@ -122,16 +122,6 @@ class Sequencer:
         """Give the state as it stands, to be looked at and not changed."""
         return await self._states.get(execution_id)
 
-    def handed(self, message_id: str) -> list[Lease]:
-        """Give the leases that went out with a report before."""
-        return self._handed.get(message_id, [])
-
-    def remember(self, message_id: str, leases: list[Lease]) -> None:
-        """Keep what went out with a report, for when it is sent again."""
-        self._handed[message_id] = leases
-        if len(self._handed) > _MOST_HANDED:
-            self._handed.popitem(last=False)
-
     async def gather(self, known: frozenset[str] | None = None) -> frozenset[str]:
         """Take in messages that the system sent itself; where `known` is given, only those that were there before.
 
@@ -155,7 +145,9 @@ class Sequencer:
                     await self._gather_more()
                 elif self._inbox.idle():
                     self._wake.clear()
+                    self._is_waiting = True
                     await self._wake.wait()
+                self._is_waiting, self._in_row = False, 0
                 await self._turn()
         finally:
             self._stop()
@@ -172,6 +164,7 @@ class Sequencer:
         """Tell everybody who waits that no answer will come."""
         text = "the control plane has stopped before it answered; whether the message was applied is not known: send it again"
         self._stopped = StoreUnavailable(text)
+        self._is_waiting = False
         for task in self._aside:
             task.cancel()
         for entry in self._unanswered:
@@ -259,10 +252,22 @@ class Sequencer:
         made = decide(plan, state, message, now, entry.resolved)
         return made if isinstance(made, Needs) else commit_of(entry, before, made)
 
+    def _at_once(self, entry: Entry) -> Answer | None:
+        """Do all about a message here and now, where no other one can be with it in a batch, and nothing is to be waited for."""
+        if self._left or self._more or self._in_row >= _MOST_IN_ROW or self.handed.out > 1:
+            return None
+        done = self._quick.take(entry)
+        if done is None:
+            self._left = entry.refused
+            return None
+        self._in_row += 1
+        self._note(done.commit)
+        self._hand_out(done.asks, done.receipt.leases, done.commit.work, done.now)
+        return answer_of(done.commit.projection, done.receipt.commits[0])
+
     async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
-        claims = [Claim(ask.worker, ask.pools, ask.most, now, now + self._lease_ms, ask.tags) for ask in asks]
         try:
-            receipt = await self._store.commit([made.commit for made in decided], claims)
+            receipt = await self._store.commit([made.commit for made in decided], claims_of(asks, now, self._lease_ms))
         except Exception as error:  # noqa: BLE001  whatever it was: nothing in memory can be trusted, the log can
             self._inbox.waiting = [ask for ask in self._inbox.waiting if ask not in asks]
             self._inbox.asks[:0] = asks
@@ -277,11 +282,7 @@ class Sequencer:
                 made.entry.refused, made.entry.late = True, made.entry.late or verdict.status == "fenced"
                 again.append(made.entry)
         self._inbox.again(again)
-        self._hand_out(asks, receipt.leases)
-        if self._inbox.waiting:
-            taken = {lease.work.work_id for leases in receipt.leases for lease in leases}
-            new = (item for made in decided for item in made.commit.work)
-            self._inbox.left_over([item for item in new if item.available_at <= now and item.work_id not in taken])
+        self._hand_out(asks, receipt.leases, [item for made in decided for item in made.commit.work], now)
 
     def _tell(self, execution_id: str, changed: bool, ended: bool, times: Sequence[int]) -> None:
         if changed:
@@ -291,16 +292,22 @@ class Sequencer:
             for told in self.on_time:
                 told(min(times))
 
+    def _note(self, commit: Commit) -> None:
+        """Tell everybody whom it concerns of a commit that was applied."""
+        for other, message in commit.inbox:
+            self._inbox.own(other, message)
+            self._wake.set()
+        times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
+        self._tell(commit.execution_id, bool(commit.events), "ended_at" in commit.projection, times)
+        self.handed.applied(commit)
+        for told in self.on_commit:
+            told(commit)
+
     async def _settle(self, made: Decided, verdict: Committed) -> None:
         entry, commit = made.entry, made.commit
         execution_id = commit.execution_id
         if verdict.status == "applied":
-            for other, message in commit.inbox:
-                self._inbox.own(other, message)
-            times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
-            self._tell(execution_id, bool(commit.events), "ended_at" in commit.projection, times)
-            for told in self.on_commit:
-                told(commit)
+            self._note(commit)
         else:  # an earlier commit of unknown outcome had applied it, and nobody was told of what it changed
             self._states.drop(execution_id)
             self._tell(execution_id, True, True, [self._clock.now()])
@@ -314,9 +321,8 @@ class Sequencer:
             return
         try:
             row = commit.projection or projection(await self._states.get(commit.execution_id))
-            row = {**row, "execution_id": commit.execution_id, "last_seq": verdict.last_seq}
             if not entry.answer.done():  # whoever asked may have gone away meanwhile
-                entry.answer.set_result(Answer(row, "late" if entry.late else verdict.status))
+                entry.answer.set_result(answer_of(row, verdict, entry.late))
         except StoreUnavailable as error:  # it is applied; sent again, it is a duplicate
             self._refuse(entry, error)
 
@@ -369,28 +375,23 @@ class Sequencer:
 
     # Workers that wait
 
-    def _hand_out(self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]]) -> None:
+    def _hand_out(
+        self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]], work: Sequence[WorkItem], now: int
+    ) -> None:
+        """Answer those who asked; where new work is left for one who waits, the queue is looked into again."""
         unwanted: list[Lease] = []
         for ask, found in zip(asks, leases, strict=True):
             if ask.answer.done():  # whoever asked went away while the batch was written
                 unwanted += found
             elif found or not ask.waits:
                 ask.answer.set_result(list(found))
+                self.handed.gave(found)
         self._inbox.waiting = [
             ask for ask in dict.fromkeys([*self._inbox.waiting, *asks]) if ask.waits and not ask.answer.done()
         ]
-        self.give_back(unwanted)
-
-    def give_back(self, leases: Sequence[Lease]) -> None:
-        """Put work back that was handed to somebody who is not there any more."""
-        if leases:
-            task = asyncio.create_task(self._give_back(leases))
-            self._returns.add(task)
-            task.add_done_callback(self._returns.discard)
-
-    async def _give_back(self, leases: Sequence[Lease]) -> None:
-        try:
-            await self._queue.release([(lease.work.work_id, lease.epoch) for lease in leases], self._clock.now())
-        except StoreUnavailable as error:
-            _log.warning("%d leases that nobody took stay until they run out: %s", len(leases), error)
-        self.look()
+        self.handed.give_back(unwanted)
+        if self._inbox.waiting and work:
+            taken = {lease.work.work_id for found in leases for lease in found}
+            self._inbox.left_over([item for item in work if item.available_at <= now and item.work_id not in taken])
+            if self._inbox.look:
+                self._wake.set()

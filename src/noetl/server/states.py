@@ -50,6 +50,14 @@ class States:
         self._known.move_to_end(execution_id)
         return known.state
 
+    def at_hand(self, execution_id: str) -> Execution | None:
+        """Give a state that is in memory, unless a snapshot of it is to be saved."""
+        known = self._known.get(execution_id)
+        if known is None or known.state.seq >= known.snapshot_at:
+            return None
+        self._known.move_to_end(execution_id)
+        return known.state
+
     def drop(self, execution_id: str) -> None:
         """Forget a state that may not be what is committed."""
         self._known.pop(execution_id, None)

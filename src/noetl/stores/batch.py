@@ -77,8 +77,9 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
 def _status(commit: Commit, last: int, changes: Changes, facts: Facts) -> str:
     if commit.expected_seq != last:
         return "stale"
-    if any(message in changes.consumed or not facts.has_message(message) for message in commit.consumed):
-        return "duplicate"
+    for message_id in commit.consumed:
+        if message_id in changes.consumed or not facts.has_message(message_id):
+            return "duplicate"
     # The first event tells: its id is made of the message, and a message that did anything has a first event.
     if commit.events and facts.has_event(commit.execution_id, commit.events[0].event_id):
         return "duplicate"
@@ -94,10 +95,10 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
         changes.logs.append(commit.events)
     if commit.projection:
         changes.projections[commit.execution_id] = commit.projection
-    for work_id in (*(work_id for work_id, _ in commit.finished), *commit.dropped):
+    for work_id in commit.dropped if not commit.finished else (*(one for one, _ in commit.finished), *commit.dropped):
         changes.removed[work_id] = None
         changes.work.pop(work_id, None)
-    born = commit.events[-1].timestamp if commit.work and commit.events else 0
+    born = commit.events[-1].timestamp if commit.events else 0
     for item in commit.work:
         changes.work[item.work_id] = item
         changes.born[item.work_id] = born
@@ -105,7 +106,8 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
         changes.timers[commit.execution_id, timer_id] = None
     for timer_id, at in commit.timers:
         changes.timers[commit.execution_id, timer_id] = at
-    changes.consumed.update(dict.fromkeys(commit.consumed))
+    for message_id in commit.consumed:
+        changes.consumed[message_id] = None
     changes.audit.extend(commit.audit)
     for execution_id, message in commit.inbox:
         changes.messages[message.message_id] = (execution_id, message)

@@ -65,7 +65,7 @@ class Database:
 
     async def write(self, job: Callable[[sqlite3.Connection], Result], brief: bool = False) -> Result:
         """Run a job in a transaction that holds the file's write lock from its start."""
-        if brief and not self._handed and not self._closed and self._begun():
+        if brief and self.is_quick and self._begun():
             return self._write_here(job)
 
         def transaction(connection: sqlite3.Connection) -> Result:
@@ -74,10 +74,17 @@ class Database:
 
         return await self.run(transaction)
 
+    @property
+    def is_quick(self) -> bool:
+        """Tell whether a brief job can be done here and now: the thread has nothing to do, and the disk is not slow."""
+        return not self._handed and not self._closed and time.perf_counter() >= self._slow_until
+
+    def write_at_once(self, job: Callable[[sqlite3.Connection], Result]) -> Result | None:
+        """Run a brief job in a transaction here and now, where that is quick; None: it cannot be, and nothing was done."""
+        return self._write_here(job) if self.is_quick and self._begun() else None
+
     def _begun(self) -> bool:
-        """Begin a transaction here and now; not while the disk is slow or another process writes."""
-        if time.perf_counter() < self._slow_until:
-            return False
+        """Begin a transaction here and now; not while another process writes."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:

@@ -7,7 +7,7 @@ there what it was decided on. The statements are in sql/sqlite. Tested in tests/
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,19 +62,29 @@ _REMOVALS = (
 class SqliteStore(SqliteCatalog):
     """An event log, a work queue and a catalog in one file."""
 
-    def __init__(self, path: Path | str) -> None:
-        super().__init__(Database(path))
+    def __init__(self, path: Path | str, database: Database | None = None) -> None:
+        super().__init__(database or Database(path))
         self._epochs = Epochs()
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        brief = sum(len(commit.events) for commit in commits) <= _BRIEF
+        return await self.database.write(self._job(commits, claims), brief)
+
+    @property
+    def is_quick(self) -> bool:
+        return self.database.is_quick
+
+    def commit_at_once(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | None:
+        return self.database.write_at_once(self._job(commits, claims))
+
+    def _job(self, commits: Sequence[Commit], claims: Sequence[Claim]) -> Callable[[sqlite3.Connection], Receipt]:
         def job(connection: sqlite3.Connection) -> Receipt:
             facts = _Facts(connection, commits)
             verdicts, changes = judge(commits, facts)
             apply(connection, changes, facts.projections)
             return Receipt(verdicts, hand_out(connection, changes, claims, self._epochs))
 
-        brief = sum(len(commit.events) for commit in commits) <= _BRIEF
-        return await self.database.write(job, brief)
+        return job
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         return [event for _, event in await self._placed("read_events", execution_id, after, limit)]
@@ -270,10 +280,13 @@ def apply(connection: sqlite3.Connection, changes: Changes, known: Mapping[str, 
         elif seq:
             connection.execute(_SQL["note_execution"], (execution_id,))
     many("remove_work", [(work_id,) for work_id in changes.removed])
-    many("clear_timer", [key for key, at in changes.timers.items() if at is None])
-    many("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
-    many("remove_message", [(message_id,) for message_id in changes.consumed])
-    many("put_message", [_message_row(*row) for row in changes.messages.values()])
+    if changes.timers:
+        many("clear_timer", [key for key, at in changes.timers.items() if at is None])
+        many("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
+    if changes.consumed:
+        many("remove_message", [(message_id,) for message_id in changes.consumed])
+    if changes.messages:
+        many("put_message", [_message_row(*row) for row in changes.messages.values()])
     note(connection, changes.audit)
 
 

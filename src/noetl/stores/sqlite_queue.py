@@ -67,7 +67,9 @@ def _claim_new(connection: sqlite3.Connection, changes: Changes, claim: Claim, e
     suited = [
         item
         for item in changes.work.values()
-        if item.pool in claim.pools and item.available_at <= claim.now and set(item.requires).issubset(claim.tags)
+        if item.pool in claim.pools
+        and item.available_at <= claim.now
+        and (not item.requires or set(item.requires).issubset(claim.tags))
     ]
     most = min(claim.most, len(suited))
     if most <= 0:

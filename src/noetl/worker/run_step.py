@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ from noetl.worker.context import Equipment, Log, TaskContext
 from noetl.worker.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.reporter import Reporter
 
+_NO_LIMIT: Final = nullcontext()
 _BREATH_S: Final = 0.005  # items that never wait let others run after this long
 
 _log = logging.getLogger(__name__)
@@ -297,24 +299,25 @@ class StepWork:
         runner = shared.tools.runner(task.kind)
         if runner is None:
             return failed("unknown", f"this worker does not run tasks of kind `{task.kind}`.", code="NO_TOOL"), None
-        seconds = None if task.timeout_ms is None else task.timeout_ms / 1000
-        limits = [] if seconds is None else [shared.clock.now() + round(seconds * 1000)]
-        limits += [] if self._work.deadline is None else [self._work.deadline]
+        seconds, deadline = None, self._work.deadline
+        if task.timeout_ms is not None:
+            seconds = task.timeout_ms / 1000
+            ends = shared.clock.now() + round(task.timeout_ms)
+            deadline = ends if deadline is None else min(ends, deadline)
         log = Log(shared.clock, task, index, shared.secrets)
-        where = (self._work.execution_id, self._step.name, min(limits, default=None))
         self._reporter.sources[log] = log.records
-        limit = asyncio.timeout(seconds)
+        limit = asyncio.timeout(seconds) if seconds is not None else None
         try:
-            async with limit:
-                if isinstance(task.auth, Mapping):
+            async with limit or _NO_LIMIT:
+                if task.auth is not None and isinstance(task.auth, Mapping):
                     task = msgspec.structs.replace(task, auth=await self._keys.auth(task.auth))
-                context = TaskContext(shared, task, log, *where, self._keys)
+                context = TaskContext(shared, task, log, self._work.execution_id, self._step.name, deadline, self._keys)
                 context.confirm = confirm
                 outcome = await runner(task.fields, context)
         except CredentialUnavailable as error:
             outcome = failed("auth", str(error), code="CREDENTIAL", retryable=error.retryable)
         except TimeoutError as error:
-            outcome = _timed_out(task, seconds) if limit.expired() else _bug(task, error)
+            outcome = _timed_out(task, seconds) if limit is not None and limit.expired() else _bug(task, error)
         except Exception as error:  # noqa: BLE001 - a tool that raises must not end the worker
             outcome = _bug(task, error)
         finally:

@@ -247,6 +247,15 @@ class Flaky(SqliteStore):
             raise StoreUnavailable("the disk went away")
         return receipt
 
+    def commit_at_once(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | None:
+        luck = self._chance.random()
+        if luck < 0.12:
+            raise StoreUnavailable("the disk is away")
+        receipt = super().commit_at_once(commits, claims)
+        if luck > 0.88:
+            raise StoreUnavailable("the disk went away")
+        return receipt
+
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_after_errors_of_unknown_outcome_every_message_is_applied_once(tmp_path: Path, seed: int) -> None:

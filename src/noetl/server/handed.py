@@ -1,0 +1,74 @@
+"""What was handed out: with which report, what is out now, and what goes back because nobody took it.
+
+The store decides who holds a lease; this saves asking it. Tested in tests/unit/server/test_sequencer.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+from noetl.model.errors import StoreUnavailable
+from noetl.model.work import Lease
+from noetl.ports import Clock, Commit, WorkQueue
+
+_log = logging.getLogger(__name__)
+_MOST_ANSWERS = 1_024  # kept for reports that are sent again
+_MOST_OUT = 4_096  # remembered; work of which no end was heard is forgotten with the others
+
+
+class Handed:
+    """Leases that a sequencer gave away."""
+
+    def __init__(self, queue: WorkQueue, clock: Clock, look: Callable[[], None]) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._look = look
+        self._answers: OrderedDict[str, list[Lease]] = OrderedDict()
+        self._out: set[str] = set()
+        self._returns: set[asyncio.Task[None]] = set()
+
+    @property
+    def out(self) -> int:
+        """How many pieces of work are out, as far as was heard."""
+        return len(self._out)
+
+    def gave(self, leases: Sequence[Lease]) -> None:
+        """Note what somebody has now."""
+        for lease in leases:
+            self._out.add(lease.work.work_id)
+        if len(self._out) > _MOST_OUT:
+            self._out.clear()
+
+    def applied(self, commit: Commit) -> None:
+        """Note what a commit took out of the queue."""
+        for work_id, _ in commit.finished:
+            self._out.discard(work_id)
+        self._out.difference_update(commit.dropped)
+
+    def with_report(self, message_id: str) -> list[Lease]:
+        """Give the leases that went out with a report before."""
+        return self._answers.get(message_id, [])
+
+    def remember(self, message_id: str, leases: list[Lease]) -> None:
+        """Keep what went out with a report, for when it is sent again."""
+        self._answers[message_id] = leases
+        if len(self._answers) > _MOST_ANSWERS:
+            self._answers.popitem(last=False)
+
+    def give_back(self, leases: Sequence[Lease]) -> None:
+        """Put work back that was handed to somebody who is not there any more."""
+        if leases:
+            task = asyncio.create_task(self._give_back(leases))
+            self._returns.add(task)
+            task.add_done_callback(self._returns.discard)
+
+    async def _give_back(self, leases: Sequence[Lease]) -> None:
+        self._out.difference_update(lease.work.work_id for lease in leases)
+        try:
+            await self._queue.release([(lease.work.work_id, lease.epoch) for lease in leases], self._clock.now())
+        except StoreUnavailable as error:
+            _log.warning("%d leases that nobody took stay until they run out: %s", len(leases), error)
+        self._look()

@@ -1,0 +1,112 @@
+"""A report that would be a batch by itself is decided and committed before anything else happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from noetl.engine.evolve import fold
+from noetl.engine.state import checksum
+from noetl.model.errors import StoreUnavailable
+from noetl.ports import Claim, Commit, Receipt
+from noetl.server.control import LocalControl
+from noetl.stores import database
+from noetl.stores.sqlite import SqliteStore
+from tests.unit.server.system import HEAD, RealClock, begin, chain, done, ended, register, workers
+
+pytestmark = pytest.mark.asyncio
+PAIR = (
+    HEAD
+    + "workflow:\n- {step: a, tool: {kind: noop}, next: [b, c]}\n"
+    + "".join(f"- {{step: {name}, tool: {{kind: noop}}}}\n" for name in "bc")
+)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the disk for a quick one, however busy this machine is."""
+    monkeypatch.setattr(database, "_LONG_S", 1e9)
+
+
+class Noting(SqliteStore):
+    """Notes how each commit came, and may fail after the next that comes at once."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.ways: list[str] = []
+        self.trouble = ""
+
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        if commits:
+            self.ways.append("batch")
+        return await super().commit(commits, claims)
+
+    def commit_at_once(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | None:
+        trouble, self.trouble = self.trouble, ""
+        if trouble == "before":
+            raise StoreUnavailable("the disk is away")
+        receipt = super().commit_at_once(commits, claims)
+        self.ways.append("at once" if receipt is not None else "not now")
+        if trouble == "after":
+            raise StoreUnavailable("the disk went away")
+        return receipt
+
+
+async def test_reports_in_a_row_are_committed_at_once_and_the_others_have_their_turn(tmp_path: Path) -> None:
+    store, turns = Noting(tmp_path / "noetl.db"), 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with LocalControl(store, RealClock(), snapshot_every=1_000) as control:
+        execution_id = await begin(control, await register(store, chain(40)))
+        [lease] = await control.claim("w", [""], 1, 0)
+        beside = asyncio.create_task(others())
+        store.ways.clear()
+        for number in range(1, 40):
+            [lease] = await control.report(execution_id, done(lease), want=1)
+            assert lease.work.step == f"s{number}"
+        beside.cancel()
+        assert store.ways.count("at once") >= 30
+        assert turns >= 4
+        live = checksum(await control.sequencer.state(execution_id))
+    assert live == checksum(fold(execution_id, await store.read(execution_id)))
+    await store.close()
+
+
+async def test_with_other_work_out_a_report_waits_for_the_batch(tmp_path: Path) -> None:
+    store = Noting(tmp_path / "noetl.db")
+    async with LocalControl(store, RealClock()) as control:
+        execution_id = await begin(control, await register(store, PAIR))
+        [first] = await control.claim("w", [""], 1, 0)
+        await control.report(execution_id, done(first))
+        pair = await control.claim("w", [""], 2, 0)
+        store.ways.clear()
+        await asyncio.gather(*(control.report(execution_id, done(lease)) for lease in pair))
+        assert store.ways == ["batch"]
+    await store.close()
+
+
+@pytest.mark.parametrize("trouble", ["before", "after"])
+async def test_what_goes_wrong_goes_the_usual_way_and_is_applied_once(tmp_path: Path, trouble: str) -> None:
+    store = Noting(tmp_path / "noetl.db")
+    async with LocalControl(store, RealClock(), lease_s=0.3) as control:
+        execution_id = await begin(control, await register(store, chain(4)))
+        [lease] = await control.claim("w", [""], 1, 0)
+        store.trouble = trouble
+        await control.report(execution_id, done(lease), want=1)
+        async with workers(control, 1):
+            row = await ended(control, store, execution_id)
+    assert (row["status"], set(map(str, row["steps"].values()))) == (
+        "completed",
+        {"{'done': 1, 'failed': 0, 'skipped': 0}"},
+    )
+    ids = [event.event_id for event in await store.read(execution_id)]
+    assert len(ids) == len(set(ids))
+    await store.close()
