@@ -68,6 +68,7 @@ class PgNotify:
     async def _session(self) -> None:
         connection = await connect(self._url)
         try:
+            await connection.execute("SET synchronous_commit = off")  # a ring that a crash loses is missed by nobody
             await connection.add_listener(_CHANNEL, self._receive)
             self._heard.set()  # whatever was rung while nobody listened
             while not connection.is_closed():

@@ -18,6 +18,7 @@ from noetl.model.events import CANONICAL, EVENT_TYPES, Event
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _NOTHING = object()
+_DISPLAYED = {kind.display: name for name, kind in EVENT_TYPES.items()}
 
 
 def summary(state: Execution, now: int) -> dict[str, Any]:
@@ -61,10 +62,9 @@ def changed(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]
 
 def types(given: Iterable[str]) -> frozenset[str]:
     """Give the event types that are meant: by name, older name, display name, or `step.*`."""
-    displayed = {kind.display: name for name, kind in EVENT_TYPES.items()}
     found: set[str] = set()
     for word in given:
-        name = CANONICAL.get(word, displayed.get(word, word))
+        name = CANONICAL.get(word, _DISPLAYED.get(word, word))
         matching = {
             known for known in EVENT_TYPES if known == name or (name.endswith("*") and known.startswith(name[:-1]))
         }

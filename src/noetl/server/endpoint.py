@@ -11,7 +11,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -143,12 +143,19 @@ class Endpoint:
         return decoded(call.raw or b"{}", self._decoder)
 
 
+@cache
+def _fields(kind: Any) -> Mapping[str, bool]:
+    """Name the parameters of a query, and tell which may be given more than once."""
+    fields = msgspec.structs.fields(kind)
+    return {found.encode_name: getattr(found.type, "__origin__", None) is tuple for found in fields}
+
+
 def _query(request: Request, kind: Any) -> Any:
-    fields = {found.encode_name: found for found in msgspec.structs.fields(kind)}
+    fields = _fields(kind)
     given: dict[str, Any] = {}
     for name in request.query_params:
         values = request.query_params.getlist(name)
-        many = name in fields and getattr(fields[name].type, "__origin__", None) is tuple
+        many = fields.get(name, False)
         if len(values) > 1 and not many:
             raise Refusal(
                 400, "invalid-input", f"the parameter `{name}` is given more than once", where=f"query {name}"

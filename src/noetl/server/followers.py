@@ -55,12 +55,16 @@ class Followers:
                 for event in events:
                     yield event
 
-    async def follow_batches(self, execution_id: str, after: int = 0) -> AsyncGenerator[list[Event], None]:
-        """Give the same events, those together that were read together."""
+    async def follow_batches(
+        self, execution_id: str, after: int = 0, *, may_be_over: bool = True
+    ) -> AsyncGenerator[list[Event], None]:
+        """Give the same events, those together that were read together.
+
+        Whoever has just seen in its row that the execution had not ended need not ask again whether it `may_be_over`.
+        """
         follower = _Follower()
         self._followers.setdefault(execution_id, set()).add(follower)
         try:
-            may_be_over = True  # it may have ended before we came
             while True:
                 follower.more.clear()
                 follower.hurry.clear()
@@ -72,6 +76,8 @@ class Followers:
                     yield events
                 if len(events) == _PAGE:
                     continue
+                if events and events[-1].event_type == _LAST:
+                    return  # nothing came after it
                 if may_be_over:
                     row = await self._log.execution(execution_id)
                     may_be_over = row is not None and row.get("status") in ENDED

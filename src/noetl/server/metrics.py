@@ -19,26 +19,33 @@ _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _MOST_RUNS = 10_000  # whose start is remembered
 
 
+class _Children(dict[tuple[str, ...], Any]):
+    """What is counted under one name, by labels; each is made once."""
+
+    def __init__(self, metric: Counter | Histogram) -> None:
+        super().__init__()
+        self._metric = metric
+
+    def __missing__(self, labels: tuple[str, ...]) -> Any:
+        child = self[labels] = self._metric.labels(*labels)
+        return child
+
+
 class Metrics:
     """The counters of one server."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, labels, registry=registry)
+        def counter(name: str, text: str, *labels: str) -> _Children:
+            return _Children(Counter(name, text, labels, registry=registry))
 
         self._started = counter("noetl_executions_started_total", "Executions started.", "workflow")
         self._completed = counter("noetl_executions_completed_total", "Executions ended.", "workflow", "status")
         self._calls = counter("noetl_step_calls_total", "Tokens sent to a step.", "workflow", "step")
         self._runs = counter("noetl_step_runs_total", "Step-runs that a worker began.", "workflow", "step")
-        self._took = Histogram(
-            "noetl_step_duration_seconds",
-            "From scheduled to ended.",
-            ("workflow", "step"),
-            registry=registry,
-            buckets=_STEP_BUCKETS,
-        )
+        took = "noetl_step_duration_seconds", "From scheduled to ended.", ("workflow", "step")
+        self._took = _Children(Histogram(*took, registry=registry, buckets=_STEP_BUCKETS))
         self._items = counter("noetl_loop_items_total", "Items of loops.", "workflow", "step")
         self._ended_items = counter("noetl_loop_completed_total", "Items that ended.", "workflow", "step", "ok")
         self._whens = counter("noetl_when_eval_total", "Conditions of gates.", "workflow", "step", "outcome")
@@ -71,14 +78,14 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _execution_started(self, workflow: str, _event: Event) -> None:
-        self._started.labels(workflow).inc()
+        self._started[workflow,].inc()
 
     def _execution_ended(self, workflow: str, event: Event) -> None:
         status = str(event.status or event.payload.get("status", ""))
-        self._completed.labels(workflow, _STATUSES.get(status, status)).inc()
+        self._completed[workflow, _STATUSES.get(status, status)].inc()
 
     def _token(self, workflow: str, event: Event) -> None:
-        self._calls.labels(workflow, str(event.payload.get("step", event.entity_id))).inc()
+        self._calls[workflow, str(event.payload.get("step", event.entity_id))].inc()
 
     def _scheduled(self, _workflow: str, event: Event) -> None:
         self._begun[event.execution_id, str(event.step_run_id)] = event.timestamp
@@ -86,32 +93,32 @@ class Metrics:
             del self._begun[next(iter(self._begun))]
 
     def _run(self, workflow: str, event: Event) -> None:
-        self._runs.labels(workflow, event.entity_id).inc()
+        self._runs[workflow, event.entity_id].inc()
 
     def _step_ended(self, workflow: str, event: Event) -> None:
         begun = self._begun.pop((event.execution_id, str(event.step_run_id)), None)
         if begun is not None:
-            self._took.labels(workflow, event.entity_id).observe((event.timestamp - begun) / 1000)
+            self._took[workflow, event.entity_id].observe((event.timestamp - begun) / 1000)
 
     def _loop(self, workflow: str, event: Event) -> None:
         total = event.payload.get("total", len(event.payload.get("items") or ()))
-        self._items.labels(workflow, event.entity_id).inc(total if isinstance(total, int) else 0)
+        self._items[workflow, event.entity_id].inc(total if isinstance(total, int) else 0)
 
     def _item(self, workflow: str, event: Event) -> None:
         ok = "true" if event.event_type == "loop.iteration.done" else "false"
-        self._ended_items.labels(workflow, event.entity_id, ok).inc()
+        self._ended_items[workflow, event.entity_id, ok].inc()
 
     def _gate(self, workflow: str, event: Event) -> None:
-        self._whens.labels(workflow, event.entity_id, "true" if event.payload.get("allow") else "false").inc()
+        self._whens[workflow, event.entity_id, "true" if event.payload.get("allow") else "false"].inc()
 
     def _router(self, workflow: str, event: Event) -> None:
         taken = event.payload.get("taken", ())
         for arc in event.payload.get("arcs", ()):
             outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
-            self._edges.labels(workflow, event.entity_id, str(arc.get("step", "")), outcome).inc()
+            self._edges[workflow, event.entity_id, str(arc.get("step", "")), outcome].inc()
 
     def _report_late(self, workflow: str, _event: Event) -> None:
-        self._late.labels(workflow).inc()
+        self._late[workflow,].inc()
 
 
 _COUNTED = {

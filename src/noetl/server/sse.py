@@ -20,6 +20,7 @@ from noetl.engine.view import envelope, types
 from noetl.model.events import Event
 from noetl.ports import Position
 from noetl.server.endpoint import Call
+from noetl.server.followers import ENDED
 from noetl.server.problems import Refusal
 from noetl.server.services import Services
 from noetl.wire.requests import FeedQuery, FollowQuery
@@ -33,7 +34,8 @@ _position = msgspec.json.Decoder(dict[str, int])
 
 async def followed(call: Call, execution_id: str, query: FollowQuery) -> Response:
     """Follow one execution."""
-    await call.services.reader.row(execution_id)
+    row = await call.services.reader.row(execution_id)
+    is_over = row.get("status") in ENDED
     wanted = types(query.type) if query.type else None
     last = call.request.headers.get("last-event-id", "").strip()
     if last and not last.isdecimal():
@@ -41,7 +43,8 @@ async def followed(call: Call, execution_id: str, query: FollowQuery) -> Respons
     after = int(last) if last else query.after
 
     async def texts() -> AsyncGenerator[str, None]:
-        async with aclosing(call.services.control.followers.follow_batches(execution_id, after)) as batches:
+        following = call.services.control.followers.follow_batches(execution_id, after, may_be_over=is_over)
+        async with aclosing(following) as batches:
             async for events in batches:
                 shown = (event for event in events if wanted is None or event.event_type in wanted)
                 for piece in _pieces(_text(event, str(event.seq)) for event in shown):

@@ -18,7 +18,7 @@ from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.batch import lost
 from noetl.stores.catalog_postgres import PostgresCatalog
 from noetl.stores.postgres_claims import Claims
-from noetl.stores.postgres_commit import commit_batch
+from noetl.stores.postgres_commit import commit_batch, new_writer
 from noetl.stores.postgres_database import PostgresDatabase, columns
 from noetl.stores.postgres_migrations import make_partitions
 from noetl.stores.postgres_rows import (
@@ -73,7 +73,7 @@ class PostgresStore(PostgresCatalog):
         async with self._naming:
             found: int | None = self._writer  # another may have asked meanwhile
             if found is None:
-                found = self._writer = int(await self.database.value("new_writer"))
+                found = self._writer = await new_writer(self.database)
             return found
 
     @asynccontextmanager

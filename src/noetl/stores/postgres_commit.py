@@ -58,6 +58,14 @@ class Expected:
         return self.leases[work_id]
 
 
+async def new_writer(database: PostgresDatabase) -> int:
+    """Give the number of a new writer; what its batches need is prepared, so that the first is not slower."""
+    async with database.connection(apart=True) as connection:
+        writer = int(await connection.fetchval(_SQL["new_writer"]))
+        await connection.fetch(_SQL["commit_batch"], *_parameters(writer, Expected(()), Changes(), Claims(())))
+        return writer
+
+
 async def commit_batch(
     database: PostgresDatabase, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
 ) -> Receipt:
@@ -69,7 +77,7 @@ async def commit_batch(
     asked = Claims(claims, changes.work.values())
     given = _parameters(writer, expected, changes, asked, asked.pools())
     plain = all(verdict.status == "applied" for verdict in verdicts)
-    async with database.connection() as connection:
+    async with database.connection(apart=True) as connection:
         for attempt in range(_MOST_TRIES):
             try:
                 if plain and not attempt:

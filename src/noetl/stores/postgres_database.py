@@ -60,6 +60,7 @@ class PostgresDatabase:
         self.name = shown(url)
         self._room = asyncio.Semaphore(connections)
         self._idle: list[asyncpg.Connection] = []
+        self._apart: list[asyncpg.Connection] = []  # those that are kept for batches, with what they have prepared
         self._opening = asyncio.Lock()
         self._ready = False
         self._closed = False
@@ -97,12 +98,15 @@ class PostgresDatabase:
             yield connection
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
-        """Hold a connection; whatever goes wrong with it is told as a NoETL error."""
+    async def connection(self, *, apart: bool = False) -> AsyncIterator[asyncpg.Connection]:
+        """Hold a connection; whatever goes wrong with it is told as a NoETL error.
+
+        One that is kept `apart` is given to those only who ask for such a one.
+        """
         if self._closed:
             raise StoreUnavailable(f"the store {self.name} is closed")
         async with self._room:
-            connection = await self._take()
+            connection = await self._take(self._apart if apart else self._idle)
             sound = False
             try:
                 yield connection
@@ -115,13 +119,13 @@ class PostgresDatabase:
                 raise
             finally:
                 if sound and not self._closed:
-                    self._idle.append(connection)
+                    (self._apart if apart else self._idle).append(connection)
                 else:
                     self._drop(connection)
 
-    async def _take(self) -> asyncpg.Connection:
-        while self._idle:
-            connection = self._idle.pop()
+    async def _take(self, idle: list[asyncpg.Connection]) -> asyncpg.Connection:
+        while idle:
+            connection = idle.pop()
             if not connection.is_closed():
                 return connection
         if not self._ready:
@@ -148,14 +152,17 @@ class PostgresDatabase:
     def _drop(self, connection: asyncpg.Connection) -> None:
         """Let go of a connection that cannot be used; those that wait idle are probably as dead."""
         connection.terminate()
-        while self._idle:
-            self._idle.pop().terminate()
+        for other in self._let_go():
+            other.terminate()
+
+    def _let_go(self) -> list[asyncpg.Connection]:
+        idle, self._idle, self._apart = [*self._idle, *self._apart], [], []
+        return idle
 
     async def close(self) -> None:
         """Close every connection that nobody uses; the others close when they are given back."""
         self._closed = True
-        idle, self._idle = self._idle, []
-        for connection in idle:
+        for connection in self._let_go():
             try:
                 await connection.close(timeout=2)
             except (OSError, TimeoutError):
@@ -170,6 +177,7 @@ async def connect(url: str, **more: Any) -> asyncpg.Connection:
         raise InvalidInput("the PostgreSQL store needs asyncpg: pip install 'noetl[postgres]'") from None
     try:
         given: dict[str, Any] = {"server_settings": SESSION, "timeout": _CONNECT_S, "command_timeout": _COMMAND_S}
+        given["max_cached_statement_lifetime"] = 0  # what is prepared stays prepared
         return await asyncpg.connect(url, **(given | more))
     except (asyncpg.ClientConfigurationError, ValueError) as error:
         raise InvalidInput(f"the address of the store cannot be used: {error}") from None

@@ -7,6 +7,7 @@ read is what was written. Tested by tests/conformance.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ _work = msgspec.json.Decoder(WorkItem)
 _LARGEST = 2**63 - 1
 
 
+@lru_cache(4_096)
 def number(execution_id: str) -> int | None:
     """Give the number of an execution; None for a text that names none."""
     if not (execution_id.isascii() and execution_id.isdecimal()) or len(execution_id) > 19:
