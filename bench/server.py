@@ -103,7 +103,8 @@ async def _run_many(place: str, path: str, count: int) -> None:
             await feed.readuntil(b"event: playbook.finished")
             ended += 1
 
-    await asyncio.gather(follow(), *(submit() for _ in range(CONNECTIONS)))
+    async with asyncio.timeout(60):
+        await asyncio.gather(follow(), *(submit() for _ in range(CONNECTIONS)))
     asking.close()
 
 

@@ -39,9 +39,9 @@ class WatchedServer(PostgresDatabase):
     """Keeps pretended time still while a server works."""
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Any]:
+    async def connection(self, *, apart: bool = False) -> AsyncIterator[Any]:
         with threads():
-            async with super().connection() as connection:
+            async with super().connection(apart=apart) as connection:
                 yield connection
 
 

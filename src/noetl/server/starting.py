@@ -1,22 +1,24 @@
 """Makes the ids of executions, and the names under which a request that may be sent twice is known.
 
-Tested in tests/server/test_api_executions.py.
+Tested in tests/server/test_api_executions.py and tests/unit/server/test_starting.py.
 """
 
 from __future__ import annotations
 
-import os
 from hashlib import sha256
+from itertools import count
 from random import SystemRandom
 
 from noetl.model.ids import ExecutionId, snowflake
 
 KEY_MS = 24 * 3600 * 1000  # for so long a key is remembered
+_machine = SystemRandom().getrandbits(10)  # not the process number: in containers all have the same
+_counter = count(SystemRandom().getrandbits(12))
 
 
 def new_execution(now: int) -> ExecutionId:
-    """Make the id of an execution; two processes of one machine that start in the same millisecond get two."""
-    return snowflake(now, os.getpid(), SystemRandom().getrandbits(12))
+    """Make the id of an execution: no other of this process has it, and hardly one of another."""
+    return snowflake(now, _machine, next(_counter))
 
 
 def key_name(actor: str, key: str) -> str:
