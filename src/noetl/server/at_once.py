@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from noetl.engine.decide import Needs, decide
+from noetl.model.messages import Start
 from noetl.ports import Claim, Clock, Commit, EventLog, QuickLog, Receipt
 from noetl.server.commits import commit_of
 from noetl.server.inbox import Ask, Entry, Inbox
@@ -42,6 +43,8 @@ class AtOnce:
     def take(self, entry: Entry) -> Done | None:
         """Decide and commit a message; None where that cannot be at once. One that was tried in vain is then `refused`."""
         if self._log is None or not self._inbox.idle() or not self._log.is_quick:
+            return None
+        if isinstance(entry.message, Start):  # of an execution that is at hand: whose id that is has to be looked up
             return None
         state = self._states.at_hand(entry.execution_id)
         plan = self._plans.at_hand(state.playbook) if state is not None else None

@@ -11,10 +11,12 @@ from typing import Any
 from msgspec import Struct
 
 from noetl.engine.decide import Decision
-from noetl.model.errors import InvalidInput
+from noetl.engine.state import Execution
+from noetl.model.errors import Conflict, NoetlError
 from noetl.model.messages import ChildEnded, Start, TimerDue
-from noetl.ports import Commit, Committed
+from noetl.ports import Commit, Committed, EventLog
 from noetl.server.inbox import Answer, Entry
+from noetl.server.starting import is_started_by
 
 
 class Decided(Struct, frozen=True):
@@ -52,13 +54,27 @@ def commit_of(entry: Entry, before: int, made: Decision) -> Commit:
     )
 
 
-def no_child(entry: Entry, start: Start, problem: str) -> Commit:
+async def of_another(log: EventLog, entry: Entry, start: Start, state: Execution) -> Commit | None:
+    """Tell whoever starts an execution under an id that is another one's; None where it is its own, or free."""
+    if not state.seq:
+        return None
+    first = await log.read(entry.execution_id, 0, 1)
+    if not first and entry.answer is not None:  # it is about to be written: whose it is can be seen in a moment
+        raise Conflict
+    if not first or is_started_by(first[0], start.message_id):
+        return None
+    return no_child(entry, start, Conflict(f"the id {entry.execution_id} is that of another execution"), state.seq)
+
+
+def no_child(entry: Entry, start: Start, problem: NoetlError, at: int = 0) -> Commit:
     """Tell a parent that its child cannot be started; whoever else asked is told by an exception."""
     if start.parent is None or entry.answer is not None:
-        raise InvalidInput(problem)
-    error = {"kind": "not_found", "code": "UNKNOWN_PLAYBOOK", "message": problem, "retryable": False}
+        raise problem
+    is_taken = isinstance(problem, Conflict)
+    error = {"kind": "not_found", "code": "UNKNOWN_PLAYBOOK", "message": str(problem), "retryable": is_taken}
+    error |= {"kind": "unknown", "code": "ID_TAKEN"} if is_taken else {}
     told = ChildEnded(
         f"{start.message_id}/unknown", str(start.parent.get("run_id")), entry.execution_id, "failed", None, error
     )
     parent = str(start.parent.get("execution_id"))
-    return Commit(entry.execution_id, 0, (), inbox=((parent, told),), consumed=entry.consumed)
+    return Commit(entry.execution_id, at, (), inbox=((parent, told),), consumed=entry.consumed)

@@ -63,7 +63,9 @@ async def fork_from(
     copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
     made = fork(await Plans(store).get(pinned), copied, execution_id)
     first = Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)
-    await store.commit([first if act is None else replace(first, audit=(act,))])
+    receipt = await store.commit([first if act is None else replace(first, audit=(act,))])
+    if receipt.commits[0].status not in ("applied", "duplicate"):
+        raise Conflict(f"the id {execution_id} is that of another execution; fork again.")
     state = fold(execution_id, made.events)
     # The message also moves the tokens that the cut left waiting.
     message: AnyMessage = PatchCtx(uuid4().hex, ctx, "fork") if ctx else Resume(uuid4().hex)

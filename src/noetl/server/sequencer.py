@@ -21,7 +21,7 @@ from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act, Clock, Commit, Committed, EventLog, WorkQueue
 from noetl.server.at_once import AtOnce, claims_of
-from noetl.server.commits import Decided, answer_of, commit_of, no_child
+from noetl.server.commits import Decided, answer_of, commit_of, no_child, of_another
 from noetl.server.handed import Handed
 from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
 from noetl.server.plans import Plans
@@ -238,7 +238,9 @@ class Sequencer:
             try:
                 message = msgspec.structs.replace(message, playbook=await self._plans.named(message))
             except InvalidInput as problem:
-                return no_child(entry, message, str(problem))
+                return no_child(entry, message, problem, state.seq)
+        if isinstance(message, Start) and (refused := await of_another(self._store, entry, message, state)) is not None:
+            return refused
         if not state.seq and not isinstance(message, Start):
             if entry.answer is None:  # sent to an execution that never was
                 return Commit(entry.execution_id, 0, (), consumed=entry.consumed)

@@ -9,7 +9,8 @@ from hashlib import sha256
 from itertools import count
 from random import SystemRandom
 
-from noetl.model.ids import ExecutionId, snowflake
+from noetl.model.events import Event
+from noetl.model.ids import ExecutionId, event_id, snowflake
 
 KEY_MS = 24 * 3600 * 1000  # for so long a key is remembered
 _machine = SystemRandom().getrandbits(10)  # not the process number: in containers all have the same
@@ -19,6 +20,11 @@ _counter = count(SystemRandom().getrandbits(12))
 def new_execution(now: int) -> ExecutionId:
     """Make the id of an execution: no other of this process has it, and hardly one of another."""
     return snowflake(now, _machine, next(_counter))
+
+
+def is_started_by(first: Event, message_id: str) -> bool:
+    """Tell whether the first event of an execution comes from this start; else its id is another execution's."""
+    return first.event_id == event_id(message_id, 0)
 
 
 def key_name(actor: str, key: str) -> str:

@@ -16,12 +16,22 @@ from noetl.engine.decide import Decision, Needs, decide
 from noetl.engine.evolve import fold
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, checksum
-from noetl.model.errors import Foreign, InvalidInput, InvalidPayload, Overloaded, StoreUnavailable, UnknownExecution
+from noetl.model.errors import (
+    Conflict,
+    Foreign,
+    InvalidInput,
+    InvalidPayload,
+    Overloaded,
+    StoreUnavailable,
+    UnknownExecution,
+)
 from noetl.model.events import Event
-from noetl.model.messages import AnyMessage, Cancel, Pause, Report, Signal, Start, Suspension
+from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Pause, Report, Signal, Start, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt, Selection
+from noetl.server.commits import of_another
 from noetl.server.control import LocalControl, Store
+from noetl.server.inbox import Entry
 from noetl.server.states import States
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
@@ -70,6 +80,37 @@ async def test_an_execution_runs_to_its_end(store: Store, control: LocalControl)
     assert await store.claim("w", [""], 10, 2**60, 2**60) == []
     assert await store.inbox(10) == []
     assert await store.due(2**60, 10) == []
+
+
+async def test_an_execution_is_not_started_under_the_id_of_another(store: Store, control: LocalControl) -> None:
+    playbook = await register(store, WAITING)
+    first = Start("first", "a", playbook, {"n": 1})
+    row = await control.submit("77", first)
+    assert await control.submit("77", first) == row
+    with pytest.raises(Conflict, match="77 is that of another execution"):
+        await control.submit("77", Start("second", "a", playbook, {"n": 2}))
+    told = await asyncio.gather(
+        *(control.submit("78", Start(name, "a", playbook, {"n": name})) for name in ("one", "two")),
+        return_exceptions=True,
+    )
+    assert sorted(isinstance(answer, Conflict) for answer in told) == [False, True]
+
+
+async def test_the_parent_of_a_child_whose_id_is_taken_is_told(store: Store, control: LocalControl) -> None:
+    playbook = await register(store, WAITING)
+    await control.submit("77", Start("first", "a", playbook))
+    state = await control.sequencer.state("77")
+    child = Start("5/0", "a", playbook, parent={"execution_id": "5", "run_id": "call#1"})
+    told = await of_another(store, Entry("77", child), child, state)
+    assert told is not None
+    assert (told.expected_seq, told.events, told.consumed) == (state.seq, (), ("5/0",))
+    [(parent, message)] = told.inbox
+    assert isinstance(message, ChildEnded)
+    assert (parent, message.run_id, message.child_id, message.status) == ("5", "call#1", "77", "failed")
+    assert message.error is not None
+    assert (message.error["code"], message.error["retryable"]) == ("ID_TAKEN", True)
+    assert await of_another(store, Entry("77", child), Start("first", "a", playbook), state) is None
+    assert await of_another(store, Entry("78", child), child, Execution("78")) is None
 
 
 async def test_the_state_in_memory_is_the_fold_of_the_log(store: Store) -> None:

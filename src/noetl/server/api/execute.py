@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import msgspec
 
+from noetl.model.errors import Conflict
 from noetl.model.messages import Start
 from noetl.ports import AuditEntry
 from noetl.server.auth import forbidden, may
@@ -20,7 +21,7 @@ from noetl.server.endpoint import Call, Noun
 from noetl.server.forks import tell_surely
 from noetl.server.problems import Refusal, not_found
 from noetl.server.reading import known_id
-from noetl.server.starting import KEY_MS, key_name, new_execution
+from noetl.server.starting import KEY_MS, is_started_by, key_name, new_execution
 from noetl.wire.answers import Started
 from noetl.wire.requests import Execute, SeedExecute
 
@@ -95,7 +96,7 @@ async def _start(call: Call, body: Execute) -> Started:
         execution_id, message_id = await services.team.keep_key(name, execution_id, now, now - KEY_MS), f"start:{name}"
         repeated = await _found(call, execution_id)
         if repeated is not None:
-            await _same(call, execution_id, path, body)
+            await _same(call, execution_id, path, body, message_id)
             call.is_noted = True  # nothing changes
             return repeated
     parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
@@ -112,7 +113,7 @@ async def _start(call: Call, body: Execute) -> Started:
     act = call.act(execution_id, path=path, playbook=playbook)
     row = await tell_surely(services.control, execution_id, message, act)
     if key:  # another request with this key may have been quicker
-        await _same(call, execution_id, path, body)
+        await _same(call, execution_id, path, body, message_id)
     return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
 
 
@@ -157,9 +158,11 @@ async def _found(call: Call, execution_id: str) -> Started | None:
     )
 
 
-async def _same(call: Call, execution_id: str, path: str, body: Execute) -> None:
+async def _same(call: Call, execution_id: str, path: str, body: Execute, message_id: str) -> None:
     """Check that the execution of a key was asked for in the same words. Raises Refusal."""
     [first] = await call.services.store.read(execution_id, 0, 1)
+    if not is_started_by(first, message_id):
+        raise Conflict(f"the id that was made for this key, {execution_id}, is another execution's; use another key.")
     differs = next(
         (
             name
