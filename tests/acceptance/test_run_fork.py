@@ -84,3 +84,16 @@ def test_a_fork_that_cannot_be(folder: Folder, arguments: tuple[str, ...], said:
     assert refused.code == 2
     assert said in refused.err
     assert folder.ids() == [ran.id]
+
+
+def test_a_changed_workload_must_fit_the_schema(folder: Folder) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    workflow = (
+        "- step: a\n  tool: { kind: noop }\n  next: b\n- step: b\n  tool: { kind: noop, result: '{{ workload.n }}' }"
+    )
+    ran = folder.run(folder.playbook(workflow, workload={"n": 1}, executor={"spec": {"workload_schema": schema}}))
+    refused = folder.call("fork", ran.id, "--from", "b", "--patch", "workload.n=two")
+    assert (refused.code, refused.out) == (2, "")
+    assert "workload.n: 'two' is not of type 'integer'" in refused.err
+    assert folder.ids() == [ran.id]
+    assert summary(folder.call("fork", ran.id, "--from", "b", "--patch", "workload.n=2", "--json")).result == 2

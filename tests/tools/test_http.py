@@ -167,7 +167,7 @@ async def test_a_body_that_is_not_json_is_text_or_base64(
     ],
 )
 async def test_odd_bodies_are_still_plain_data(content: bytes, kind: str, data: Any) -> None:
-    assert _data(content, kind) == data
+    assert await _data(content, kind) == data
 
 
 async def test_a_redirect_is_followed_unless_told_not_to(web: Web, client: httpx.AsyncClient) -> None:

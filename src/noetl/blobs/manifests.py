@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from noetl.blobs import stored
+from noetl.blobs import pieces, stored
 from noetl.engine.collect import moment
 from noetl.model.errors import BadReference
 from noetl.model.manifest import combined, cut, manifest, within
@@ -49,7 +49,7 @@ async def at(blobs: Blobs, ref: str, now: int) -> Any:
 async def put_manifest(blobs: Blobs, made: Reference, now: int) -> None:
     """Put a manifest under its own address, for whoever knows no more of it."""
     terms = stored.terms(made.get("scope"), made.get("expires_at"), now)
-    await stored.put(blobs, str(made["ref"]), await stored.encoded(made), "db", MANIFEST_TYPE, "none", terms)
+    await stored.put(blobs, str(made["ref"]), await pieces.encoded(made), "db", MANIFEST_TYPE, "none", terms)
 
 
 async def items(

@@ -41,14 +41,24 @@ def _lines(found: tuple[Foreseen, ...]) -> Iterator[str]:
         marks = [mark for mark, there in (("perhaps", not step.sure), ("behind a gate", step.gated)) if there]
         yield f"\n{number}. {step.step}" + (f"  ({', '.join(marks)})" if marks else "")
         if step.loop is not None:
-            many = f"{len(step.loop.value)} items" if step.loop.known and isinstance(step.loop.value, list) else "open"
+            many = _many(step.loop.value) if step.loop.known and isinstance(step.loop.value, list) else "open"
             yield f"   for each {step.loop.name} in {_shown(step.loop)}  ({many})"
         for task in step.tasks:
             yield f"   {task.label}: {task.kind}"
-            yield from (f"     {one.name} = {_shown(one)}{'' if one.known else '  (open)'}" for one in task.inputs)
+            yield from (f"     {one.name} = {_shown(one)}{_mark(one)}" for one in task.inputs)
         for way in step.ways:
             when = f" when {way.when}" if way.when is not None else ""
             yield f"   → {way.step}{when}{_WORDS[way.taken]}"
+
+
+def _many(items: list[Any]) -> str:
+    return "1 item" if len(items) == 1 else f"{len(items)} items"
+
+
+def _mark(one: Input) -> str:
+    if one.problem is not None:
+        return f"  (an error: {one.problem})"
+    return "" if one.known else "  (open)"
 
 
 def _shown(value: Input) -> str:

@@ -23,6 +23,7 @@ _COLLECT_AFTER: Final = (100_000, 20, 50)
 def command(
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Playbooks, folders of them, or - for stdin.")],
     format: Annotated[Format, typer.Option(help="How to print what was found.")] = Format.text,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs; the same as --format json.")] = False,
     tolerant: Annotated[bool, typer.Option("--tolerant", help="Unknown keys are warnings, not errors.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail the check too.")] = False,
 ) -> None:
@@ -43,7 +44,7 @@ def command(
             shown = "<stdin>" if name == "-" else name
             report.add(shown, text, validate(text, shown, kinds, catalog=catalog, tolerant=tolerant))
     troubles.extend(FileTrouble(problem) for problem in kind_problems())
-    FORMATS[format](report)
+    FORMATS[Format.json if json else format](report)
     for trouble in troubles:
         typer.echo(f"noetl: {trouble.message}", err=True)
     if any(trouble.fatal for trouble in troubles):

@@ -175,6 +175,8 @@ def _loop(
     under_way = sum(len(piece.pending) for piece in loop.pieces.values())
     total = "?" if loop.cursor else str(loop.total)
     waits = f"its items: {loop.ended} of {total} have ended, {under_way} are under way"
+    if loop.suspended:
+        waits += f", {len(loop.suspended)} wait"
     if loop.failed:
         waits += f", {loop.failed} failed"
     if lack and any(not piece.epoch for piece in loop.pieces.values()):
@@ -195,7 +197,7 @@ def _held(state: Execution, held: Suspended) -> tuple[str, str]:
         return f"its child execution {held.child_id}", f"the child's end: `noetl explain {held.child_id}`"
     if held.cause == "delay":
         return "the next attempt of a task that failed", "the time"
-    return "a time", "the time"
+    return "the end of a `sleep`", "the time"
 
 
 def _driver(state: Execution) -> str:

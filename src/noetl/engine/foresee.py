@@ -21,12 +21,16 @@ _SHADOWS_EVERYTHING = frozenset(
 )
 
 
-class Input(Struct, frozen=True):
+_CODE_KINDS = frozenset({"python", "script"})  # their code is no template
+
+
+class Input(Struct, frozen=True, omit_defaults=True):
     """One input of a task; an open one stands as it is written."""
 
     name: str
     value: Any
     known: bool
+    problem: str | None = None  # why it cannot be rendered, whatever runs
 
 
 class ForeseenTask(Struct, frozen=True):
@@ -81,9 +85,9 @@ def foresee(plan: Plan, workload: Mapping[str, Any]) -> tuple[Foreseen, ...]:
             kept = {key: value for key, (value, is_known) in args.items() if is_known}
             seen[arc.step] = _Seen(seen[step.name].sure and way.taken == "taken", kept, once and len(kept) == len(args))
             waiting.append(arc.step)
-        found.append(_foreseen(step, seen[step.name].sure, known, tuple(way for _, way in ways)))
+        found.append(_foreseen(plan, step, seen[step.name].sure, known, tuple(way for _, way in ways)))
     if plan.final is not None and plan.final not in seen:
-        found.append(_foreseen(plan.step(plan.final), True, {**bare, "workload": workload}, ()))
+        found.append(_foreseen(plan, plan.step(plan.final), True, {**bare, "workload": workload}, ()))
     return tuple(found)
 
 
@@ -134,19 +138,23 @@ def _decide(when: Value, known: Mapping[str, Any]) -> bool | None:
     return compiled.decide(known) if compiled is not None else None
 
 
-def _foreseen(step: Step, sure: bool, known: Mapping[str, Any], ways: tuple[Way, ...]) -> Foreseen:
+def _foreseen(plan: Plan, step: Step, sure: bool, known: Mapping[str, Any], ways: tuple[Way, ...]) -> Foreseen:
     loop = None
     if step.loop is not None:
         items, is_known = _known(step.loop.items.data, known) if step.loop.items is not None else ("cursor", False)
         loop = Input(step.loop.iterator, items, is_known)
-    return Foreseen(
-        step.name, sure, step.admit is not None, loop, tuple(_task(task, known) for task in step.tasks), ways
-    )
+    strict = plan.setting("strict_templates", step, True) is not False
+    tasks = tuple(_task(task, known, strict) for task in step.tasks)
+    return Foreseen(step.name, sure, step.admit is not None, loop, tasks, ways)
 
 
-def _task(task: Task, known: Mapping[str, Any]) -> ForeseenTask:
-    inputs = [Input(name, *_known(value.data, known)) for name, value in task.fields.items()]
-    inputs += [Input(f"input.{name}", *_known(value.data, known)) for name, value in task.input.items()]
+def _task(task: Task, known: Mapping[str, Any], strict: bool) -> ForeseenTask:
+    given = {**task.fields, **{f"input.{name}": value for name, value in task.input.items()}}
+    checked = strict and task.kind not in _CODE_KINDS and "strict_templates" not in task.spec
+    inputs = [
+        Input(name, *_known(value.data, known), _problem(value.data, known) if checked else None)
+        for name, value in given.items()
+    ]
     return ForeseenTask(task.label, task.kind, tuple(inputs))
 
 
@@ -162,14 +170,33 @@ def _known(data: Any, known: Mapping[str, Any]) -> tuple[Any, bool]:
     return (data, True) if compiled is None else _rendered(compiled, known)
 
 
-def _rendered(compiled: Template, known: Mapping[str, Any]) -> tuple[Any, bool]:
-    scope = {name: value for name, value in known.items() if "." not in name}
+def _problem(data: Any, known: Mapping[str, Any]) -> str | None:
+    """Tell what is wrong with a value of which everything that it reads is known."""
+    if isinstance(data, Mapping | list | tuple):
+        parts = data.values() if isinstance(data, Mapping) else data
+        return next((found for part in parts if (found := _problem(part, known)) is not None), None)
+    compiled = template(data) if isinstance(data, str) else None
+    if compiled is None or not _is_open_to(compiled, known):
+        return None
+    try:
+        missing = first_undefined(compiled.evaluate(known, strict=True))
+        return None if missing is None else missing.fail()
+    except TemplateError as error:
+        return error.message
+
+
+def _is_open_to(compiled: Template, known: Mapping[str, Any]) -> bool:
+    """Tell whether a template reads only what is known."""
     if compiled.problems or not (compiled.reads or compiled.constant):
-        return compiled.source, False
-    if any(read.called or read.path[0] not in scope for read in compiled.reads):
+        return False
+    return not any(read.called or read.path[0] not in known for read in compiled.reads)
+
+
+def _rendered(compiled: Template, known: Mapping[str, Any]) -> tuple[Any, bool]:
+    if not _is_open_to(compiled, known):
         return compiled.source, False
     try:
-        value = compiled.evaluate(scope)
+        value = compiled.evaluate(known, strict=True)
     except TemplateError:
         return compiled.source, False
     return (compiled.source, False) if first_undefined(value) is not None else (plain(value), True)

@@ -80,7 +80,7 @@ class Pipeline(Frame):
                 found: Next | Outcome = outcome or failed("unknown", "nothing to wait for")
             elif memory.phase == "delayed" and at < memory.until:
                 return Suspend("delay", until=memory.until, hold=memory.until - at <= HOLD_MS)
-            elif memory.phase == "running" and self.call is not None:
+            elif self.call is not None:
                 found = self._called(self.call.advance(at), at)
             else:
                 found = self._begin(at)
@@ -108,8 +108,7 @@ class Pipeline(Frame):
         `stored` is the reference of a child's result that was put away.
         """
         memory = self._levels()[-1].memory
-        waiting = memory.waiting if memory.phase == "waiting" else None
-        outcome = answered(waiting, woke) if waiting is not None else None
+        outcome = answered(memory.waiting, woke) if memory.waiting is not None else None
         if outcome is not None:
             return self.resume(outcome, at, stored)
         if woke.get("by") == "timer":  # the server's clock decides that it is time, not this worker's
@@ -121,7 +120,7 @@ class Pipeline(Frame):
         """When a wait ends by itself; None where only somebody else can end it."""
         levels = self._levels()
         memory = levels[-1].memory
-        own = memory.waiting.until if memory.phase == "waiting" and memory.waiting is not None else memory.until
+        own = memory.waiting.until if memory.waiting is not None else memory.until
         return earliest(own, *(call.memory.deadline for call in levels[1:]))
 
     def _levels(self) -> list[Pipeline]:
@@ -198,7 +197,7 @@ class Pipeline(Frame):
             spec["result"] = room(spec.get("result"), self.memory.results.get(task.label))
         context = self.context(whole) if task.kind in _CODE_KINDS else {}
         label = self.info.place + task.label
-        attempt, visit = self.memory.attempt, self.memory.visits.get(task.label, 1)
+        attempt, visit = self.memory.attempt, self.memory.visits[task.label]
         return RunTask(label, task.kind, fields, whole, own, attempt, self.key, auth, timeout, spec, context, visit)
 
     # What an outcome leads to

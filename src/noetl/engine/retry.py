@@ -79,7 +79,7 @@ def may_run_again(kind: str, fields: Mapping[str, Any], error: TaskError, idempo
         return False
     if not _may_have_taken_effect(kind, error):
         return True
-    if idempotent or fields.get("transactional") is True or fields.get("idempotent") is True:
+    if idempotent or fields.get("transactional") is True:
         return True
     if kind == "http":
         return str(fields.get("method") or "GET").upper() in _SAFE_METHODS

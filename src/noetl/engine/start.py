@@ -6,6 +6,7 @@ tests/unit/engine/test_ending.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from noetl.engine.decision import Deciding
@@ -42,11 +43,12 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
             raise InvalidPayload(f"`workload.{key}` cannot be evaluated: {error.message}") from None
         workload[key] = plain(rendered)
     workload = merge(workload, message.payload)
-    _fits(plan, workload)
+    check_schema(plan, workload)
     return workload
 
 
-def _fits(plan: Plan, workload: dict[str, Any]) -> None:
+def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
+    """Refuse a workload that the playbook's schema does not take. Raises InvalidPayload."""
     schema = plan.playbook.executor.setting("workload_schema")
     if not isinstance(schema, dict | bool):
         return

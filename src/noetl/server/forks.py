@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from noetl.engine.evolve import fold
 from noetl.engine.fork import fork, place, shared
+from noetl.engine.start import check_schema
 from noetl.engine.state import Execution
 from noetl.model.errors import Conflict, UnknownExecution
 from noetl.model.messages import AnyMessage, PatchCtx, Resume
@@ -61,7 +62,9 @@ async def fork_from(
     pinned = playbook or str(events[0].payload.get("playbook", ""))
     seq = place(events, start)
     copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
-    made = fork(await Plans(store).get(pinned), copied, execution_id)
+    plan = await Plans(store).get(pinned)
+    check_schema(plan, fold(execution_id, copied).workload)
+    made = fork(plan, copied, execution_id)
     first = Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)
     receipt = await store.commit([first if act is None else replace(first, audit=(act,))])
     if receipt.commits[0].status not in ("applied", "duplicate"):

@@ -6,9 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import msgspec
-
-from noetl.blobs import manifests, stored
+from noetl.blobs import manifests, pieces, stored
 from noetl.dsl.kinds import KindExample, Need
 from noetl.model.errors import BadReference, InvalidInput, NoetlError
 from noetl.model.outcome import Outcome, failed, ok
@@ -136,21 +134,21 @@ async def _get(input: Input, context: ToolContext) -> dict[str, Any]:
         manifests.check({**about, "ref": ref}, context.now())
         store = about.get("store", "")
         if about.get("content_type") == manifests.MANIFEST_TYPE:
-            return await _whole(stored.decoded(data, stored.JSON, ref), context)
+            return await _whole(await stored.decoded(data, stored.JSON, ref), context)
     content_type = str(meta["content_type"])
-    return {**_shown(ref, store, meta), "data": stored.decoded(data, content_type, ref)}
+    return {**_shown(ref, store, meta), "data": await stored.decoded(data, content_type, ref)}
 
 
 async def _whole(reference: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
     """Give what the parts of a manifest are together."""
     value = await manifests.value(context.blobs, reference, context.now())
-    shown = _told(await stored.encoded(value), stored.JSON)
+    shown = _told(await pieces.encoded(value), stored.JSON)
     return {**_shown(str(reference["ref"]), str(reference.get("store")), shown), "data": value}
 
 
 async def _put(input: Input, context: ToolContext) -> dict[str, Any]:
     is_text = isinstance(input.data, str)
-    data = input.data.encode() if is_text else msgspec.json.encode(input.data)
+    data = input.data.encode() if is_text else await pieces.encoded(input.data)
     content_type = input.content_type or (_TEXT if is_text else stored.JSON)
     if input.ref is None:
         ref = address(context.execution_id, context.step, f"{context.idempotency_key}.artifact", 1, context.attempt)

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from noetl.blobs import pieces
 from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import ErrorKind, Outcome, failed, ok
 from noetl.ports import ToolContext
@@ -249,7 +250,7 @@ async def _outcome(response: "httpx.Response", now: int) -> Outcome:
         message = f"the answer has more than {MOST_BYTES:,} bytes; ask for less, or fetch it in parts"
         return failed("client_error", message, code="HTTP_TOO_LARGE", sent=True, http={"status": response.status_code})
     headers = dict(response.headers.items())
-    data = _data(content, headers.get("content-type", ""))
+    data = await _data(content, headers.get("content-type", ""))
     result = {
         "status": response.status_code,
         "status_code": response.status_code,
@@ -278,7 +279,7 @@ async def _outcome(response: "httpx.Response", now: int) -> Outcome:
     )
 
 
-def _data(content: bytes, content_type: str) -> Any:
+async def _data(content: bytes, content_type: str) -> Any:
     """The body as plain data: JSON is parsed, text is text, anything else is base64."""
     if not content:
         return None
@@ -290,10 +291,14 @@ def _data(content: bytes, content_type: str) -> Any:
     looks_like = "json" in content_type or text.lstrip()[:1] in ("{", "[")
     if looks_like:
         try:
-            return json.loads(text, parse_constant=_refused, parse_int=_whole)
+            return await pieces.decoded(text.encode(), _parsed)
         except (ValueError, RecursionError):
             return text
     return text
+
+
+def _parsed(text: bytes) -> Any:
+    return json.loads(text, parse_constant=_refused, parse_int=_whole)
 
 
 def _refused(word: str) -> Any:

@@ -77,7 +77,7 @@ class Warm:
             return gone or _garbled()
         self.is_used_up = frame.startswith(LEFT)
         try:
-            return _outcome(told(frame))
+            return _outcome(await told(frame))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.is_used_up = True
             return _garbled()
@@ -245,7 +245,7 @@ class ChildPool:
             feeding.cancel()
             await asyncio.shield(self._later(_end(child, outputs)))
         if refused is not None:
-            answer = told(refused)
+            answer = await told(refused)
             raise OSError(answer["errno"], answer["message"])
         return Ended(status, bytes(out.data), bytes(err.data), out.cut or err.cut)
 

@@ -18,8 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
+from noetl.blobs import pieces
 from noetl.worker.child_main import LENGTH, MOST_FRAME, NOTICE, ORDER
 
 _SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|STORE)")
@@ -80,7 +79,7 @@ class Child:
         self._channel = channel
 
     async def send(self, frame: Mapping[str, Any]) -> None:
-        body = msgspec.json.encode(frame)
+        body = await pieces.encoded(frame)
         await asyncio.get_running_loop().sock_sendall(self._channel, LENGTH.pack(len(body)) + body)
 
     async def receive(self) -> bytes | None:
@@ -226,7 +225,7 @@ class Nursery:
             self._end(number, -signal.SIGKILL)
 
 
-def told(frame: bytes) -> dict[str, Any]:
+async def told(frame: bytes) -> dict[str, Any]:
     """Read an answer of a child. JSON of the standard library: numbers of any size are what they were."""
-    found: dict[str, Any] = json.loads(frame)
+    found: dict[str, Any] = await pieces.decoded(frame, json.loads)
     return found

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from noetl.blobs import manifests, stored
+from noetl.blobs import manifests, pieces, stored
 from noetl.blobs.parts import selected
 from noetl.engine.actions import RunTask
 from noetl.engine.away import StoredResult
@@ -55,10 +55,10 @@ class StoredResults:
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
         try:
-            data = await stored.encoded(outcome.result)
+            data = await pieces.encoded(outcome.result)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return failed("schema", f"the result of `{task.label}` is not plain data: {error}"), None
-        odd = _not_a_number(outcome.result, "result") if b"null" in data else None
+        odd = await stored.aside(len(data), _not_a_number, outcome.result, "result") if b"null" in data else None
         if odd is not None:
             return failed("schema", f"`{odd}` of `{task.label}` is no number that JSON has; give null or text"), None
         limits = task.spec.get("limits")
@@ -67,9 +67,11 @@ class StoredResults:
         if len(data) > most:
             return _too_large(task, len(data), most), None
         secrets: Secrets | None = where.get("secrets")
-        masked = secrets.value(outcome.result) if secrets is not None and secrets.may_be_in(data) else outcome.result
+        masked = outcome.result
+        if secrets is not None and await stored.aside(len(data), secrets.may_be_in, data):
+            masked = await stored.aside(len(data), secrets.value, outcome.result)
         if masked is not outcome.result:
-            data = await stored.encoded(masked)
+            data = await pieces.encoded(masked)
         try:
             return outcome, await self._put(task, masked, data, where)
         except InvalidInput as error:
@@ -89,7 +91,7 @@ class StoredResults:
         ):
             return None
         read: Wanted = where["wanted"]() if "wanted" in where else False
-        extracted = light(result, read) | selected(result, controls.get("select") or ())
+        extracted = await stored.aside(len(data), light, result, read) | selected(result, controls.get("select") or ())
         ref = _address(task, where)
         store = str(place.get("kind") or "auto")
         store = manifests.shelf(store, len(data))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from noetl.engine.foresee import Foreseen, foresee
 from noetl.engine.plan import plan
 from noetl.testing.play import read
@@ -36,6 +38,24 @@ def test_a_bare_name_that_something_else_may_hold_is_open() -> None:
 def test_a_missing_key_and_the_time_are_open() -> None:
     found = route("- step: a\n  tool: {kind: noop, result: ['{{ workload.missing }}', '{{ now() }}']}\n", n=2)
     assert inputs(found["a"])["result"] == (["{{ workload.missing }}", "{{ now() }}"], False)
+
+
+@pytest.mark.parametrize(
+    ("head", "task", "problem"),
+    [
+        ("", "kind: noop, result: 'a {{ workload.missing }} b'", "`workload.missing` is undefined"),
+        ("", "kind: noop, result: ['{{ args.x }}']", "`args.x` is undefined"),
+        ("", "kind: noop, result: '{{ workload.n / 0 }}'", "zero"),
+        ("", "kind: noop, result: '{{ workload.missing | default(1) }} {{ n }}'", None),
+        ("", "kind: noop, result: '{{ ctx.x }}'", None),
+        ("", "kind: noop, input: {x: '{{ workload.missing }}'}", "`workload.missing` is undefined"),
+        ("", "kind: python, code: 'print(\"{{ workload.missing }}\")'", None),
+        ("executor: {spec: {strict_templates: false}}\n", "kind: noop, result: 'a {{ workload.missing }}'", None),
+    ],
+)
+def test_what_cannot_be_rendered_whatever_runs_is_told(head: str, task: str, problem: str | None) -> None:
+    (found,) = route(f"- step: a\n  tool: {{{task}}}\n", head, n=2)["a"].tasks[0].inputs[-1:]
+    assert (found.problem is None) if problem is None else (problem in (found.problem or "") and not found.known)
 
 
 def test_a_condition_on_the_workload_decides_the_route() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from noetl.blobs import stored
+from noetl.blobs import pieces
 from noetl.blobs.memory import MemoryBlobs
 from noetl.engine.actions import RunTask
 from noetl.model.errors import BadReference, StoreUnavailable
@@ -367,7 +367,7 @@ async def test_everything_else_goes_on_while_a_very_large_result_is_written() ->
     ],
 )
 async def test_what_is_written_in_pieces_is_what_is_written_at_once(value: Any) -> None:
-    assert await stored.encoded(value) == msgspec.json.encode(value)
+    assert await pieces.encoded(value) == msgspec.json.encode(value)
 
 
 async def test_the_large_body_of_an_error_is_put_away_too() -> None:
