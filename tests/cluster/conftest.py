@@ -18,7 +18,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster with short leases, whose processes the tests may kill; each leaves it whole."""
     folder: Path = tmp_path_factory.mktemp("shaken")

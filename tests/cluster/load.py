@@ -30,7 +30,7 @@ from tests.simulation.invariants import check_all
 Result = TypeVar("Result")
 PATIENCE_S = 120.0
 ITEMS = 12
-_HEAD = (
+HEAD = (
     "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{name: {0}, path: faults/{0}}}\nworkload: {{api: '', n: 0}}\n"
 )
 _AT = "'{{ workload.api }}/%s/{{ workload.n }}/%s'"
@@ -41,12 +41,12 @@ def _do(where: str, how: str = "do") -> str:
     return f"kind: http, method: POST, url: {_AT % (how, where)}"
 
 
-CHILD = _HEAD.format("child") + (
+CHILD = HEAD.format("child") + (
     "workflow:\n"
     f"  - {{step: one, tool: {{{_do('child-one')}}}, next: two}}\n"
     f"  - {{step: two, tool: {{{_do('child-two')}}}}}\n"
 )
-MIXED = _HEAD.format("mixed") + (
+MIXED = HEAD.format("mixed") + (
     "workflow:\n"
     f"  - {{step: first, tool: {{{_do('first')}}}, next: second}}\n"
     f"  - {{step: second, tool: {{{_do('second')}}}, next: [each, call, again, nap]}}\n"
@@ -59,7 +59,7 @@ MIXED = _HEAD.format("mixed") + (
     f"  - {{step: meet, tool: {{{_do('meet')}}}, next: last}}\n"
     f"  - {{step: last, tool: {{{_do('last')}}}}}\n"
 )
-SLOW = _HEAD.format("slow") + f"workflow:\n  - {{step: it, tool: {{{_do('it', 'slow')}}}}}\n"
+SLOW = HEAD.format("slow") + f"workflow:\n  - {{step: it, tool: {{{_do('it', 'slow')}}}}}\n"
 STEPS = ("first", "second", "each", "call", "again", "nap", "meet", "last")
 EFFECTS = {
     *(f"/do/%s/{name}" for name in ("first", "second", "meet", "last", "child-one", "child-two")),

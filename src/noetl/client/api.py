@@ -47,6 +47,7 @@ from noetl.wire.answers import (
 
 _PAGE: Final = 1_000
 _AGAIN_S: Final = (0.0, 0.1, 0.5, 1.0, 2.0)
+_MOST_TRIES: Final = 60  # about two minutes
 
 
 class Client:
@@ -146,18 +147,21 @@ class Client:
     async def follow(
         self, execution_id: str, after: int = 0, *, types: Sequence[str] = ()
     ) -> AsyncGenerator[Event, None]:
-        """Give the events of an execution as they come, until it has ended; a cut connection is opened again."""
-        tries = 0
+        """Give the events of an execution as they come, until it has ended; a cut connection is opened again.
+
+        A server that was there may be away for a while, as when it is restarted; one that never was is told at once.
+        """
+        tries, most = 0, len(_AGAIN_S)
         while True:
             try:
                 async with aclosing(self._stream(execution_id, after, types)) as events:
                     async for event in events:
                         if event is None:
                             return
-                        after, tries = event.seq, 0
+                        after, tries, most = event.seq, 0, _MOST_TRIES
                         yield event
             except StoreUnavailable:
-                if tries >= len(_AGAIN_S):
+                if tries >= most:
                     raise
             await asyncio.sleep(_AGAIN_S[min(tries, len(_AGAIN_S) - 1)])
             tries += 1
