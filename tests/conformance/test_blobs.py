@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,17 @@ async def test_a_blob_comes_back_whole(blobs: BlobStore) -> None:
     assert await blobs.get(REF) == data
     await blobs.put(REF + "/empty", b"", {})
     assert await blobs.get(REF + "/empty") == b""
+
+
+@pytest.mark.parametrize("size", [0, 10, 3 * 4 * 1024 * 1024 + 5])
+async def test_a_file_is_put_piece_by_piece(blobs: BlobStore, size: int) -> None:
+    data = (bytes(range(251)) * (size // 251 + 1))[:size]
+    for _ in range(2):  # also over what is there
+        await blobs.put_file(REF, BytesIO(data), {"bytes": size})
+        assert await blobs.get(REF) == data
+    assert await blobs.about(REF) == {"bytes": size}
+    if size:
+        assert await blobs.get(REF, size - 3, 10) == data[-3:]
 
 
 async def test_a_part_of_a_blob(blobs: BlobStore) -> None:

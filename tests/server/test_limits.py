@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
 
+from noetl.model.refs import MOST_BYTES
 from noetl.server.api import endpoints
 from noetl.server.limits import MOST_DEPTH, deeper
 from tests.server.serving import ONE, in_process, process
@@ -77,6 +79,40 @@ async def test_huge_bodies_and_bombs_are_refused_in_bounded_memory(tmp_path: Pat
                 await huge_frame(url)
             grown = resident_mb(server.pid) - before
             assert grown < 150
+            assert (await client.get("/ready")).status_code == 200
+
+
+async def zeros(megabytes: int) -> AsyncIterator[bytes]:
+    for _ in range(megabytes):
+        yield bytes(1024 * 1024)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("store", ["db", "file"])
+async def test_a_large_result_goes_through_the_server_in_bounded_memory(tmp_path: Path, store: str) -> None:
+    size = MOST_BYTES // 2**20
+    with process(tmp_path, "serve") as (url, server):
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            await client.post("/api/execute", json={"content": ONE})
+            leased = (await client.post("/queue/lease", json={"worker_id": "w"})).json()["job"]
+            ref = f"noetl://execution/{leased['execution_id']}/step/one/task/t/run/1/attempt/1"
+            meta = json.dumps({"store": store, "bytes": MOST_BYTES})
+            query = {"ref": ref, "work": leased["id"], "epoch": leased["epoch"], "worker": "w", "meta": meta}
+            before = resident_mb(server.pid)
+            answer = await client.put("/api/blobs", params=query, content=zeros(size))
+            assert answer.status_code == 200, answer.text
+            got = 0
+            async with client.stream("GET", "/api/blobs", params=query) as reading:
+                async for piece in reading.aiter_raw():
+                    got += len(piece)
+            assert got == MOST_BYTES
+            assert resident_mb(server.pid) - before < 100
+            for long in (zeros(size + 2), zeros(4 * size)):
+                try:
+                    answer = await client.put("/api/blobs", params=query, content=long)
+                    assert answer.status_code == 413
+                except httpx.TransportError:
+                    pass  # the server closed the connection before all of it was sent
             assert (await client.get("/ready")).status_code == 200
 
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
-from noetl.blobs.ranges import missing, span
+from noetl.blobs.ranges import missing, pieces, size_of, span
 from noetl.stores.database import Database
 from noetl.stores.queries import queries
 
 _SQL = queries("sqlite")
 _PAGE = 500
-_ALL = 2**31 - 1  # no blob of SQLite is longer
 
 
 class DatabaseBlobs:
@@ -31,13 +30,24 @@ class DatabaseBlobs:
         row = (ref, data, msgspec.json.encode(meta).decode())
         await self._database.write(lambda connection: connection.execute(_SQL["put_result"], row))
 
+    async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
+        row = (ref, msgspec.json.encode(meta).decode(), size_of(file))
+
+        def job(connection: Connection) -> None:
+            connection.execute(_SQL["remove_result"], (ref,))
+            number = connection.execute(_SQL["put_empty_result"], row).lastrowid
+            with connection.blobopen("result", "data", number or 0) as blob:
+                for piece in pieces(file):
+                    blob.write(piece)
+
+        await self._database.write(job)
+
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         first, last = span(start, length)
-        given = (first + 1, _ALL if last is None else last - first, ref)
-        row = await self._database.run(lambda connection: connection.execute(_SQL["read_result"], given).fetchone())
-        if row is None:
+        found = await self._database.run(partial(_read, ref, first, last))
+        if found is None:
             raise missing(ref)
-        return bytes(row[0])
+        return found
 
     async def about(self, ref: str) -> Mapping[str, Any]:
         row = await self._database.run(
@@ -60,6 +70,17 @@ class DatabaseBlobs:
 
     async def tidy(self, before: int) -> int:  # noqa: ARG002  a blob is put whole here, or not at all
         return 0
+
+
+def _read(ref: str, first: int, last: int | None, connection: Connection) -> bytes | None:
+    """Read a range without the rest; None where there is no such blob."""
+    row = connection.execute(_SQL["find_result"], (ref,)).fetchone()
+    if row is None:
+        return None
+    with connection.blobopen("result", "data", row[0], readonly=True) as blob:
+        size = len(blob)
+        blob.seek(min(first, size))
+        return blob.read(size if last is None else max(0, min(last, size) - first))
 
 
 def _listed(after: str, connection: Connection) -> list[tuple[str, str]]:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
-from noetl.blobs.ranges import missing, span
+from noetl.blobs.ranges import missing, pieces, span
 from noetl.model.errors import StoreUnavailable
 
 Result = TypeVar("Result")
@@ -29,8 +29,10 @@ class FileBlobs:
         self._folder = Path(folder)
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        about = msgspec.json.encode({"ref": ref, "meta": meta})
-        await self._in_thread(self._put, ref, data, about)
+        await self._in_thread(self._put, ref, (data,), _about(ref, meta))
+
+    async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
+        await self._in_thread(self._put, ref, pieces(file), _about(ref, meta))
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         first, _ = span(start, length)
@@ -63,11 +65,11 @@ class FileBlobs:
         name = sha256(ref.encode()).hexdigest()
         return self._folder / name[:2] / name
 
-    def _put(self, ref: str, data: bytes, about: bytes) -> None:
+    def _put(self, ref: str, parts: Iterable[bytes], about: bytes) -> None:
         path = self._path(ref)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, data)
-        _write(path.with_suffix(".json"), about)  # what has no such file was never put whole
+        _write(path, parts)
+        _write(path.with_suffix(".json"), (about,))  # what has no such file was never put whole
 
     def _get(self, ref: str, start: int, length: int | None) -> bytes:
         try:
@@ -112,10 +114,14 @@ def _told(folder: Path) -> list[bytes]:
     return found
 
 
-def _write(path: Path, data: bytes) -> None:
+def _about(ref: str, meta: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode({"ref": ref, "meta": meta})
+
+
+def _write(path: Path, parts: Iterable[bytes]) -> None:
     with NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
         try:
-            file.write(data)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
             os.replace(file.name, path)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
-from noetl.blobs.ranges import missing, span
+from noetl.blobs.ranges import missing, pieces, span
 
 
 class MemoryBlobs:
@@ -16,6 +16,9 @@ class MemoryBlobs:
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
         self._blobs[ref] = (bytes(data), dict(meta))
+
+    async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
+        await self.put(ref, b"".join(pieces(file)), meta)
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         first, last = span(start, length)

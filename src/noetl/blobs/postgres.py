@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
-from noetl.blobs.ranges import missing, span
+from noetl.blobs.ranges import PIECE, missing, pieces, size_of, span
 from noetl.stores.postgres_database import PostgresDatabase
+from noetl.stores.queries import queries
 
+_SQL = queries("postgres")
 _LONGEST = 500
 _PAGE = 500
 _REF = ""  # beside what was told of a blob: its address, where it is too long to be its name
@@ -23,9 +25,16 @@ class PostgresBlobs:
         self._database = database
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        name = _name(ref)
-        told = meta if _plain(ref) == name else {**meta, _REF: ref}
-        await self._database.rows("put_result", name, data, msgspec.json.encode(told).decode())
+        await self._database.rows("put_result", _name(ref), data, _about(ref, meta))
+
+    async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
+        if size_of(file) <= PIECE:
+            await self.put(ref, b"".join(pieces(file)), meta)
+            return
+        async with self._database.transaction() as connection:
+            for number, piece in enumerate(pieces(file)):  # whoever brings the same one waits at the first piece
+                await connection.execute(_SQL["put_piece"], _name(ref), number, piece)
+            await connection.execute(_SQL["put_result_of_pieces"], _name(ref), _about(ref, meta))
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         first, last = span(start, length)
@@ -55,6 +64,11 @@ class PostgresBlobs:
 
     async def tidy(self, before: int) -> int:  # noqa: ARG002  a blob is put whole here, or not at all
         return 0
+
+
+def _about(ref: str, meta: Mapping[str, Any]) -> str:
+    told = meta if _plain(ref) == _name(ref) else {**meta, _REF: ref}
+    return msgspec.json.encode(told).decode()
 
 
 def _told(text: str) -> tuple[str | None, dict[str, Any]]:

@@ -6,7 +6,7 @@ Tested in tests/conformance/test_blobs.py.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from noetl.blobs.ranges import missing
 from noetl.model.errors import InvalidInput
@@ -20,7 +20,10 @@ class ShelvedBlobs:
         self._shelves = shelves
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        await self._named(str(meta.get("store", next(iter(self._shelves))))).put(ref, data, meta)
+        await self._meant(meta).put(ref, data, meta)
+
+    async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
+        await self._meant(meta).put_file(ref, file, meta)
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         return await (await self._holding(ref)).get(ref, start, length)
@@ -40,7 +43,8 @@ class ShelvedBlobs:
     async def tidy(self, before: int) -> int:
         return sum([await shelf.tidy(before) for shelf in self._shelves.values()])
 
-    def _named(self, name: str) -> BlobStore:
+    def _meant(self, meta: Mapping[str, Any]) -> BlobStore:
+        name = str(meta.get("store", next(iter(self._shelves))))
         if name not in self._shelves:
             known = ", ".join(f"`{known}`" for known in self._shelves)
             raise InvalidInput(f"results cannot be stored in `{name}` here; there are {known}")

@@ -26,6 +26,7 @@ JSON: Final = "application/json"
 PACKINGS: Final = ("none", "gzip")
 _TTL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*")
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_GZIP: Final = 31  # what zlib calls a stream of gzip
 _LARGE: Final = 1 << 20  # from here on, hashing and packing go to a thread
 
 
@@ -76,7 +77,9 @@ async def get(blobs: Blobs, ref: str, told: Mapping[str, Any] | None = None) -> 
         raise BadReference(str(error)) from None
     except (StoreUnavailable, OSError) as error:
         raise BadReference(f"the stored result {ref} cannot be read now: {error}") from error
-    data, digest = await aside(len(packed), _unpack, packed, str(meta.get("compression", "none")))
+    data, digest = await aside(
+        len(packed), _unpack, packed, str(meta.get("compression", "none")), int(meta.get("bytes") or 0)
+    )
     if digest != meta.get("sha256"):
         _refuse_removed(ref, await blobs.about(ref))
         raise BadReference(f"the stored result {ref} is damaged: its bytes are not those that were stored")
@@ -117,9 +120,12 @@ def _pack(data: bytes, packing: str) -> tuple[bytes, str]:
     return gzip.compress(data, 6, mtime=0) if packing == "gzip" else data, sha256(data).hexdigest()
 
 
-def _unpack(packed: bytes, packing: str) -> tuple[bytes, str]:
+def _unpack(packed: bytes, packing: str, size: int) -> tuple[bytes, str]:
+    if packing != "gzip":
+        return packed, sha256(packed).hexdigest()
+    unpacking = zlib.decompressobj(_GZIP)
     try:
-        data = gzip.decompress(packed) if packing == "gzip" else packed
-    except (OSError, EOFError, zlib.error):
+        data = unpacking.decompress(packed, size + 1)
+    except zlib.error:
         return b"", "damaged"
-    return data, sha256(data).hexdigest()
+    return data, sha256(data).hexdigest() if unpacking.eof else "damaged"  # also what is longer than it says

@@ -20,6 +20,9 @@ STRATEGIES: Final = ("append", "replace", "merge", "concat")
 SCOPES: Final = ("step", "execution", "workflow", "permanent")
 LISTS: Final = ("append", "concat")  # the strategies whose whole is a list
 SCHEME: Final = "noetl://"
+MOST_BYTES: Final = (
+    256 * 1024 * 1024
+)  # of one result, where a playbook says nothing else; more is never put in one piece
 _KINDS: Final = (KIND, MANIFEST)
 
 

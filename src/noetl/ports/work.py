@@ -6,7 +6,7 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
@@ -30,6 +30,9 @@ class Blobs(Protocol):
 
 class BlobStore(Blobs, Protocol):
     """Large results where they are kept: what a worker elsewhere cannot ask for."""
+
+    async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
+        """Put what a file holds from its start, piece by piece: it is never held whole."""
 
     def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """Give every blob's address and `meta`, in any order; what is put or deleted meanwhile may be among them or not."""

@@ -59,7 +59,7 @@ class Endpoint:
     summary: str
     status: int = 200
     act: str = ""  # what the audit trail calls it; every route that changes something has one, or is the worker's
-    takes: str = JSON  # the media type of its body; raw bytes where it is another
+    takes: str = JSON  # the media type of its body; where it is another, the route reads it
     gives: str = JSON
     most: int = MOST_BYTES
     example: Any = None  # of the body
@@ -125,10 +125,9 @@ class Endpoint:
         given: dict[str, Any] = {name: request.path_params[name] for name in self.places}
         if self.query is not None:
             given["query"] = _query(request, self.query)
-        if self.body is not None or self.takes != JSON:
+        if self.body is not None:
             call.raw = await body_of(request, self.most)
-            if self.body is not None:
-                given["body"] = self._decoded(call)
+            given["body"] = self._decoded(call)
         made = await self.run(call, **given)
         if self.act and not call.is_noted:
             await call.services.team.audit([call.act(next((str(given[name]) for name in self.places), ""))])

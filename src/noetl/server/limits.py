@@ -7,16 +7,20 @@ decoded. Tested in tests/server/test_limits.py.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, TypeVar
+from contextlib import asynccontextmanager
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO, TypeVar, cast
 
 import msgspec
 from starlette.requests import Request
 
+from noetl.model.refs import MOST_BYTES as MOST_RESULT_BYTES
 from noetl.server.problems import Refusal, invalid
 
 Result = TypeVar("Result")
 MOST_BYTES = 8 * 1024 * 1024
-MOST_BLOB_BYTES = 64 * 1024 * 1024
+MOST_BLOB_BYTES = MOST_RESULT_BYTES + 1024 * 1024  # packing may make a result a little longer
+_IN_MEMORY = 1024 * 1024  # of a body that is kept in a file
 MOST_VALUES = 400_000
 MOST_DEPTH = 64
 _SURELY_FLAT = MOST_DEPTH  # with fewer brackets than this, nothing can be too deep
@@ -24,10 +28,28 @@ _SURELY_FLAT = MOST_DEPTH  # with fewer brackets than this, nothing can be too d
 
 async def body_of(request: Request, most: int = MOST_BYTES) -> bytes:
     """Read a body; one that is too large is refused as soon as that is known."""
+    _refuse_told(request, most)
+    return await bounded(request.stream(), most)
+
+
+@asynccontextmanager
+async def spooled(request: Request, most: int) -> AsyncIterator[BinaryIO]:
+    """Read a body into a file that is gone afterwards; a small one stays in memory."""
+    _refuse_told(request, most)
+    size = 0
+    with SpooledTemporaryFile(_IN_MEMORY) as file:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise _too_large(most)
+            file.write(part)
+        yield cast("BinaryIO", file)
+
+
+def _refuse_told(request: Request, most: int) -> None:
     told = request.headers.get("content-length", "")
     if told and (not told.isdecimal() or int(told) > most):
         raise _too_large(most)
-    return await bounded(request.stream(), most)
 
 
 async def bounded(stream: AsyncIterator[bytes], most: int) -> bytes:

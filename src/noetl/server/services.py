@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from noetl.dsl.kinds import Kinds
-from noetl.ports import AuditTrail, Blobs, Catalog, Clock, Credentials, EventLog, Keys, Runtime, Tokens, WorkQueue
+from noetl.ports import AuditTrail, BlobStore, Catalog, Clock, Credentials, EventLog, Keys, Runtime, Tokens, WorkQueue
 from noetl.server.auth import Gate
 from noetl.server.control import LocalControl
 from noetl.server.credentials import Vault
@@ -48,7 +48,7 @@ class Services:
     control: LocalControl
     store: Store
     team: Team
-    blobs: Blobs
+    blobs: BlobStore
     clock: Clock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]
@@ -59,5 +59,6 @@ class Services:
     vault: Vault | None = None  # None: no key was given, so credentials cannot be kept
     bounds: Bounds = field(default_factory=Bounds)
     checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # playbooks checked at once
+    resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results held whole at once
     streams: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(500))  # open at once
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -21,13 +21,12 @@ from noetl.engine.extract import Wanted, merged, pick
 from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.manifest import is_list
 from noetl.model.outcome import Outcome, failed
-from noetl.model.refs import address, beside, is_manifest, is_ref, visible
+from noetl.model.refs import MOST_BYTES, address, beside, is_manifest, is_ref, visible
 from noetl.ports import Blobs, Clock
 from noetl.worker.redact import Secrets
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 PREVIEW_MAX_BYTES: Final = 1024
-MAX_RESULT_BYTES: Final = 256 * 1024 * 1024
 _MOST_KEYS: Final = 200
 _SMALL: Final = (bool, int, type(None))
 
@@ -63,7 +62,7 @@ class StoredResults:
             return failed("schema", f"`{odd}` of `{task.label}` is no number that JSON has; give null or text"), None
         limits = task.spec.get("limits")
         most = limits.get("max_result_bytes") if isinstance(limits, Mapping) else None
-        most = MAX_RESULT_BYTES if most is None else int(most)
+        most = MOST_BYTES if most is None else int(most)
         if len(data) > most:
             return _too_large(task, len(data), most), None
         secrets: Secrets | None = where.get("secrets")

@@ -1,19 +1,24 @@
 """Large results of workers on other machines: put and read over HTTP, on the strength of a lease.
 
 A worker writes under the addresses of the execution whose work it holds, and reads those of its family: the execution
-itself, its parents, children and what it was forked from. Tested in tests/server/test_credentials.py.
+itself, its parents, children and what it was forked from. Neither is ever held whole here. Tested in tests/server/test_credentials.py.
 """
 
 from __future__ import annotations
 
-import msgspec
-from starlette.responses import Response
+from collections.abc import AsyncIterator
+from typing import Annotated
 
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from noetl.blobs.ranges import PIECE
 from noetl.model.errors import BadReference, InvalidInput, UnknownExecution
 from noetl.model.refs import SCHEME
+from noetl.ports import BlobStore
 from noetl.server.api.worker import holder
 from noetl.server.endpoint import Call, Noun
-from noetl.server.limits import MOST_BLOB_BYTES
+from noetl.server.limits import MOST_BLOB_BYTES, spooled
 from noetl.server.problems import Refusal
 from noetl.wire.answers import Removed
 from noetl.wire.requests import BlobQuery
@@ -21,6 +26,8 @@ from noetl.wire.requests import BlobQuery
 _PLAIN = "application/octet-stream"
 _PREFIX = SCHEME + "execution/"
 _MOST_KIN = 64
+_ALL = 2**40  # no blob is longer
+_Size = Annotated[int, msgspec.Meta(ge=0, le=MOST_BLOB_BYTES)]
 noun = Noun("blobs", "Large results of remote workers.")
 
 
@@ -50,15 +57,18 @@ async def _root(call: Call, execution_id: str) -> str:
     return execution_id
 
 
-@noun.route("PUT", "/api/blobs", "worker", takes=_PLAIN, most=MOST_BLOB_BYTES, problems=(403, 413, 503))
+@noun.route("PUT", "/api/blobs", "worker", takes=_PLAIN, problems=(403, 413, 503))
 async def put(call: Call, query: BlobQuery) -> Removed:
     """Keep bytes under an address of the execution whose work is held."""
     await _allowed(call, query, writes=True)
     try:
         meta = msgspec.json.decode(query.meta, type=dict)
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        raise Refusal(422, "invalid-input", "`meta` is no JSON object", where="query meta") from None
-    await call.services.blobs.put(query.ref, call.raw, meta)
+        msgspec.convert(meta.get("bytes", 0), _Size)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        said = "`meta` is no JSON object with a size that can be kept"
+        raise Refusal(422, "invalid-input", f"{said}: {error}", where="query meta") from None
+    async with spooled(call.request, MOST_BLOB_BYTES) as file:
+        await call.services.blobs.put_file(query.ref, file, meta)
     return Removed(removed=0)
 
 
@@ -67,8 +77,22 @@ async def get(call: Call, query: BlobQuery) -> Response:
     """Give bytes under an address of the same family."""
     await _allowed(call, query, writes=False)
     try:
-        data = await call.services.blobs.get(query.ref, query.start, query.length)
         about = await call.services.blobs.about(query.ref)
+        first = await call.services.blobs.get(
+            query.ref, query.start, min(PIECE, _ALL if query.length is None else query.length)
+        )
     except InvalidInput as error:
         raise BadReference(str(error)) from None
-    return Response(data, 200, {"X-NoETL-Meta": msgspec.json.encode(about).decode("latin-1")}, _PLAIN)
+    headers = {"X-NoETL-Meta": msgspec.json.encode(about).decode("latin-1")}
+    if len(first) < PIECE:
+        return Response(first, 200, headers, _PLAIN)
+    return StreamingResponse(_rest(call.services.blobs, query, first), 200, headers, _PLAIN)
+
+
+async def _rest(blobs: BlobStore, query: BlobQuery, piece: bytes) -> AsyncIterator[bytes]:
+    """Give a blob piece by piece, so that it is never held whole."""
+    start, end = query.start, _ALL if query.length is None else query.start + query.length
+    while piece:
+        yield piece
+        start += len(piece)
+        piece = await blobs.get(query.ref, start, min(PIECE, end - start))

@@ -194,6 +194,14 @@ DELETE FROM catalog WHERE path = $1 AND ($2::bigint IS NULL OR version = $2) RET
 INSERT INTO result (ref, data, meta) VALUES ($1, $2, $3)
 ON CONFLICT (ref) DO UPDATE SET data = excluded.data, meta = excluded.meta;
 
+-- name: put_piece
+INSERT INTO result_piece (ref, number, data) VALUES ($1, $2, $3);
+
+-- name: put_result_of_pieces
+WITH piece AS (DELETE FROM result_piece WHERE ref = $1 RETURNING number, data)
+INSERT INTO result (ref, data, meta) SELECT $1, string_agg(data, ''::bytea ORDER BY number), $2 FROM piece
+ON CONFLICT (ref) DO UPDATE SET data = excluded.data, meta = excluded.meta;
+
 -- name: read_result
 SELECT substr(data, $2, $3) FROM result WHERE ref = $1;
 

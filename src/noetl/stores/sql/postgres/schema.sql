@@ -157,6 +157,17 @@ CREATE TABLE result (
 
 ALTER TABLE result ALTER COLUMN data SET STORAGE EXTERNAL; -- so that a range is read without the rest
 
+-- Pieces of a result on their way: gone again when the transaction that brings them ends.
+
+CREATE UNLOGGED TABLE result_piece (
+  ref text NOT NULL,
+  number integer NOT NULL,
+  data bytea NOT NULL,
+  PRIMARY KEY (ref, number)
+);
+
+ALTER TABLE result_piece ALTER COLUMN data SET STORAGE EXTERNAL;
+
 -- What a server keeps for a team.
 
 CREATE TABLE runtime (

@@ -260,8 +260,11 @@ UPDATE catalog SET withdrawn = 1, content = x'' WHERE path = ?1 AND (?2 IS NULL 
 INSERT INTO result (ref, data, meta) VALUES (?, ?, ?)
 ON CONFLICT (ref) DO UPDATE SET data = excluded.data, meta = excluded.meta;
 
--- name: read_result
-SELECT coalesce(substr(data, ?, ?), x'') FROM result WHERE ref = ?;
+-- name: put_empty_result
+INSERT INTO result (ref, meta, data) VALUES (?, ?, zeroblob(?));
+
+-- name: find_result
+SELECT rowid FROM result WHERE ref = ?;
 
 -- name: read_result_meta
 SELECT meta FROM result WHERE ref = ?;

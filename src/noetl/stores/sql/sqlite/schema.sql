@@ -96,8 +96,8 @@ CREATE TABLE playbook (
 
 CREATE TABLE result (
   ref TEXT PRIMARY KEY,
-  data BLOB NOT NULL,
-  meta TEXT NOT NULL
+  meta TEXT NOT NULL,
+  data BLOB NOT NULL -- the last one: so it is written and passed over without being held whole
 );
 
 CREATE TABLE writer (
