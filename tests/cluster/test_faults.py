@@ -18,6 +18,7 @@ from tests.cluster.load import SLOW, loading, told
 from tests.cluster.wires import Mode
 
 pytestmark = pytest.mark.asyncio
+MODES: list[Mode] = ["cut", "slow", "hole", "deaf", "open"]
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.chaos) for seed in range(2, 12))]
 CUTS = [(1, 3.0), *(pytest.param(seed, 30.0, marks=pytest.mark.chaos) for seed in range(2, 5))]
 
@@ -129,18 +130,76 @@ async def test_a_worker_is_cut_off_for_longer_than_its_lease(
             await load.until_worked_by("worker-2")
 
 
+@pytest.mark.parametrize("upgrades", [True, False], ids=["session", "requests"])
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_the_network_of_a_worker_is_bad(shaken: Cluster, book: Ledger, seed: int) -> None:
+async def test_the_network_of_a_worker_is_bad(shaken: Cluster, book: Ledger, seed: int, upgrades: bool) -> None:
     """It is slow, breaks, swallows things and comes back, again and again, for shorter than a lease."""
     chance = Random(seed)
-    modes: list[Mode] = ["cut", "slow", "hole", "deaf", "open"]
     with told(shaken, seed):
         async with loading(shaken, book) as load:
+            shaken.wires.upgrades = upgrades
+            shaken.wires.become("cut")
             starting = asyncio.create_task(load.start(10))
             for _ in range(8):
-                shaken.wires.become(chance.choice(modes))
+                shaken.wires.become(chance.choice(MODES))
                 await asyncio.sleep(chance.uniform(0.0, 0.5))
             shaken.wires.become("open")
             await starting
             await load.hold()
             await load.until_worked_by("worker-2")
+            shaken.wires.upgrades = True
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_server_is_frozen_and_goes_on_with_what_it_knew(shaken: Cluster, book: Ledger, seed: int) -> None:
+    chance = Random(seed)
+    with told(shaken, seed):
+        async with loading(shaken, book) as load:
+            await load.start(6)
+            frozen = chance.choice(shaken.serving)
+            await asyncio.sleep(chance.uniform(0.0, 0.5))
+            frozen.freeze()
+            await asyncio.sleep(3.0)  # longer than the leases that it has given
+            frozen.thaw()
+            await load.hold()
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("seed", range(20))
+async def test_everything_goes_wrong(shaken: Cluster, book: Ledger, seed: int) -> None:
+    chance = Random(seed)
+    kinds = ["kill", "freeze", "fast", "immediate", "network", "both servers"]
+    with told(shaken, seed):
+        async with loading(shaken, book) as load:
+            starting = []
+            for _ in range(8):
+                starting.append(asyncio.create_task(load.start(4)))
+                await asyncio.sleep(chance.uniform(0.0, 0.5))
+                await break_something(shaken, chance, chance.choice(kinds))
+            shaken.wires.become("open")
+            await asyncio.gather(*starting)
+            await load.hold()
+
+
+async def break_something(system: Cluster, chance: Random, kind: str) -> None:
+    process, pause = chance.choice([*system.serving, *system.working]), chance.uniform(0.0, 1.0)
+    if kind == "kill":
+        process.kill()
+        await asyncio.sleep(pause)
+        process.start()
+    elif kind == "freeze":
+        process.freeze()
+        await asyncio.sleep(4 * pause)
+        process.thaw()
+    elif kind == "network":
+        system.wires.become(chance.choice(MODES))
+    elif kind == "both servers":
+        for server in system.serving:
+            server.kill()
+        await asyncio.sleep(pause)
+        for server in system.serving:
+            server.start()
+    else:
+        await asyncio.to_thread(system.postgres.stop, SIGINT if kind == "fast" else SIGQUIT)
+        await asyncio.sleep(pause)
+        await asyncio.to_thread(system.postgres.start)

@@ -34,6 +34,7 @@ class Wires:
         self._done = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self.urls: list[str] = []
+        self.upgrades = True  # whether connections may become WebSockets
 
     @classmethod
     @contextmanager
@@ -80,6 +81,9 @@ class Wires:
         self, target: tuple[str, int]
     ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            first = b""
+            if not self.upgrades and not (first := await self._plain(reader, writer)):
+                return
             if self._mode == "cut":
                 writer.transport.abort()
                 return
@@ -90,6 +94,7 @@ class Wires:
                 return
             both = {writer, to_there}
             self._writers |= both
+            to_there.write(first)
             pumps = [
                 asyncio.ensure_future(self._pump(reader, to_there, "there")),
                 asyncio.ensure_future(self._pump(there, writer, "back")),
@@ -104,6 +109,18 @@ class Wires:
                     one.transport.abort()
 
         return connected
+
+    async def _plain(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        """Give the head of a first request; nothing where it asked for a WebSocket, which is refused."""
+        try:
+            first = await reader.readuntil(b"\r\n\r\n")
+        except (OSError, asyncio.IncompleteReadError):
+            first = b""
+        if not first or b"websocket" in first.lower():
+            writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            writer.close()
+            return b""
+        return first
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
         with suppress(OSError):
