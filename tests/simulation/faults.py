@@ -103,10 +103,11 @@ class FailingSqlite(WatchedStore):
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         return await _fail_at_times(self._weather, self._watch, self, commits, super().commit(commits, claims))
 
-    def commit_at_once(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | None:
+    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
         if self._weather.strikes("commit_fails"):
+            make()
             raise StoreUnavailable("the disk is full")
-        receipt = super().commit_at_once(commits, claims)
+        receipt = super().commit_at_once(make)
         if self._weather.strikes("commit_unknown"):
             raise StoreUnavailable("the connection broke before the answer came")
         return receipt

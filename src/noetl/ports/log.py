@@ -5,7 +5,7 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -151,8 +151,11 @@ class QuickLog(Protocol):
     def is_quick(self) -> bool:
         """Tell whether that is so now."""
 
-    def commit_at_once(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | None:
-        """Commit as `EventLog.commit` does, before anything else happens; None: it could not be, and nothing was done."""
+    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
+        """Commit as `EventLog.commit` does, before anything else happens, what is made once nobody else can write.
+
+        None: it cannot be now, and nothing was made; or nothing came of making it.
+        """
 
 
 class WorkQueue(Protocol):

@@ -51,18 +51,27 @@ class AtOnce:
         if state is None or plan is None:
             return None
         now, before = self._clock.now(), state.seq
-        try:
+        done: list[tuple[Commit, list[Ask]]] = []
+
+        def make() -> tuple[Commit, list[Claim]] | None:
+            entry.refused = True  # until it is applied
             made = decide(plan, state, entry.message, now)
-            if not isinstance(made, Needs):
-                commit = commit_of(entry, before, made)
-                asks = self._inbox.served((entry,), commit.work, now)
-                receipt = self._log.commit_at_once((commit,), claims_of(asks, now, self._lease_ms))
-                if receipt is not None and receipt.commits[0].status == "applied":
-                    return Done(commit, asks, receipt, now)
+            if isinstance(made, Needs):
+                return None
+            commit = commit_of(entry, before, made)
+            asks = self._inbox.served((entry,), commit.work, now)
+            done.append((commit, asks))
+            return commit, claims_of(asks, now, self._lease_ms)
+
+        try:
+            receipt = self._log.commit_at_once(make)
+            if receipt is not None and receipt.commits[0].status == "applied":
+                entry.refused = False
+                return Done(*done[0], receipt, now)
         except Exception:  # noqa: BLE001  it is told when it happens again; what was written is found in the store
             pass
-        self._states.drop(entry.execution_id)
-        entry.refused = True
+        if entry.refused:
+            self._states.drop(entry.execution_id)
         return None
 
 

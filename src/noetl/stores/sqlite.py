@@ -74,8 +74,12 @@ class SqliteStore(SqliteCatalog):
     def is_quick(self) -> bool:
         return self.database.is_quick
 
-    def commit_at_once(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | None:
-        return self.database.write_at_once(self._job(commits, claims))
+    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
+        def job(connection: sqlite3.Connection) -> Receipt | None:
+            made = make()
+            return None if made is None else self._job((made[0],), made[1])(connection)
+
+        return self.database.write_at_once(job)
 
     def _job(self, commits: Sequence[Commit], claims: Sequence[Claim]) -> Callable[[sqlite3.Connection], Receipt]:
         def job(connection: sqlite3.Connection) -> Receipt:

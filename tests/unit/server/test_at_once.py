@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from noetl.model.errors import StoreUnavailable
 from noetl.ports import Claim, Commit, Receipt
 from noetl.server.control import LocalControl
 from noetl.stores import database
+from noetl.stores.database import connect
 from noetl.stores.sqlite import SqliteStore
 from tests.unit.server.system import HEAD, RealClock, begin, chain, done, ended, register, workers
 
@@ -44,11 +45,12 @@ class Noting(SqliteStore):
             self.ways.append("batch")
         return await super().commit(commits, claims)
 
-    def commit_at_once(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | None:
+    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
         trouble, self.trouble = self.trouble, ""
         if trouble == "before":
+            make()
             raise StoreUnavailable("the disk is away")
-        receipt = super().commit_at_once(commits, claims)
+        receipt = super().commit_at_once(make)
         self.ways.append("at once" if receipt is not None else "not now")
         if trouble == "after":
             raise StoreUnavailable("the disk went away")
@@ -90,6 +92,25 @@ async def test_with_other_work_out_a_report_waits_for_the_batch(tmp_path: Path) 
         store.ways.clear()
         await asyncio.gather(*(control.report(execution_id, done(lease)) for lease in pair))
         assert store.ways == ["batch"]
+    await store.close()
+
+
+async def test_while_another_process_writes_nothing_is_decided_at_once(tmp_path: Path) -> None:
+    store, other = Noting(tmp_path / "noetl.db"), connect(str(tmp_path / "noetl.db"))
+    async with LocalControl(store, RealClock(), look_s=60) as control:
+        execution_id = await begin(control, await register(store, chain(3)))
+        [lease] = await control.claim("w", [""], 1, 0)
+        before = await control.sequencer.state(execution_id)
+        other.execute("BEGIN IMMEDIATE")
+        store.ways.clear()
+        reporting = asyncio.create_task(control.report(execution_id, done(lease), want=1))
+        while not store.ways:
+            await asyncio.sleep(0)
+        other.execute("COMMIT")
+        [lease] = await reporting
+        assert store.ways == ["not now", "batch"]
+        assert await control.sequencer.state(execution_id) is before
+    other.close()
     await store.close()
 
 
