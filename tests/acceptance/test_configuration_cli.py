@@ -63,3 +63,10 @@ def test_a_named_file_that_is_not_there_is_told(folder: Folder) -> None:
     ran = folder.call("runs", NOETL_CONFIG="gone.yaml")
     assert (ran.code, ran.out) == (2, "")
     assert "the configuration file gone.yaml cannot be read: No such file or directory" in ran.err
+
+
+def test_explain_knows_the_settings_too(folder: Folder) -> None:
+    (folder.path / ".noetl" / "noetl.yaml").write_text("orchestrator: {max_parallel: 1}\n")
+    workflow = "- {step: s, tool: {kind: noop}, next: [a, b]}\n- {step: a, tool: {kind: wait, signal: go}}\n- {step: b, tool: {kind: noop}}"
+    assert folder.call("run", folder.playbook(workflow)).code == 4
+    assert "`max_parallel` allows 1 step-runs at once" in folder.call("explain", "last").out

@@ -174,7 +174,7 @@ async def plan_of(store: History, state: Execution) -> Plan:
     data = await store.canonical(state.playbook)
     if data is None:
         raise InvalidInput(f"there is no playbook with the content hash {state.playbook} in this store")
-    return plan(unpinned(data), state.playbook)
+    return plan(unpinned(data), state.playbook, layer_of(environment()))
 
 
 def root_of(state: Execution) -> str:

@@ -107,7 +107,8 @@ def _joining(plan: Plan, state: Execution, meeting: Meeting, times: Mapping[int,
         waits, moved = "the execution to go on: it is paused", f"`noetl unpause {state.execution_id}`"
     else:
         bound = plan.setting("max_parallel")
-        waits, moved = f"room: `max_parallel` allows {bound} step-runs at once", "a step-run that ends"
+        most = "no more" if bound is None else f"{bound}"  # it is the server's, and not known here
+        waits, moved = f"room: `max_parallel` allows {most} step-runs at once", "a step-run that ends"
     for token in meeting.tokens:
         since = times.get(token.seq, state.started_at)
         yield Standing("token", token.token_id, meeting.step, waits, moved, since, _end(state))

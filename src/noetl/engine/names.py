@@ -21,6 +21,7 @@ from noetl.engine.writes import plain
 from noetl.expr import Budget, Envelope, TemplateError, Undefined
 from noetl.model.events import EVENT_TYPES
 from noetl.model.outcome import whole
+from noetl.model.refs import is_ref
 
 _SHOWN_BYTES = 200
 
@@ -110,7 +111,8 @@ class Scope(Mapping[str, Any]):
 def envelope(status: str, result: Any, error: Mapping[str, Any] | None, resolved: Resolved = NOTHING) -> Envelope:
     """Give `outcome` of a step as its router sees it."""
     told = whole(error) if error is not None else None
-    return Envelope({"status": status, "result": seen(result, resolved), "error": told, "meta": {}})
+    stored = {"ref": result["ref"]} if is_ref(result) else {}
+    return Envelope({"status": status, "result": seen(result, resolved), "error": told, "meta": {}, **stored})
 
 
 def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:

@@ -62,7 +62,7 @@ async def fork_from(
     pinned = playbook or str(events[0].payload.get("playbook", ""))
     seq = place(events, start)
     copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
-    plan = await Plans(store).get(pinned)
+    plan = await Plans(store, control.defaults).get(pinned)
     check_schema(plan, fold(execution_id, copied).workload)
     made = fork(plan, copied, execution_id)
     first = Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)
