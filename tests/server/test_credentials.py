@@ -124,3 +124,38 @@ async def test_a_large_result_is_resolved_by_reference(tmp_path: Path) -> None:
         found = await served.until(started, "completed")
         answer = await served.http.get("/api/results/resolve", params={"ref": found["result"]["ref"]})
         assert answer.json() == {"rows": list(range(50000))}
+
+
+@pytest.mark.asyncio
+async def test_the_keychain_of_a_playbook_is_listed_without_what_it_holds(tmp_path: Path) -> None:
+    keychain = [
+        {"name": "pg"},
+        {"name": "crm", "kind": "oauth2", "credential": "crm_client", "token_url": "http://x", "client_secret": SECRET},
+        {"name": "openai", "kind": "secret_manager", "map": {"api_key": "openai-key"}, "ttl_seconds": 60},
+    ]
+    text = playbook("  - step: a\n    tool: {kind: noop}\n", "keys", keychain=keychain)
+    async with in_process(tmp_path) as served:
+        body = {"kind": "postgres", "data": {"dsn": SECRET}, "about": {"expires_at": 77}}
+        await served.http.put("/api/credentials/pg", json=body)
+        started = await served.start(text)
+        answer = await served.http.get(f"/api/keychain/{started}")
+        assert SECRET not in answer.text
+        pg, crm, openai = answer.json()["entries"]
+        assert (pg["name"], pg["kind"], pg["stored"], pg["version"], pg["expires_at"]) == (
+            "pg",
+            "postgres",
+            True,
+            1,
+            77,
+        )
+        assert (crm["credential"], crm["stored"], crm["fields"]) == (
+            "crm_client",
+            False,
+            ["client_secret", "token_url"],
+        )
+        assert (openai["kind"], openai["ttl_seconds"]) == ("secret_manager", 60)
+        for query in (f"execution_id={started}", "path=test/keys", "path=test/keys&version=1"):
+            assert (await served.json("GET", f"/api/keychain?{query}"))["entries"] == answer.json()["entries"]
+        for query, status in (("", 422), (f"path=x&execution_id={started}", 422), ("path=no/such", 404)):
+            await served.json("GET", f"/api/keychain?{query}", None, status)
+        await served.json("GET", "/api/keychain/5", None, 404)

@@ -31,6 +31,7 @@ from noetl.wire.answers import (
     Executions,
     Explained,
     Forked,
+    KeychainEntries,
     PoolRows,
     Registered,
     Removed,
@@ -255,6 +256,13 @@ class Client:
 
     async def delete_credential(self, name: str) -> Removed:
         return await self._http.ask("DELETE", f"/api/credentials/{quote(name, safe='')}", Removed)
+
+    async def keychain(
+        self, path: str | None = None, *, execution_id: str | None = None, version: int | None = None
+    ) -> KeychainEntries:
+        """List the entries of a playbook's keychain, or of an execution's, without what they hold."""
+        query = _given(path=path, execution_id=execution_id, version=version)
+        return await self._http.ask("GET", "/api/keychain", KeychainEntries, query=query)
 
     async def tokens(self) -> list[TokenRow]:
         """List the tokens without their secrets."""

@@ -9,8 +9,6 @@ from typing import Any
 
 import msgspec
 
-from noetl.model.work import Lease
-
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What every answer is."""
@@ -243,6 +241,31 @@ class CredentialRows(Answer, frozen=True):
     credentials: list[CredentialRow]
 
 
+class KeychainEntry(Answer, frozen=True):
+    """An entry of a keychain without what it holds; `fields` are the names of what it says itself.
+
+    `stored` tells whether this server keeps the credential behind it; a worker's environment may hold it instead.
+    """
+
+    name: str
+    kind: str | None
+    credential: str
+    stored: bool
+    version: int | None = None
+    updated_at: int | None = None
+    expires_at: int | None = None
+    ttl_seconds: float | None = None
+    fields: list[str] = []
+
+
+class KeychainEntries(Answer, frozen=True):
+    """The keychain of a playbook."""
+
+    path: str
+    playbook: str
+    entries: list[KeychainEntry]
+
+
 class WorkerRow(Answer, frozen=True):
     """A worker."""
 
@@ -339,39 +362,6 @@ class Health(Answer, frozen=True):
     version: str
     server: str
     checks: dict[str, str] = {}
-
-
-class Job(Answer, frozen=True):
-    """A piece of work in the older words; `action` is the step as JSON, `context` what it may read."""
-
-    id: str
-    execution_id: str
-    node_id: str
-    node_name: str
-    action: str
-    context: Any
-    status: str
-    priority: int
-    attempts: int
-    epoch: int
-    lease_until: int
-    worker_id: str
-
-
-class Leased(Answer, frozen=True):
-    """Work that was leased: as leases, and the first of them in the older words; null where there is none."""
-
-    id: str
-    leases: list[Lease]
-    job: Job | None = None
-
-
-class EventTaken(Answer, frozen=True):
-    """What became of an event: applied, duplicate, or late; and the work that was wanted with it."""
-
-    id: str
-    status: str
-    leases: list[Lease] = []
 
 
 class RenderedValue(Answer, frozen=True):

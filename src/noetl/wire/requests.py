@@ -11,8 +11,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from noetl.model.messages import Report as Done
-
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
@@ -41,21 +39,6 @@ class Execute(Asked, frozen=True):
     priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
     parent: Name | None = None  # an execution that this one belongs to
     trace: Annotated[str, Meta(max_length=200)] | None = None  # a W3C traceparent
-
-
-class SeedExecute(Asked, frozen=True):
-    """Start an execution in the older words: `playbook_id` or `playbook_path` is a path, `context` the payload."""
-
-    playbook_id: Name | None = None
-    playbook_path: Name | None = None
-    path: Name | None = None
-    version: Version | str | None = None
-    context: dict[str, Any] | None = None
-    input_payload: dict[str, Any] | None = None
-    parameters: dict[str, Any] | None = None
-    payload: dict[str, Any] | None = None
-    tags: tuple[Name, ...] = ()
-    priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
 
 
 class ExecutionsQuery(Asked, frozen=True):
@@ -205,6 +188,14 @@ class CredentialPut(Asked, frozen=True):
     about: dict[str, Any] = {}
 
 
+class KeychainQuery(Asked, frozen=True):
+    """Whose keychain is meant: an execution's, or that of a path; the latest version, where none is named."""
+
+    execution_id: Name | None = None
+    path: Name | None = None
+    version: Version | None = None
+
+
 class TokenAsked(Asked, frozen=True):
     """A token to make; its secret is shown once."""
 
@@ -238,51 +229,6 @@ class AuditQuery(Asked, frozen=True):
     entity: str | None = None
     cursor: Number | None = None
     limit: Limit = 100
-
-
-class SeedLease(Asked, frozen=True):
-    """Lease work in the older words."""
-
-    worker_id: Name
-    lease_seconds: Seconds | None = None  # at least the server's own time
-    pool: str = ""
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 1
-
-
-class SeedHeartbeat(Asked, frozen=True):
-    """Keep one lease, in the older words."""
-
-    worker_id: Name
-    epoch: Number | None = None  # of the lease that this worker has here, where none is named
-    extend_seconds: Seconds | None = None  # at least the server's own time
-
-
-class EventSent(Asked, frozen=True):
-    """What happened on a lease: an event in the older words, with `event_type` and `node_id`; or a frame `report`.
-
-    `action_started`, `action_completed` with its `result`, and `action_error` with its `error` are taken.
-    """
-
-    event_type: str | None = None
-    node_id: Name | None = None  # the work, as the lease called it
-    execution_id: str | int | None = None
-    event_id: Annotated[str, Meta(max_length=500)] | int | None = None  # sent again under it, nothing is done twice
-    worker_id: Name | None = None  # whoever holds the work, where none is named
-    epoch: Number | None = None
-    status: str | None = None
-    node_name: str | None = None
-    node_type: str | None = None
-    context: Any = None
-    result: Any = None
-    error: Any = None
-    meta: Any = None
-    metadata: Any = None
-    timestamp: Any = None
-    type: str | None = None
-    id: str = ""
-    report: Done | None = None
-    want: int = 0
-    worker: str = ""
 
 
 class Rendered(Asked, frozen=True):

@@ -2,12 +2,14 @@
 
 An entry of the playbook's `keychain` is the stored credential of its name, or of the name that its `credential` says,
 overlaid with its own fields, which may be templates over `workload` and other entries. One with a token server becomes the
-server's token. A name that is not declared is a stored credential. An entry that cannot be found is left out of what
+server's token. One with a `map` has a field for each secret that it names, and each is a stored credential. A name that is
+not declared is a stored credential. An entry that cannot be found is left out of what
 templates see: whoever reads it is told so. Tested in tests/unit/worker/test_keychain.py.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ from noetl.worker.tokens import Tokens, token_url
 Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _ABOUT: Final = frozenset({"name", "kind", "credential", "auth", "auto_renew"})
 _SHARING: Final = frozenset({"local", "global", "catalog", "shared"})
+_SHORT: Final = re.compile(r"(?:^|/)secrets/([^/]+)")
 _WITH_TOKEN: Final = ("oauth2", "oauth2_client_credentials", "client_credentials")
 
 
@@ -95,6 +98,8 @@ class KeyRing:
             )
         fields = {key: value.data for key, value in declared.fields.items()}
         rendered = await self._rendered(name, fields, (*asking, name))
+        if isinstance(rendered.get("map"), Mapping) and str(rendered.get("kind", "")).startswith("secret"):
+            return await self._mapped(name, rendered["map"])
         own = {key: value for key, value in rendered.items() if key not in _ABOUT}
         if own.get("scope") in _SHARING:
             del own["scope"]
@@ -110,6 +115,26 @@ class KeyRing:
             found["kind"] = "oauth2"
         return found
 
+    async def _mapped(self, name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the secrets that an entry names: `map: {api_key: openai-key}`."""
+        found: dict[str, Any] = {}
+        for key, secret in wanted.items():
+            found[str(key)] = _secret(await self._secret(name, str(secret)))
+        return found
+
+    async def _secret(self, name: str, secret: str) -> Mapping[str, Any]:
+        """Find a secret by its name, or by the short one in `projects/…/secrets/NAME/versions/…`."""
+        short = _SHORT.search(secret)
+        for one in (secret, *([short[1]] if short else [])):
+            try:
+                return await self._resolve(one)
+            except KeyError:
+                continue
+        raise CredentialUnavailable(
+            f"`keychain.{name}` reads the secret `{secret}`, and no stored credential has that name. Secret managers are not "
+            "asked yet: keep it with `noetl credential put`, or in the environment as NOETL_CREDENTIAL_NAME."
+        )
+
     async def _rendered(self, name: str, fields: Mapping[str, Any], asking: tuple[str, ...]) -> dict[str, Any]:
         from noetl.engine.plan import reads_of
 
@@ -121,6 +146,12 @@ class KeyRing:
             return {key: renderer.value(value, f"keychain.{name}.{key}") for key, value in fields.items()}
         except RenderError as error:
             raise CredentialUnavailable(str(error)) from None
+
+
+def _secret(found: Mapping[str, Any]) -> Any:
+    """Give what a secret is: its `value` or `token`, the only field that it has, or else all of it."""
+    held = next((found[key] for key in ("value", "token") if key in found), None)
+    return held if held is not None else next(iter(found.values())) if len(found) == 1 else dict(found)
 
 
 def _has_server(entry: Mapping[str, Any]) -> bool:

@@ -41,6 +41,13 @@ DECLARED = (
     entry("a", token="{{ keychain.b.token }}"),
     entry("b", token="{{ keychain.a.token }}"),
     entry("odd", token="{{ workload.nothing }}"),
+    entry(
+        "many",
+        kind="secret_manager",
+        provider="google",
+        map={"key": "api", "dsn": "projects/p/secrets/pg_main/versions/3"},
+    ),
+    entry("none", kind="secret_manager", map={"key": "no-such-secret"}),
 )
 STORED: dict[str, dict[str, Any]] = {
     "api": {"token": "t"}, "pg_main": {"dsn": "d"}, "made": {"token": "m"}, "other": {"token": "o"},
@@ -115,6 +122,12 @@ async def test_entries_that_cannot_be_made_say_why() -> None:
         await ring().get("a")
     with pytest.raises(CredentialUnavailable, match=r"`keychain.odd.token`: .*nothing"):
         await ring().get("odd")
+
+
+async def test_an_entry_with_a_map_has_a_field_for_each_secret() -> None:
+    assert await ring().get("many") == {"key": "t", "dsn": "d"}
+    with pytest.raises(CredentialUnavailable, match="`no-such-secret`, and no stored credential has that name"):
+        await ring().get("none")
 
 
 async def test_auth_as_a_map_may_name_a_credential() -> None:

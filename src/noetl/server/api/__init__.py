@@ -10,7 +10,7 @@ from importlib import import_module
 from noetl.server.endpoint import Endpoint, Noun
 
 NOUNS = (
-    "health", "execute", "executions", "steering", "events", "results", "vars", "catalog", "playbooks", "credentials",
+    "health", "execute", "executions", "steering", "events", "results", "vars", "catalog", "playbooks", "credentials", "keychain",
     "worker", "blobs", "workers", "queue", "tokens", "audit", "context", "page",
 )  # fmt: skip
 

@@ -23,7 +23,8 @@ from noetl.server.problems import Refusal, not_found
 from noetl.server.reading import known_id
 from noetl.server.starting import KEY_MS, is_started_by, key_name, new_execution
 from noetl.wire.answers import Started
-from noetl.wire.requests import Execute, SeedExecute
+from noetl.wire.older import SeedExecute
+from noetl.wire.requests import Execute
 
 _EXAMPLE = {"path": "examples/hello", "payload": {"name": "Ada"}, "tags": ["nightly"], "priority": 5}
 _SEED = {"playbook_id": "examples/hello", "parameters": {"name": "Ada"}}

@@ -19,8 +19,7 @@ from noetl.server.endpoint import Call, Noun
 from noetl.server.handouts import Hand
 from noetl.server.problems import Refusal
 from noetl.server.sessions import admitted, worker_name
-from noetl.wire.answers import EventTaken, Job, Leased
-from noetl.wire.requests import EventSent, SeedHeartbeat, SeedLease
+from noetl.wire.older import EventSent, EventTaken, Job, Leased, SeedHeartbeat, SeedLease
 from noetl.wire.session import Claim, Hello, Leases, Report, Stop
 
 _STARTED, _DONE, _FAILED = "action_started", "action_completed", "action_error"
