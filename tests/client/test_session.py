@@ -176,6 +176,20 @@ async def test_the_next_server_is_asked_where_one_is_away(tmp_path: Path) -> Non
         assert (await served.until(started, "completed", "failed"))["result"] == 1
 
 
+async def test_requests_find_the_server_that_has_the_session(tmp_path: Path) -> None:
+    large = playbook("  - step: one\n    tool: {kind: python, code: 'result = \"x\" * 2_000_000'}\n", "large")
+    async with (
+        listening(tmp_path) as one,
+        listening(tmp_path) as two,
+        working(tmp_path, one.url, two.url) as (_, session),
+    ):
+        await happens(lambda: session.is_open, "the session")
+        session._http.servers.turn(one.url)
+        started = await one.start(large)
+        assert (await one.until(started, "completed", "failed"))["status"] == "completed"
+        assert two.services.handouts.workers == 0
+
+
 async def test_a_token_that_is_not_good_ends_the_worker_with_words(tmp_path: Path) -> None:
     async with listening(tmp_path) as first:
         token: Any = await first.json("POST", "/api/tokens", {"role": "viewer"})

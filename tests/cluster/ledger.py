@@ -1,6 +1,6 @@
 """A web service that writes down who asked it to do what: with the idempotency key of each request.
 
-`POST /do/…` is done after a moment; `POST /flaky/…` is refused the first time a key comes; `POST /slow/…` is answered when
+`POST /do/…` is done after a moment, `POST /do/…/big` with a large answer; `POST /flaky/…` is refused the first time a key comes; `POST /slow/…` is answered when
 the test says so, or never: who hangs up before is written down.
 """
 
@@ -17,6 +17,7 @@ from threading import Event, Lock, Thread
 from time import sleep
 
 _MOMENT_S = 0.02
+BIG = 500_000
 
 
 @dataclass
@@ -68,7 +69,7 @@ def ledger() -> Iterator[Ledger]:
                 return True
 
         def _say(self, status: int) -> None:
-            body = json.dumps({"path": self.path}).encode()
+            body = json.dumps({"path": self.path, "text": "x" * (BIG if self.path.endswith("/big") else 0)}).encode()
             try:
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")

@@ -49,20 +49,21 @@ CHILD = HEAD.format("child") + (
 MIXED = HEAD.format("mixed") + (
     "workflow:\n"
     f"  - {{step: first, tool: {{{_do('first')}}}, next: second}}\n"
-    f"  - {{step: second, tool: {{{_do('second')}}}, next: [each, call, again, nap]}}\n"
+    f"  - {{step: second, tool: {{{_do('second')}}}, next: [each, call, again, nap, big]}}\n"
     f"  - {{step: each, loop: {{in: '{{{{ range({ITEMS}) | list }}}}', iterator: i,"
     f" spec: {{mode: parallel, max_in_flight: 6}}}}, tool: {{{_do('item-{{ iter.i }}')}}}, next: meet}}\n"
     "  - {step: call, tool: {kind: playbook, path: faults/child,"
     " input: {api: '{{ workload.api }}', n: '{{ workload.n }}'}}, next: meet}\n"
     f"  - {{step: again, tool: {{{_do('again', 'flaky')}, {_AGAIN}}}, next: meet}}\n"
     "  - {step: nap, tool: {kind: sleep, seconds: 0.3}, next: meet}\n"
+    f"  - {{step: big, tool: {{{_do('big')}}}, next: meet}}\n"
     f"  - {{step: meet, tool: {{{_do('meet')}}}, next: last}}\n"
-    f"  - {{step: last, tool: {{{_do('last')}}}}}\n"
+    f"  - {{step: last, tool: {{{_do('last')}, json: {{seen: '{{{{ big.data.text | length }}}}'}}}}}}\n"
 )
 SLOW = HEAD.format("slow") + f"workflow:\n  - {{step: it, tool: {{{_do('it', 'slow')}}}}}\n"
-STEPS = ("first", "second", "each", "call", "again", "nap", "meet", "last")
+STEPS = ("first", "second", "each", "call", "again", "nap", "big", "meet", "last")
 EFFECTS = {
-    *(f"/do/%s/{name}" for name in ("first", "second", "meet", "last", "child-one", "child-two")),
+    *(f"/do/%s/{name}" for name in ("first", "second", "big", "meet", "last", "child-one", "child-two")),
     *(f"/do/%s/item-{item}" for item in range(ITEMS)),
     "/flaky/%s/again",
 }

@@ -118,12 +118,16 @@ class Http:
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 self.servers.turn(url)
             except httpx.HTTPError as error:
+                self.servers.turn(url)
                 raise cut(url, error) from None
         else:
             raise away(self.servers)
-        if not answer.is_success:
-            raise error_of(problem_in(answer.content, answer.status_code))
-        return answer
+        if answer.is_success:
+            return answer
+        problem = error_of(problem_in(answer.content, answer.status_code))
+        if isinstance(problem, Unreachable):  # nobody is behind it, or it does not know who asks: another one may
+            self.servers.turn(url)
+        raise problem
 
     @asynccontextmanager
     async def stream(self, path: str, query: Any, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
@@ -134,11 +138,9 @@ class Http:
                 if not answer.is_success:
                     raise error_of(problem_in(await answer.aread(), answer.status_code))
                 yield answer
-        except httpx.ConnectError:
-            self.servers.turn(url)
-            raise away(self.servers) from None
         except httpx.HTTPError as error:
-            raise cut(url, error) from None
+            self.servers.turn(url)
+            raise (away(self.servers) if isinstance(error, httpx.ConnectError) else cut(url, error)) from None
 
 
 def away(servers: Servers) -> Unreachable:
