@@ -237,8 +237,10 @@ class Bench:
             self.found[f"{name}_max_ms"] = max(times)
         elif name == "in_a_row":
             self.found[f"{name}_step_ms"] = median / parts
+            self.found[f"{name}_step_best_ms"] = min(times) / parts
         else:
             self.found[f"{name}_per_s"] = parts / median * 1000
+            self.found[f"{name}_best_per_s"] = parts / min(times) * 1000
         for process, spent in after.items():
             self.found[f"{name}_cpu_ms_{process}"] = (spent - before[process]) / (rounds * parts)
 

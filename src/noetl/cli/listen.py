@@ -18,7 +18,7 @@ import uvicorn
 
 from noetl import __version__
 from noetl.cli.environment import environment
-from noetl.cli.store import local_settings
+from noetl.cli.store import local_settings, settle
 from noetl.model.errors import InvalidInput
 from noetl.ports import WorkerInfo
 from noetl.server.app import app
@@ -83,6 +83,7 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
             shown = f"[{name}]" if ":" in name else name
             tokens = "asks for tokens" if services.gate.required else "asks for no tokens"
             typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_shown(settings)}", err=True)
+            settle()
             await _Server(config, services).serve(sockets=[opened])
     return 0
 

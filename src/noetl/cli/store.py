@@ -94,6 +94,14 @@ def _write_log() -> None:
     )
 
 
+def settle() -> None:
+    """Leave what a long process has loaded out of every later search for garbage: that would stop all for a moment."""
+    import gc
+
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
+
+
 def _fast_loop() -> Callable[[], Any] | None:
     try:
         from uvloop import new_event_loop

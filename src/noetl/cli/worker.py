@@ -13,7 +13,7 @@ import typer
 
 from noetl.cli.completing import among
 from noetl.cli.environment import environment
-from noetl.cli.store import AsJson, as_json, call, local_settings
+from noetl.cli.store import AsJson, as_json, call, local_settings, settle
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ async def _work(worker: Worker, session: Session, given: WorkerSettings) -> None
         task.add_done_callback(looking.discard)
 
     session.stopped, session.drained, session.opened = stopped, worker.drain, _opened(worker, given)
+    settle()
     talking = asyncio.create_task(session.run(), name="session")
     working = asyncio.create_task(worker.run(), name="worker")
     draining = asyncio.create_task(_told(worker, session))

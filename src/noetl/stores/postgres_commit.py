@@ -82,7 +82,7 @@ async def commit_batch(
             try:
                 if plain and not attempt:
                     rows = await _commit(connection, given, changes)
-                    return Receipt(verdicts, asked.leases(rows, given[_WORKS]))
+                    return Receipt(verdicts, asked.leases(rows, given[_WORKS] or ()))
                 async with connection.transaction():
                     return await _commit_on_facts(connection, writer, commits, claims)
             except asyncpg.PostgresError as error:
@@ -150,16 +150,17 @@ def _parameters(
     known = {name: epoch for name, epoch in expected.leases.items() if epoch is not None}
     leases = {**dict.fromkeys(changes.removed), **known}
     timers = [(numbered(key[0]), key[1], at) for key, at in changes.timers.items()]
+    works = [work_row(item, changes.born[item.work_id], asked.meant(item.work_id)) for item in changes.work.values()]
     return (
         writer,
         executions,
         [(name, leases[name], name in changes.removed) for name in sorted(leases)],
-        list(expected.messages & changes.consumed.keys()),
+        list(expected.messages & changes.consumed.keys()) or None,
         [event_row(event) for event in changes.events],
-        [work_row(item, changes.born[item.work_id], asked.meant(item.work_id)) for item in changes.work.values()],
+        works or None,  # nothing is quicker to say than that a list is empty
         pools,
-        asked.rows(),
-        [row for row in timers if row[2] is None],
-        [row for row in timers if row[2] is not None],
-        [message_row(*row) for row in changes.messages.values()],
+        asked.rows() or None,
+        [row for row in timers if row[2] is None] or None,
+        [row for row in timers if row[2] is not None] or None,
+        [message_row(*row) for row in changes.messages.values()] or None,
     )

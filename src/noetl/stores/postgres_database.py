@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -97,31 +98,35 @@ class PostgresDatabase:
         async with self.connection() as connection, connection.transaction():
             yield connection
 
-    @asynccontextmanager
-    async def connection(self, *, apart: bool = False) -> AsyncIterator[asyncpg.Connection]:
+    def connection(self, *, apart: bool = False) -> AbstractAsyncContextManager[asyncpg.Connection]:
         """Hold a connection; whatever goes wrong with it is told as a NoETL error.
 
         One that is kept `apart` is given to those only who ask for such a one.
         """
+        return _Held(self, apart)
+
+    async def take(self, *, apart: bool) -> asyncpg.Connection:
+        """Take a connection, which is given back by `give_back`."""
         if self._closed:
             raise StoreUnavailable(f"the store {self.name} is closed")
-        async with self._room:
-            connection = await self._take(self._apart if apart else self._idle)
-            sound = False
-            try:
-                yield connection
-                sound = True
-            except BaseException as error:
-                sound = not connection.is_closed() and _harmless(error)
-                told = trouble(self.name, error)
-                if told is not None:
-                    raise told from error
-                raise
-            finally:
-                if sound and not self._closed:
-                    (self._apart if apart else self._idle).append(connection)
-                else:
-                    self._drop(connection)
+        await self._room.acquire()
+        try:
+            return await self._take(self._apart if apart else self._idle)
+        except BaseException:
+            self._room.release()
+            raise
+
+    def give_back(self, connection: asyncpg.Connection, error: BaseException | None, *, apart: bool) -> None:
+        """Take a connection in again, and raise a trouble with the database in our words."""
+        self._room.release()
+        sound = error is None or (not connection.is_closed() and _harmless(error))
+        if sound and not self._closed:
+            (self._apart if apart else self._idle).append(connection)
+        else:
+            self._drop(connection)
+        told = None if error is None else trouble(self.name, error)
+        if told is not None:
+            raise told from error
 
     async def _take(self, idle: list[asyncpg.Connection]) -> asyncpg.Connection:
         while idle:
@@ -167,6 +172,25 @@ class PostgresDatabase:
                 await connection.close(timeout=2)
             except (OSError, TimeoutError):
                 connection.terminate()
+
+
+class _Held:
+    """A connection in somebody's hands."""
+
+    __slots__ = ("_apart", "_connection", "_database")
+
+    def __init__(self, database: PostgresDatabase, apart: bool) -> None:
+        self._database = database
+        self._apart = apart
+
+    async def __aenter__(self) -> asyncpg.Connection:
+        self._connection = await self._database.take(apart=self._apart)
+        return self._connection
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._database.give_back(self._connection, error, apart=self._apart)
 
 
 async def connect(url: str, **more: Any) -> asyncpg.Connection:
