@@ -48,6 +48,15 @@ def test_a_run_that_only_a_signal_can_move_ends_with_4_and_the_signal_drives_it(
     assert (sent.code, sent.status, sent.result) == (0, "completed", result)
 
 
+@pytest.mark.parametrize("data", ['{"by": me}', "[1,", '"open'])
+def test_data_that_begins_like_json_and_is_none_is_refused(folder: Folder, data: str) -> None:
+    ran = folder.run(folder.playbook(ASK))
+    refused = folder.call("signal", ran.id, "approved", data)
+    assert (refused.code, refused.out) == (2, "")
+    assert "begins like JSON and is none" in refused.err
+    assert folder.events(ran.id, "--type", "signal.received") == []
+
+
 def test_another_signal_leaves_it_waiting(folder: Folder) -> None:
     ran = folder.run(folder.playbook(ASK))
     assert send(folder, "signal", ran.id, "other").code == 4

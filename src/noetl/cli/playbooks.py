@@ -171,6 +171,18 @@ def value_of(text: str) -> Any:
         return text
 
 
+def data_of(text: str) -> Any:
+    """Read what a signal brings: JSON, or a text that does not begin like JSON. Raises InvalidInput."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        if text.lstrip()[:1] in ("{", "[", '"'):
+            raise InvalidInput(
+                f"the data begins like JSON and is none: {error}. Quote it for the shell; write such a text as JSON too: '\"…\"'."
+            ) from None
+        return text
+
+
 def _payload(given: str) -> dict[str, Any]:
     text = given
     if given.startswith("@"):

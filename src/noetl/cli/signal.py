@@ -24,11 +24,11 @@ def command(
 
     async def job() -> int:
         from noetl.cli.drive import new_id
-        from noetl.cli.playbooks import value_of
+        from noetl.cli.playbooks import data_of
         from noetl.cli.send import send
         from noetl.model.messages import Signal
 
-        message = Signal(new_id(), name, None if data is None else value_of(data))
+        message = Signal(new_id(), name, None if data is None else data_of(data))
         return await send(store, id, message, f"signal {name} sent to", as_json=json)
 
     raise typer.Exit(call(job))

@@ -18,6 +18,7 @@ from noetl.engine.route import Ending, end, failure
 from noetl.engine.state import Loop, StepRun
 from noetl.engine.writes import EMPTY, ctx_keys, plain, reduced
 from noetl.expr import TemplateError, Undefined
+from noetl.expr.iterate import rows_of
 from noetl.model.messages import Collect, ItemEnd, Row
 
 LOCAL_ITEMS = 1_000  # in one range of a loop that stays on one lease
@@ -92,7 +93,7 @@ def _width(d: Deciding, given: Any, scope: Scope) -> int:
 
 
 def listed(value: Any, strict: bool = True) -> list[Any]:
-    """Give a list of what `loop.in` came to: lists, ranges, null, and lists that are written as JSON."""
+    """Give a list of what `loop.in` came to: lists, ranges, null, rows of a query, and lists that are written as JSON."""
     if isinstance(value, Undefined):
         value = value.fail() if strict else None
     if value is None:
@@ -106,6 +107,9 @@ def listed(value: Any, strict: bool = True) -> list[Any]:
             return []
     if isinstance(value, range | tuple):
         return list(value)
+    if isinstance(value, Mapping):
+        rows = rows_of(value)
+        value = value if rows is None else rows
     if not isinstance(value, list):
         raise NotAListError(f"a list is needed, and this is {_kind(value)}")
     return value

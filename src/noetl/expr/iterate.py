@@ -1,6 +1,7 @@
 """Gives the items of a value, and orders and identifies them, with the cost drawn first.
 
-A list gives its items, a map its keys, a text its characters, an undefined value nothing; anything else is an error.
+A list gives its items, a map its keys, the result of a query its rows, a text its characters, an undefined value nothing;
+anything else is an error.
 Tested in tests/unit/expr/test_filters.py.
 """
 
@@ -26,13 +27,21 @@ def items_of(context: Context, value: Any) -> list[Any] | tuple[Any, ...]:
         context.produce(len(value) * SLOT)
         return list(value)
     if isinstance(value, Mapping):
-        context.spend(len(value))
-        return list(value)
+        rows = rows_of(value)
+        found = list(value) if rows is None else rows
+        context.spend(len(found))
+        return found
     if isinstance(value, Undefined):
         if context.strict:
             value.fail()
         return ()
     raise EvaluationError(f"there are no items in {kind_of(value)}")
+
+
+def rows_of(value: Mapping[str, Any]) -> list[Any] | None:
+    """The rows of a query's result, which a result is gone over by; None for any other map."""
+    rows = value.get("rows") if "row_count" in value and "columns" in value else None
+    return rows if isinstance(rows, list) else None
 
 
 _ITEM: Final[Path] = ("(item)",)

@@ -304,6 +304,7 @@ def test_what_is_left_of_a_call_is_for_the_next_attempt_and_then_it_is_over() ->
     assert isinstance(end, Finished)
     assert (end.error or {})["kind"] == "timeout"
     assert "`twice` took longer than its time-out of 0.2 s" in (end.error or {})["message"]
+    assert (end.error or {})["retryable"] is True
 
 
 def test_a_result_that_is_there_is_taken_even_if_it_is_late() -> None:

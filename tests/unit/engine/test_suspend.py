@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from noetl.engine.state import Execution
+from noetl.engine.suspend import child_execution
+from noetl.model.ids import EPOCH_MS
 from noetl.model.messages import Cancel, ChildEnded, ItemEnd, Report, Signal, Start, Suspension, TimerDue
 from noetl.testing.play import BEGIN
 from tests.unit.engine.given import book, done, given
@@ -89,6 +92,16 @@ def test_a_child_is_started_by_a_message_and_its_end_wakes_the_run() -> None:
     assert scene.decision.work[0].resume is not None
     assert scene.decision.work[0].resume["wake"]["result"] == 42
     scene.when(ChildEnded("c2", "s#1", child_id, "completed", 43)).then()
+
+
+def test_the_ids_of_children_are_a_millisecond_apart_and_those_of_other_parents_elsewhere() -> None:
+    state, other = Execution("9000"), Execution("9001")
+    first = child_execution(state, BEGIN)
+    state.numbers["child"] = 1
+    second = child_execution(state, BEGIN)
+    assert [int(one) >> 22 for one in (first, second)] == [BEGIN + 1 - EPOCH_MS, BEGIN + 2 - EPOCH_MS]
+    assert child_execution(other, BEGIN) != first
+    assert int(child_execution(other, BEGIN)) >> 22 == int(first) >> 22
 
 
 def test_a_child_tells_its_parent_how_it_ended() -> None:
