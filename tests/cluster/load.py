@@ -222,6 +222,21 @@ class Load:
     async def _violations(self) -> list[str]:
         return await PostgresAdmin(self.system.database).violations()
 
+    async def until_done(self, count: int) -> None:
+        """Wait until so many executions have come to their last requests."""
+
+        async def done() -> list[str]:
+            return [path for path in list(self.ledger.asked) if path.endswith("/meet")]
+
+        before = len(await done())
+        await until(done, lambda found: len(found) >= before + count, "executions")
+
+    def hold_to_once(self) -> None:
+        """Nothing was done again, but for the task that was refused the first time."""
+        for key in self.mixed.values():
+            times = {effect: len(self.ledger.asked[effect % key]) for effect in EFFECTS}
+            assert times == {effect: 2 if "flaky" in effect else 1 for effect in EFFECTS}, times
+
     def _effects(self) -> None:
         """Everything was done, and always under the same key."""
         for key in self.mixed.values():

@@ -83,6 +83,28 @@ async def test_cancelled_executions_really_end_what_their_tools_do(shaken: Clust
             await load.hold()
 
 
+async def test_what_tasks_started_dies_with_a_killed_worker(shaken: Cluster, book: Ledger) -> None:
+    with told(shaken, 0):
+        async with loading(shaken, book) as load:
+            await load.register(SHELL, PYTHON)
+            for name in ("shell", "python"):
+                started = await load.other(name)
+                pids = await until(lambda: under_way(load, name, started), bool, f"the {name} task")  # noqa: B023
+                [worker] = [one for one in shaken.working if started in await load.leased_by(one.name)]
+                worker.kill()
+                try:
+                    await until(lambda: running(pids), lambda found: not found, f"the end of {name}")  # noqa: B023
+                finally:
+                    worker.start()
+                await load.clients[0].cancel(started)
+                assert await load.ended(started) == {started: "cancelled"}
+            await load.hold()
+
+
+async def running(pids: list[str]) -> list[str]:
+    return [pid for pid in pids if is_running(pid)]
+
+
 async def under_way(load: Load, name: str, started: str) -> list[Any]:
     """Give what a task of this kind does now: requests, queries or processes."""
     number = load.others[started]
@@ -97,7 +119,7 @@ async def under_way(load: Load, name: str, started: str) -> list[Any]:
             )
             return list(await found.fetchall())
     file = load.system.folder / f"{number}.pids"
-    return [pid for pid in (file.read_text().split() if file.exists() else []) if is_running(pid)]
+    return await running(file.read_text().split() if file.exists() else [])
 
 
 def is_running(pid: str) -> bool:

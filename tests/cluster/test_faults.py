@@ -7,6 +7,7 @@ seed and how to run it again.
 from __future__ import annotations
 
 import asyncio
+import re
 from random import Random
 from signal import SIGINT, SIGQUIT, Signals
 
@@ -52,6 +53,24 @@ async def test_servers_are_killed(shaken: Cluster, book: Ledger, seed: int) -> N
                 victim.start()
                 await starting
             await load.hold()
+
+
+async def test_servers_are_restarted_one_after_the_other_and_nothing_is_done_again(
+    system: Cluster, book: Ledger
+) -> None:
+    with told(system, 0):
+        async with loading(system, book) as load:
+            for server in system.serving:
+                starting = asyncio.create_task(load.start(6))
+                await load.until_done(2)
+                server.ask_to_end()
+                assert await asyncio.to_thread(server.wait) == 0
+                said = len(re.findall(r"noetl: http://", server.log))
+                server.start()
+                await asyncio.to_thread(server.until, r"noetl: http://\S+", said + 1)
+                await starting
+            await load.hold()
+            load.hold_to_once()
 
 
 @pytest.mark.parametrize("how", [SIGINT, SIGQUIT], ids=["fast", "immediate"])
