@@ -20,6 +20,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from noetl.server.app import app
 from noetl.server.services import Services
+from noetl.server.sockets import QuickSocket
 from noetl.settings import ServerSettings, Settings
 from noetl.wire import session as frames
 from noetl.wiring import Embedded, serving
@@ -103,7 +104,7 @@ async def listening(folder: Path, server: ServerSettings | None = None, **more: 
     """The application over real HTTP on a free port, served by this event loop."""
     async with serving(places(folder, **more), server or ServerSettings()) as (services, embedded):
         config = uvicorn.Config(
-            app(services), port=0, log_config=None, lifespan="off", http="httptools", ws="websockets-sansio"
+            app(services), port=0, log_config=None, lifespan="off", http="httptools", ws=QuickSocket
         )
         running = _Quiet(config)
         task = asyncio.create_task(running.serve())

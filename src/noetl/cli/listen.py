@@ -24,6 +24,7 @@ from noetl.ports import WorkerInfo
 from noetl.server.app import app
 from noetl.server.attendance import attending
 from noetl.server.services import Services
+from noetl.server.sockets import QuickSocket
 from noetl.settings import Settings, server_settings
 from noetl.wiring import serving
 
@@ -73,7 +74,7 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
                 access_log=False,
                 lifespan="off",
                 http="httptools",
-                ws="websockets-sansio",
+                ws=QuickSocket,
                 ws_max_size=_MOST_FRAME,
                 server_header=False,
                 timeout_graceful_shutdown=_GRACE_S,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -71,7 +72,9 @@ class SocketLink:
     def __init__(self, socket: Any, welcome: Welcome, receive: Receive) -> None:
         self.welcome = welcome
         self._socket = socket
-        self._reading = asyncio.create_task(self._read(receive))
+        self._receive = receive
+        self._reading = asyncio.create_task(self._read())
+        socket.sink = self._take
 
     async def send(self, frame: FromWorker) -> None:
         from websockets.exceptions import ConnectionClosed
@@ -82,7 +85,7 @@ class SocketLink:
                 f"a report of {len(data):,} bytes is more than the server takes; store results by reference."
             )
         try:
-            await self._socket.send(data)
+            await self._socket.send_message(data)
         except ConnectionClosed as error:
             raise Unreachable(f"the session was closed: {error}") from None
 
@@ -94,22 +97,28 @@ class SocketLink:
         self._reading.cancel()
         await asyncio.wait([self._reading])
 
-    async def _read(self, receive: Receive) -> None:
+    async def _read(self) -> None:
+        """Take what comes the long way, until the connection is closed."""
         from websockets.exceptions import ConnectionClosed
 
-        try:
+        with suppress(ConnectionClosed):
             async for data in self._socket:
-                receive(_to_worker.decode(data))
-        except ConnectionClosed:
-            return
+                self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        try:
+            self._receive(_to_worker.decode(data))
         except msgspec.MsgspecError as error:
             _log.error("the server sent a frame that this version does not know: %s", error)
+            self._reading.cancel()  # so the link is broken
 
 
 async def open_socket(url: str, token: str | None, hello: Hello, receive: Receive) -> SocketLink:
     """Open a session. Raises Unreachable, NoSocket, or the error of a server that refuses it."""
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
+
+    from noetl.client.sockets import QuickConnection
 
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
@@ -122,6 +131,7 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
             ping_interval=_PING_S,
             ping_timeout=_PONG_S,
             close_timeout=1.0,
+            create_connection=QuickConnection,
         )
     except InvalidStatus as error:
         status = error.response.status_code
