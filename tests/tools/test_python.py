@@ -77,6 +77,11 @@ RESULTS: dict[str, tuple[str, dict[str, Any], Any]] = {
     "large numbers stay exact": ("result = 2 ** 80", {}, 2**80),
     "any text": ("result = 'žluťoučký 🐎 \\x00'", {}, "žluťoučký 🐎 \x00"),
     "args and input hold the inputs": ("result = [args['a'], input['a'], input_data['a']]", {"a": 1}, [1, 1, 1]),
+    "what every task has comes before a default of main": (
+        "def main(a, input_data=None, context=None, args=None, other=5):\n    return [input_data['a'], args['a'], type(context).__name__, other]",
+        {"a": 1},
+        [1, 1, "dict", 5],
+    ),
     "an input called args": ("result = args", {"args": [1]}, [1]),
     "the execution's id slices": ("result = execution_id[:1]", {}, "7"),
     "leaving with success": ("result = 1\nimport sys\nsys.exit()", {}, 1),

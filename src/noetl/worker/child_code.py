@@ -30,6 +30,9 @@ _dumps = json.dumps  # code may replace what a module holds
 _MOST_TEXT: Final = 20_000  # characters of a message or a traceback
 _PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
 _KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
+_ALWAYS: Final = frozenset(
+    {"input_data", "context", "args", "input", "execution_id"}
+)  # given to `main` whatever its default
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -114,7 +117,7 @@ def _arguments(main: Callable[..., Any], given: Mapping[str, Any], names: Mappin
         elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             if parameter.name in given:
                 found[parameter.name] = given[parameter.name]
-            elif parameter.default is parameter.empty and parameter.name in names:
+            elif parameter.name in names and (parameter.default is parameter.empty or parameter.name in _ALWAYS):
                 found[parameter.name] = names[parameter.name]
     return found
 

@@ -19,7 +19,7 @@ executor:
   spec:
     workload_schema:
       type: object
-      properties: {a: {type: integer}, b: {type: integer}, c: {type: integer}, d: {type: integer}, e: {type: integer}, f: {type: integer}, g: {type: integer}}
+      properties: {g: {type: integer}, f: {type: integer}, e: {type: integer}, d: {type: integer}, c: {type: integer}, b: {type: integer}, a: {type: integer}}
 """
 
 
