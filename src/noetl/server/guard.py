@@ -6,11 +6,10 @@ tests/server/test_guard.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noetl.server.problems import Refusal, answer
@@ -106,18 +105,23 @@ def _same(origin: str, host: str) -> bool:
 
 
 def _with_headers(send: Send, extra: dict[str, str]) -> Send:
+    wanted = [*_raw(extra), *(one for one in _RAW if one[0] not in dict(_raw(extra)))] if extra else _RAW
+
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _missing(headers, {**HEADERS, **extra}.items()):
-                headers[name] = value
+            given = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in given}
+            message["headers"] = [*given, *(one for one in wanted if one[0] not in names)]
         await send(message)
 
     return sending
 
 
-def _missing(headers: MutableHeaders, wanted: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in wanted if name not in headers]
+def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+
+
+_RAW = _raw(HEADERS)
 
 
 async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
