@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
@@ -81,10 +81,17 @@ class Fuzz:
         return bytes(body)
 
 
-async def asked(app: ASGIApp, method: str, target: str, body: bytes, media: str = "application/json") -> Answered:
+async def asked(
+    app: ASGIApp,
+    method: str,
+    target: str,
+    body: bytes,
+    media: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> Answered:
     """Send a request without a socket."""
     path, _, query = target.partition("?")
-    status, headers, parts = 0, {}, []
+    status, told, parts = 0, {}, []
     ended = asyncio.Event()
 
     async def receive() -> Any:
@@ -94,10 +101,10 @@ async def asked(app: ASGIApp, method: str, target: str, body: bytes, media: str 
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Any) -> None:
-        nonlocal status, headers
+        nonlocal status, told
         if message["type"] == "http.response.start":
             status = message["status"]
-            headers = {key.decode(): value.decode("latin-1") for key, value in message["headers"]}
+            told = {key.decode(): value.decode("latin-1") for key, value in message["headers"]}
         else:
             parts.append(message.get("body", b""))
 
@@ -111,12 +118,15 @@ async def asked(app: ASGIApp, method: str, target: str, body: bytes, media: str 
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": [(b"host", b"127.0.0.1"), (b"content-type", media.encode())],
+        "headers": [
+            (name.lower().encode(), value.encode("latin-1"))
+            for name, value in {"Host": "127.0.0.1", "Content-Type": media, **(headers or {})}.items()
+        ],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 8082),
     }
     await app(scope, receive, send)
-    return status, headers, b"".join(parts)
+    return status, told, b"".join(parts)
 
 
 def in_address(text: str) -> str:

@@ -57,7 +57,7 @@ async def _root(call: Call, execution_id: str) -> str:
     return execution_id
 
 
-@noun.route("PUT", "/api/blobs", "worker", takes=_PLAIN, problems=(403, 413, 503))
+@noun.route("PUT", "/api/blobs", "worker", takes=_PLAIN, problems=(403, 404, 409, 413, 503))
 async def put(call: Call, query: BlobQuery) -> Removed:
     """Keep bytes under an address of the execution whose work is held."""
     await _allowed(call, query, writes=True)
@@ -72,7 +72,7 @@ async def put(call: Call, query: BlobQuery) -> Removed:
     return Removed(removed=0)
 
 
-@noun.route("GET", "/api/blobs", "worker", gives=_PLAIN, problems=(403, 404))
+@noun.route("GET", "/api/blobs", "worker", gives=_PLAIN, problems=(403, 404, 409))
 async def get(call: Call, query: BlobQuery) -> Response:
     """Give bytes under an address of the same family."""
     await _allowed(call, query, writes=False)

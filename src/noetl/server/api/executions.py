@@ -27,7 +27,7 @@ _ENVELOPE = ("seq", "event", "status", "checksum")
 noun = Noun("executions", "What runs and what ran.")
 
 
-@noun.route("GET", "/api/executions", "viewer", problems=(400,))
+@noun.route("GET", "/api/executions", "viewer", problems=(400, 404))
 async def listed(call: Call, query: ExecutionsQuery) -> Executions:
     """List executions, the newest first."""
     before = known_id(query.cursor) if query.cursor is not None else None
