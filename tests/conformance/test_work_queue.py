@@ -241,6 +241,19 @@ async def test_released_work_is_queued_again_without_counting(store: Store) -> N
     assert (await store.commit([commit(at=1, finished=tuple(held(one)))])).commits[0].status == "fenced"
 
 
+async def test_leases_are_found_by_who_has_them_and_until_when(store: Store) -> None:
+    await store.commit([put(work("a"), work("b"), work("c"))])
+    [one] = await store.claim("w", [""], 1, 10, 20)
+    [two] = await store.claim("w", [""], 1, 11, 21)
+    await store.claim("other", [""], 1, 10, 20)
+    assert await store.leased("w", 20) == held(one)
+    assert await store.leased("w", 21) == held(two)
+    await store.extend("w", held(two), 22)
+    assert await store.leased("w", 21) == await store.leased("w", 10) == []
+    await store.release(held(one), 12)
+    assert await store.leased("w", 20) == []
+
+
 async def test_work_that_is_abandoned_runs_out_at_once_for_its_own_worker_only(store: Store) -> None:
     await store.commit([put(work("a"), work("b"), work("c"))])
     one, two, three = await store.claim("w", [""], 3, 10, 20)

@@ -189,6 +189,9 @@ class WorkQueue(Protocol):
     async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
         """Let every lease of a worker run out now that is not among those it holds; gives how many there were."""
 
+    async def leased(self, worker: str, until: int) -> list[tuple[str, int]]:
+        """Give the leases of a worker that run until exactly this time, by work id and epoch."""
+
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         """Give work back unstarted; the delivery is not counted."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from noetl.model.errors import StoreUnavailable
 from noetl.model.work import Lease
 from noetl.ports import Clock, Commit, WorkQueue
+from noetl.server.inbox import Ask
 
 _log = logging.getLogger(__name__)
 _MOST_ANSWERS = 1_024  # kept for reports that are sent again
@@ -29,6 +30,8 @@ class Handed:
         self._answers: OrderedDict[str, list[Lease]] = OrderedDict()
         self._out: set[str] = set()
         self._returns: set[asyncio.Task[None]] = set()
+        self._unreturned: list[tuple[str, int]] = []  # (work_id, epoch) that the store could not take back
+        self._doubts: list[tuple[str, int]] = []  # (worker, until) of leases that may be there, and nobody was told of
 
     @property
     def out(self) -> int:
@@ -70,5 +73,26 @@ class Handed:
         try:
             await self._queue.release([(lease.work.work_id, lease.epoch) for lease in leases], self._clock.now())
         except StoreUnavailable as error:
-            _log.warning("%d leases that nobody took stay until they run out: %s", len(leases), error)
+            _log.warning("%d leases that nobody took wait for the store: %s", len(leases), error)
+            self._unreturned += [(lease.work.work_id, lease.epoch) for lease in leases]
+        self._look()
+
+    def doubt(self, asks: Iterable[Ask], until: int) -> None:
+        """Note who asked with a commit of unknown outcome: if it was written after all, nobody has been told."""
+        self._doubts += [(ask.worker, until) for ask in asks]
+
+    async def settle(self) -> None:
+        """Give back what nobody took and the store could not take back before, as soon as it is there again."""
+        if not self._unreturned and not self._doubts:
+            return
+        now, back = self._clock.now(), self._unreturned
+        doubts = [doubt for doubt in self._doubts if doubt[1] > now]
+        self._unreturned, self._doubts = [], []
+        try:
+            found = [held for doubt in doubts for held in await self._queue.leased(*doubt) if held[0] not in self._out]
+            await self._queue.release([*back, *found], now)
+        except StoreUnavailable:
+            self._unreturned += back
+            self._doubts += doubts
+            raise
         self._look()

@@ -27,7 +27,8 @@ class Leases:
         self._every_s = every_s
 
     async def expire(self) -> int:
-        """Take back what has run out by now; gives how many leases that were."""
+        """Take back what has run out by now, and what was handed to nobody; gives how many leases had run out."""
+        await self._sequencer.handed.settle()
         found = await self._queue.expired(self._clock.now(), self._max_attempts)
         if found:
             await self._sequencer.gather()

@@ -271,6 +271,7 @@ class Sequencer:
         try:
             receipt = await self._store.commit([made.commit for made in decided], claims_of(asks, now, self._lease_ms))
         except Exception as error:  # noqa: BLE001  whatever it was: nothing in memory can be trusted, the log can
+            self.handed.doubt(asks, now + self._lease_ms)
             self._inbox.waiting = [ask for ask in self._inbox.waiting if ask not in asks]
             self._inbox.asks[:0] = asks
             await self._start_over(decided, error)

@@ -148,6 +148,12 @@ class MemoryStore(MemoryCatalog):
             row.until = min(row.until, now)
         return len(rows)
 
+    async def leased(self, worker: str, until: int) -> list[tuple[str, int]]:
+        rows = self.tables.queue.items()
+        return [
+            (name, row.epoch) for name, row in rows if (row.state, row.worker, row.until) == ("leased", worker, until)
+        ]
+
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         for work_id, epoch in held:
             row = self.tables.queue.get(work_id)

@@ -170,6 +170,9 @@ class PostgresStore(PostgresCatalog):
     async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
         return len(await self.database.rows("disown_leases", *columns(held, 2), worker, now))
 
+    async def leased(self, worker: str, until: int) -> list[tuple[str, int]]:
+        return [(row[0], row[1]) for row in await self.database.rows("leases_until", worker, until)]
+
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         if not held:
             return

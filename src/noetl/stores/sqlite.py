@@ -215,6 +215,9 @@ class SqliteStore(SqliteCatalog):
 
         return await self.database.write(job)
 
+    async def leased(self, worker: str, until: int) -> list[tuple[str, int]]:
+        return [(row[0], row[1]) for row in await self._rows("leases_until", worker, until)]
+
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         await self._write("release_lease", [(now, work_id, epoch) for work_id, epoch in held])
 

@@ -334,6 +334,48 @@ async def test_a_store_that_stays_away_is_told_to_whoever_asked() -> None:
             await begin(control, await register(store))
 
 
+async def test_a_lease_that_nobody_was_told_of_comes_back(tmp_path: Path) -> None:
+    """The commit was written, and the answer was lost; the lease itself would last for ten minutes."""
+
+    class Silent(SqliteStore):
+        lost = 0
+
+        async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+            receipt = await super().commit(commits, claims)
+            if any(receipt.leases) and not self.lost:
+                self.lost += 1
+                raise StoreUnavailable("the connection broke before the answer came")
+            return receipt
+
+    store = Silent(tmp_path / "noetl.db")
+    async with LocalControl(store, RealClock(), lease_s=600.0) as control:
+        control.leases._every_s = 0.01
+        await begin(control, await register(store))
+        [lease] = await control.claim("w", [""], 1, 30.0)
+        assert (store.lost, lease.attempt) == (1, 1)
+    await store.close()
+
+
+async def test_what_could_not_be_given_back_is_given_back_later(tmp_path: Path) -> None:
+    class Away(SqliteStore):
+        failures = 2
+
+        async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise StoreUnavailable("the disk is away")
+            await super().release(held, now)
+
+    store = Away(tmp_path / "noetl.db")
+    async with LocalControl(store, RealClock(), lease_s=600.0) as control:
+        control.leases._every_s = 0.01
+        await begin(control, await register(store))
+        control.sequencer.handed.give_back(await control.claim("w", [""], 1, 30.0))
+        [lease] = await control.claim("w", [""], 1, 30.0)
+        assert (store.failures, lease.attempt) == (0, 1)
+    await store.close()
+
+
 async def test_several_sequencers_share_a_file(tmp_path: Path) -> None:
     stores = [SqliteStore(tmp_path / "noetl.db") for _ in range(3)]
     playbook = await register(stores[0], WAITING)

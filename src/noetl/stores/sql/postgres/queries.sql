@@ -125,6 +125,9 @@ WITH rest AS (
 )
 UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM rest WHERE queue.id = rest.id RETURNING 1;
 
+-- name: leases_until
+SELECT node_id, epoch FROM queue WHERE status = 'leased' AND worker_id = $1 AND lease_until = to_time($2);
+
 -- name: release_leases
 WITH held AS (
   SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)

@@ -146,6 +146,9 @@ WHERE work_id = ? AND epoch = ? AND worker_id = ? AND lease_until <= ? AND statu
 -- name: leases_of_worker
 SELECT work_id, epoch FROM queue WHERE status = 'leased' AND worker_id = ?;
 
+-- name: leases_until
+SELECT work_id, epoch FROM queue WHERE status = 'leased' AND worker_id = ? AND lease_until = ?;
+
 -- name: release_lease
 UPDATE queue
 SET status = 'queued', worker_id = '', lease_until = 0, attempts = attempts - 1, available_at = min(available_at, ?)
