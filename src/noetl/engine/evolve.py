@@ -13,7 +13,8 @@ from noetl.engine import evolve_loops as loops
 from noetl.engine.carriers import add, give_up, lineage_of, remove, settle
 from noetl.engine.state import Completed, Ended, Execution, Fork, StepRun, Suspended, Timer, Token, see
 from noetl.engine.writes import put
-from noetl.model.events import Event
+from noetl.model.events import SCHEMA_VERSION, Event
+from noetl.model.upcast import upcast
 
 Payload = Mapping[str, Any]
 Handler = Callable[[Execution, Event, Payload], None]
@@ -22,9 +23,9 @@ _ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
 def evolve(state: Execution, event: Event) -> Execution:
-    """Apply one event and give the state back."""
+    """Apply one event, of this version or an older one, and give the state back."""
     try:
-        apply(state, event)
+        apply(state, event if event.version >= SCHEMA_VERSION else upcast(event))
     except _ERRORS:  # a payload that nobody here wrote: folding goes on, as with an event of an unknown name
         return state
     return state

@@ -96,7 +96,7 @@ class StoredResults:
         store = manifests.shelf(store, len(data))
         packing = str(place.get("compression") or "none")
         if packing not in stored.PACKINGS:
-            raise InvalidInput(f"results cannot be packed with `{packing}` here; use one of {stored.PACKINGS}")
+            raise InvalidInput(f"results cannot be packed with `{packing}` here; use {' or '.join(stored.PACKINGS)}")
         now = self._clock.now()
         terms = stored.terms(place.get("scope"), stored.expiry(place.get("ttl"), now), now)
         meta = await stored.put(self._blobs, ref, data, store, stored.JSON, packing, terms)
