@@ -4,6 +4,7 @@ in the log, and the server goes on."""
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
@@ -18,9 +19,10 @@ from noetl.server.api import endpoints
 from noetl.server.app import app
 from noetl.server.endpoint import Endpoint
 from noetl.settings import ServerSettings
+from noetl.wire.session import Heartbeat, Stop
 from tests.databases import fresh_database
 from tests.server.fuzzing import Fuzz, asked, in_address, no_traces
-from tests.server.serving import ONE, TWO, WAITS, Served, in_process
+from tests.server.serving import ONE, TWO, WAITS, Served, in_process, listening, session
 
 MANY, FEW = 2_000, 100
 AT_ONCE = 20
@@ -188,3 +190,57 @@ async def test_no_frame_breaks_a_session(tmp_path: Path) -> None:
             await sent.put({"type": "websocket.disconnect", "code": 1000})
             await asyncio.wait_for(session, 30)
         assert (await served.json("GET", "/ready"))["status"] == "ready"
+
+
+def frame_bytes(chance: random.Random) -> bytes:
+    """A WebSocket frame, mostly a good one: any kind, any length that it says it has, masked or not, whole or in parts."""
+    kind = chance.choice((0x80, 0x80, 0x00, 0xC0, 0x90)) | chance.choice((0, 1, 2, 2, 2, 8, 9, 10, 3, 15))
+    body = chance.choice(
+        (
+            b"",
+            b"{}",
+            b'{"type":"heartbeat","id":"x"}',
+            b'{"type":"claim","id":"c"}',
+            chance.randbytes(200),
+            b"x" * 70_000,
+        )
+    )
+    said = len(body) if chance.random() < 0.9 else chance.choice((0, 1, 126, 127, 65_536, 2**31, 2**63 - 1, 2**64 - 1))
+    size = bytes([said]) if said < 126 else b"\x7e" + said.to_bytes(2) if said < 65_536 else b"\x7f" + said.to_bytes(8)
+    masked = chance.random() < 0.9
+    head = bytes([kind, size[0] | (0x80 if masked else 0)]) + size[1:]
+    return head + (b"\0\0\0\0" if masked else b"") + body
+
+
+async def test_no_bytes_break_a_socket(tmp_path: Path) -> None:
+    chance = random.Random("socket")
+    async with listening(tmp_path) as served:
+        host, port = served.url.removeprefix("http://").split(":")
+        opening = (
+            b"GET /api/worker/session HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        hello = b'{"type":"hello","worker":"w"}'
+        with no_traces():
+            for _ in range(FEW):
+                reader, writer = await asyncio.open_connection(host, int(port))
+                writer.write(opening)
+                await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
+                frames = [b"\x82" + bytes([0x80 | len(hello)]) + b"\0\0\0\0" + hello]
+                frames += [frame_bytes(chance) for _ in range(chance.randrange(20))]
+                data = b"".join(frames) + (chance.randbytes(chance.randrange(50)) if chance.random() < 0.3 else b"")
+                try:
+                    while data:  # in pieces that have nothing to do with the frames
+                        piece = data[: chance.choice((1, 7, 100, 5_000, 100_000))]
+                        data = data[len(piece) :]
+                        writer.write(piece)
+                        await writer.drain()
+                    writer.write_eof()
+                    while await asyncio.wait_for(reader.read(65_536), 30):
+                        pass
+                except ConnectionError:
+                    pass  # the server has had enough
+                writer.close()
+            assert (await served.json("GET", "/ready"))["status"] == "ready"
+            async with session(served, "w2") as worker:
+                assert await worker.ask(Heartbeat((), "h")) == Stop((), "h")

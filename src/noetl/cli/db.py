@@ -11,7 +11,7 @@ import typer
 
 from noetl.cli.completing import among
 from noetl.cli.environment import environment
-from noetl.cli.store import call
+from noetl.cli.store import AsJson, as_json, call
 from noetl.model.errors import InvalidInput
 from noetl.settings import DB_URL
 
@@ -31,6 +31,7 @@ def command(
     deep: Annotated[
         bool, typer.Option("--deep", help="Check every row too: nothing is lost, stuck or done twice.")
     ] = False,
+    json: AsJson = False,
 ) -> None:
     """Make the PostgreSQL database of the store, bring it up to date, or check it."""
 
@@ -38,23 +39,33 @@ def command(
         from noetl.wiring import database_admin
 
         admin = database_admin(db_url(db))
-        if action == "init":
-            typer.echo("the database is ready" if await admin.init() else "the database was ready before")
-        elif action == "migrate":
-            typer.echo(f"{await admin.migrate()} migrations done")
-        elif action == "check":
+        if action == "check":
             told = await admin.check()
             if deep and not told:
                 told = await admin.violations()
-            for line in told:
-                typer.echo(line)
-            typer.echo(f"{len(told)} differences" if told else "the database is as it should be", err=True)
+            _say_differences(told, json)
             return 1 if told else 0
+        if action == "init":
+            made = await admin.init()
+            said = "the database is ready" if made else "the database was ready before"
+            typer.echo(as_json({"made": bool(made)}) if json else said)
+        elif action == "migrate":
+            done = await admin.migrate()
+            typer.echo(as_json({"migrations": done}) if json else f"{done} migrations done")
         else:
             raise InvalidInput(f"`noetl db {action}` is not known: init, migrate or check.")
         return 0
 
     raise typer.Exit(call(job))
+
+
+def _say_differences(told: list[str], json: bool) -> None:
+    if json:
+        typer.echo(as_json({"differences": told}))
+        return
+    for line in told:
+        typer.echo(line)
+    typer.echo(f"{len(told)} differences" if told else "the database is as it should be", err=True)
 
 
 def db_url(given: str | None) -> str:

@@ -72,6 +72,8 @@ async def test_a_database_is_made_brought_up_to_date_and_checked(address: str) -
     assert noetl("db", "init", "--db", address).out == "the database was ready before\n"
     assert noetl("db", "migrate", "--db", address).out == "0 migrations done\n"
     assert noetl("db", "check", "--db", address, "--deep").code == 0
+    for action, said in (("init", '{"made":false}'), ("migrate", '{"migrations":0}'), ("check", '{"differences":[]}')):
+        assert noetl("db", action, "--db", address, "--json").out == said + "\n"
     admin = await connect(address)
     await admin.execute("DROP INDEX queue_leases")
     await admin.close()
