@@ -200,7 +200,11 @@ def route(d: Deciding, run: StepRun, step: Step, ending: Ending, name: str) -> N
     if choice.broken is not None or (failed and not choice.taken):
         action, scope = _handle(d, run, step, ending, scope, choice)
     bound, broken = _bind(d, step, choice, scope, failed or action is not None)
-    if broken is not None:
+    if broken is not None and action is None:  # as if the step had failed by itself, with no arc that takes it
+        choice.broken, choice.taken = broken, []
+        action, scope = _handle(d, run, step, ending, scope, choice)
+        bound, broken = _bind(d, step, choice, scope, failed=True)
+    if broken is not None:  # the arc that was to take it breaks too
         action, choice.broken, choice.taken = "halt", broken, []
     _send(d, run, step, choice, name, action, choice.broken or ending.error, bound)
 
