@@ -57,6 +57,30 @@ async def test_an_execution_is_steered(tmp_path: Path) -> None:
             await client.retry(waiting.execution_id)
 
 
+async def test_versions_ctx_steps_and_acts_are_looked_after(tmp_path: Path) -> None:
+    async with listening(tmp_path) as served, working(tmp_path, served.url), Client(served.url) as client:
+        for text in (WAITS, WAITS + "# again\n"):
+            await client.register(text)
+        assert [one.version for one in await client.versions("test/waits")] == [2, 1]
+        assert (await client.playbook("test/waits", 1)).content == WAITS
+        started = (await client.execute("test/waits", tags=["x"])).execution_id
+        await served.until(started, "waiting")
+        await client.patch(started, {"n": 5})
+        assert (await client.status(started)).ctx["n"] == 5
+        await client.complete(started, "ask", {"by": "hand"}, reason="it was agreed")
+        ended = await client.wait(started)
+        assert (ended.status, ended.result) == ("completed", {"by": "hand"})
+        since = ended.started_at
+        assert [one.execution_id for one in (await client.executions(since=since)).executions] == [started]
+        assert (await client.executions(until=since)).executions == []
+        assert (await client.unregister("test/waits", 1)).removed == 1
+        assert (await client.delete(started)).status == "deleted"
+        with pytest.raises(UnknownExecution):
+            await client.status(started)
+        acts = [one.action for one in await client.audit(entity=started)]
+        assert acts == ["execution.delete", "step.force-complete", "execution.patch", "execution.start"]
+
+
 async def test_credentials_and_tokens_are_kept(tmp_path: Path) -> None:
     async with listening(tmp_path) as served, Client(served.url) as client:
         assert (await client.put_credential("pg_main", {"token": "secret"}, "bearer")).version == 1

@@ -23,7 +23,10 @@ from noetl.model.errors import StoreUnavailable
 from noetl.model.events import Event
 from noetl.wire import answers
 from noetl.wire.answers import (
+    AuditRow,
+    AuditRows,
     CatalogPage,
+    CatalogVersion,
     CredentialRow,
     CredentialRows,
     Events,
@@ -41,6 +44,7 @@ from noetl.wire.answers import (
     TokenRow,
     TokenRows,
     Told,
+    Versions,
     WorkerRow,
     WorkerRows,
     WorkerStatus,
@@ -79,6 +83,19 @@ class Client:
         """List the catalog by path."""
         query = _given(search=search, cursor=cursor, limit=limit)
         return await self._http.ask("GET", "/api/catalog", CatalogPage, query=query)
+
+    async def playbook(self, path: str, version: int | None = None) -> CatalogVersion:
+        """Give a version of a playbook with its text."""
+        query = _given(path=path, version=version)
+        return await self._http.ask("GET", "/api/catalog/playbook", CatalogVersion, query=query)
+
+    async def versions(self, path: str) -> list[CatalogVersion]:
+        """List the versions of a path, the newest first."""
+        return (await self._http.ask("GET", "/api/catalog/versions", Versions, query={"path": path})).versions
+
+    async def unregister(self, path: str, version: int | None = None) -> Removed:
+        """Take a version out of the catalog, or all of a path."""
+        return await self._http.ask("DELETE", "/api/catalog", Removed, query=_given(path=path, version=version))
 
     async def canonical(self, playbook: str) -> bytes:
         """Give the canonical tree of a content hash."""
@@ -210,6 +227,19 @@ class Client:
         body = {"name": name, "data": data}
         return await self._http.ask("POST", _place(execution_id, "signal"), Told, body, headers=headers)
 
+    async def patch(self, execution_id: str, writes: Mapping[str, Any]) -> Told:
+        """Change values of `ctx`."""
+        return await self._http.ask("PATCH", _place(execution_id, "ctx"), Told, {"writes": dict(writes)})
+
+    async def complete(self, execution_id: str, step: str, result: Any = None, reason: str = "") -> Told:
+        """Take a step as done without its work."""
+        path = f"/api/admin/executions/{quote(execution_id, safe='')}/steps/{quote(step, safe='')}/force-complete"
+        return await self._http.ask("POST", path, Told, {"result": result, "reason": reason})
+
+    async def delete(self, execution_id: str) -> Told:
+        """Delete an execution that has ended, and its log."""
+        return await self._http.ask("DELETE", _place(execution_id), Told)
+
     async def fork(
         self,
         execution_id: str,
@@ -263,6 +293,11 @@ class Client:
         """List the entries of a playbook's keychain, or of an execution's, without what they hold."""
         query = _given(path=path, execution_id=execution_id, version=version)
         return await self._http.ask("GET", "/api/keychain", KeychainEntries, query=query)
+
+    async def audit(self, *, actor: str | None = None, entity: str | None = None, limit: int = 100) -> list[AuditRow]:
+        """List who did what, the newest first."""
+        query = _given(actor=actor, entity=entity, limit=limit)
+        return (await self._http.ask("GET", "/api/audit", AuditRows, query=query)).entries
 
     async def tokens(self) -> list[TokenRow]:
         """List the tokens without their secrets."""
