@@ -16,22 +16,7 @@ from noetl.client.http import Http
 from noetl.client.links import Link, NoSocket, open_http, open_socket, refused
 from noetl.model.errors import Denied, InvalidInput, NoetlError, Unreachable
 from noetl.model.work import Lease
-from noetl.wire.session import (
-    Ack,
-    Claim,
-    Drain,
-    FromWorker,
-    Heartbeat,
-    Held,
-    Hello,
-    Leases,
-    Refused,
-    Release,
-    Report,
-    Stop,
-    ToWorker,
-    Welcome,
-)
+from noetl.wire import session as wire
 
 _AGAIN_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the first ones are within the time that a server waits
 _HELD_S: Final = 1.0  # a link that held so long was a good one
@@ -44,17 +29,17 @@ _log = logging.getLogger(__name__)
 class Session:
     """Frames to whichever server answers; it lives as long as its `run`."""
 
-    def __init__(self, http: Http, token: str | None, hello: Callable[[], Hello]) -> None:
+    def __init__(self, http: Http, token: str | None, hello: Callable[[], wire.Hello]) -> None:
         self.stopped: Callable[[Iterable[str]], None] = lambda _: None
         self.drained: Callable[[], None] = lambda: None
         self.layer: dict[str, Any] = {}  # the settings for executions of the server that it speaks with
-        self.opened: Callable[[Welcome, str], None] = lambda *_: None
+        self.opened: Callable[[wire.Welcome, str], None] = lambda *_: None
         self._http = http
         self._token = token
         self._hello = hello
         self._link: Link | None = None
-        self._asked: dict[str, tuple[FromWorker, asyncio.Future[ToWorker]]] = {}
-        self._unseen: set[Held] = set()
+        self._asked: dict[str, tuple[wire.FromWorker, asyncio.Future[wire.ToWorker]]] = {}
+        self._unseen: set[wire.Held] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._sending: set[asyncio.Task[None]] = set()
         self._ended = False
@@ -116,11 +101,11 @@ class Session:
             self._link = None
             await link.close()
 
-    async def ask(self, frame: Claim | Report | Heartbeat) -> ToWorker:
+    async def ask(self, frame: wire.Claim | wire.Report | wire.Heartbeat) -> wire.ToWorker:
         """Send a frame and give its answer; it is sent again with every new link until there is one."""
         if self._ended:
             raise Unreachable("this worker ends")
-        answer: asyncio.Future[ToWorker] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[wire.ToWorker] = asyncio.get_running_loop().create_future()
         self._asked[frame.id] = (frame, answer)
         try:
             await self._try(frame)
@@ -132,7 +117,7 @@ class Session:
         finally:
             self._asked.pop(frame.id, None)
 
-    def tell(self, frame: FromWorker) -> None:
+    def tell(self, frame: wire.FromWorker) -> None:
         """Send a frame that nobody answers, if it can be sent now."""
         if self._link is not None:
             task = asyncio.create_task(self._try(frame))
@@ -144,7 +129,7 @@ class Session:
         if self._sending:
             await asyncio.wait(self._sending)
 
-    async def _try(self, frame: FromWorker) -> None:
+    async def _try(self, frame: wire.FromWorker) -> None:
         if self._link is None:
             return
         try:
@@ -152,36 +137,36 @@ class Session:
         except Unreachable as error:
             _log.debug("a frame waits for the next link: %s", error)
 
-    def _receive(self, frame: ToWorker) -> None:
-        if isinstance(frame, Leases):
+    def _receive(self, frame: wire.ToWorker) -> None:
+        if isinstance(frame, wire.Leases):
             asked = self._asked.get(frame.id)
             if asked is None or asked[1].done():
                 self._send_back(frame.leases)
             else:
                 self._acknowledge(frame.leases)
                 asked[1].set_result(frame)
-        elif isinstance(frame, Stop):
+        elif isinstance(frame, wire.Stop):
             self._answer(frame.id, frame)
             if frame.work and not frame.id:
                 self.stopped(frame.work)
             if frame.draining:
                 self.drained()
-        elif isinstance(frame, Drain):
+        elif isinstance(frame, wire.Drain):
             self.drained()
-        elif isinstance(frame, Refused):
+        elif isinstance(frame, wire.Refused):
             asked = self._asked.get(frame.id)
             if asked is not None and not asked[1].done():
                 asked[1].set_exception(refused(frame))
             elif not frame.id:
                 _log.warning("the server refused a frame: %s", refused(frame))
 
-    def _answer(self, named: str, frame: ToWorker) -> None:
+    def _answer(self, named: str, frame: wire.ToWorker) -> None:
         asked = self._asked.get(named)
         if asked is not None and not asked[1].done():
             asked[1].set_result(frame)
 
-    def _unwanted(self, frame: ToWorker) -> None:
-        if isinstance(frame, Leases):
+    def _unwanted(self, frame: wire.ToWorker) -> None:
+        if isinstance(frame, wire.Leases):
             self._send_back(frame.leases)
 
     def _send_back(self, leases: Iterable[Lease]) -> None:
@@ -189,7 +174,7 @@ class Session:
         mine = set(self._hello().held)
         unwanted = tuple(held for lease in leases if (held := (lease.work.work_id, lease.epoch)) not in mine)
         if unwanted:
-            self.tell(Release(unwanted))
+            self.tell(wire.Release(unwanted))
 
     def _acknowledge(self, leases: Iterable[Lease]) -> None:
         self._unseen.update((lease.work.work_id, lease.epoch) for lease in leases)
@@ -198,7 +183,7 @@ class Session:
 
     def _send_acks(self) -> None:
         self._timer = None
-        self.tell(Ack(tuple(self._unseen)))
+        self.tell(wire.Ack(tuple(self._unseen)))
         self._unseen.clear()
 
     async def _beat(self) -> None:
@@ -206,7 +191,7 @@ class Session:
         while True:
             await asyncio.sleep(_IDLE_S)
             if not self._hello().held:
-                self.tell(Heartbeat())
+                self.tell(wire.Heartbeat())
 
     def _fail(self, error: NoetlError) -> None:
         for _, answer in self._asked.values():

@@ -21,27 +21,13 @@ from noetl.server.handouts import Hand
 from noetl.server.limits import decoded
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.services import Services
-from noetl.wire.session import (
-    Ack,
-    Claim,
-    Drain,
-    FromWorker,
-    Heartbeat,
-    Hello,
-    Leases,
-    Refused,
-    Release,
-    Report,
-    Stop,
-    ToWorker,
-    Welcome,
-)
+from noetl.wire import session as wire
 
 PATH = "/api/worker/session"
 _HELLO_S = 10.0
 _MOST_AT_ONCE = 256  # frames of one session that are being served
 _POLICY, _RESTART = 1008, 1012
-_decoder: msgspec.json.Decoder[FromWorker] = msgspec.json.Decoder(FromWorker)
+_decoder: msgspec.json.Decoder[wire.FromWorker] = msgspec.json.Decoder(wire.FromWorker)
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
 
@@ -63,7 +49,7 @@ def worker_name(actor: Actor, given: str) -> str:
     return given if actor.token_id is None else f"{given}@{actor.token_id}"
 
 
-def admitted(actor: Actor, hello: Hello) -> str:
+def admitted(actor: Actor, hello: wire.Hello) -> str:
     """Check that somebody may be this worker; gives its name. Raises Refusal."""
     if not may(actor, "worker"):
         raise unauthorised("a worker needs a token") if actor is NOBODY else forbidden(actor, "worker")
@@ -78,11 +64,13 @@ def admitted(actor: Actor, hello: Hello) -> str:
     return worker_name(actor, hello.worker)
 
 
-def welcome(services: Services, hand: Hand, stop: list[str]) -> Welcome:
+def welcome(services: Services, hand: Hand, stop: list[str]) -> wire.Welcome:
     lease_ms = services.handouts.lease_ms
     beat = min(1_000, lease_ms // 3)
     layer = {name: value for name, value in services.control.defaults.items() if name != "pool_capacity"}
-    return Welcome(hand.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=hand.draining, layer=layer)
+    return wire.Welcome(
+        hand.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=hand.draining, layer=layer
+    )
 
 
 class Session:
@@ -101,7 +89,7 @@ class Session:
         except (WebSocketDisconnect, TimeoutError):
             return
         except Exception as error:  # noqa: BLE001  told to whoever asked
-            await self._send(Refused(problem_of(error)[0]))
+            await self._send(wire.Refused(problem_of(error)[0]))
             await self._close(_POLICY)
             return
         stopping = asyncio.create_task(self._services.stopping.wait())
@@ -121,7 +109,7 @@ class Session:
         services = self._services
         actor = await services.gate.who(self._websocket.headers.get("authorization"))
         frame = await asyncio.wait_for(self._receive(), _HELLO_S)
-        if not isinstance(frame, Hello):
+        if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
         if actor is NOBODY and frame.token:
             actor = await services.gate.holder(frame.token)
@@ -131,7 +119,7 @@ class Session:
         await self._send(welcome(services, hand, stop))
         return hand
 
-    async def _receive(self) -> FromWorker:
+    async def _receive(self) -> wire.FromWorker:
         message = await self._websocket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", 1005))
@@ -144,9 +132,9 @@ class Session:
             except (WebSocketDisconnect, RuntimeError):
                 return
             except Refusal as refusal:
-                await self._send(Refused(refusal.problem))
+                await self._send(wire.Refused(refusal.problem))
                 continue
-            if isinstance(frame, Ack):
+            if isinstance(frame, wire.Ack):
                 self._services.handouts.ack(hand, frame.held)
                 continue
             await self._room.acquire()
@@ -158,37 +146,37 @@ class Session:
         self._tasks.discard(task)
         self._room.release()
 
-    async def _serve(self, hand: Hand, frame: FromWorker) -> None:
+    async def _serve(self, hand: Hand, frame: wire.FromWorker) -> None:
         try:
             answer = await self._answer(hand, frame)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001  told to whoever asked; a mistake of ours is logged there
-            answer = Refused(problem_of(error)[0], getattr(frame, "id", ""))
+            answer = wire.Refused(problem_of(error)[0], getattr(frame, "id", ""))
         if answer is not None:
             await self._send(answer)
 
-    async def _answer(self, hand: Hand, frame: FromWorker) -> ToWorker | None:
+    async def _answer(self, hand: Hand, frame: wire.FromWorker) -> wire.ToWorker | None:
         handouts = self._services.handouts
-        if isinstance(frame, Claim):
-            return Leases(frame.id, tuple(await handouts.claim(hand, frame)))
-        if isinstance(frame, Report):
+        if isinstance(frame, wire.Claim):
+            return wire.Leases(frame.id, tuple(await handouts.claim(hand, frame)))
+        if isinstance(frame, wire.Report):
             return await handouts.report(hand, frame)
-        if isinstance(frame, Heartbeat):
-            return Stop(tuple(await handouts.heartbeat(hand, frame.held)), frame.id, hand.draining)
-        if isinstance(frame, Release):
+        if isinstance(frame, wire.Heartbeat):
+            return wire.Stop(tuple(await handouts.heartbeat(hand, frame.held)), frame.id, hand.draining)
+        if isinstance(frame, wire.Release):
             await handouts.release(hand, frame.held)
-        elif isinstance(frame, Drain):
+        elif isinstance(frame, wire.Drain):
             handouts.drain(hand.name)
         return None
 
-    def push(self, frame: ToWorker) -> None:
+    def push(self, frame: wire.ToWorker) -> None:
         """Send something that was not asked for."""
         task = asyncio.create_task(self._send(frame))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _send(self, frame: ToWorker) -> None:
+    async def _send(self, frame: wire.ToWorker) -> None:
         if self._websocket.application_state is not WebSocketState.CONNECTED:
             return
         data: Any = _encode(frame)
