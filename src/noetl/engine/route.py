@@ -233,7 +233,6 @@ def _handle(d: Deciding, run: StepRun, step: Step, ending: Ending, scope: Scope,
             choice.looked += [{**looked, "again": True} for looked in again.looked]
             choice.taken = again.taken
         return "continue", scope
-    choice.taken = []
     return "halt", scope
 
 

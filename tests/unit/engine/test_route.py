@@ -8,7 +8,7 @@ import pytest
 
 from noetl.model.outcome import failed
 from noetl.testing.play import Said, Script, play
-from tests.unit.engine.given import book
+from tests.unit.engine.given import book, done, given
 
 LEAVES = "".join(f"- step: {name}\n  tool: {{kind: noop}}\n" for name in ("yes", "no", "other"))
 BROKEN = failed("timeout", "no answer", code="HTTP_408")
@@ -289,3 +289,10 @@ def test_arcs_see_every_field_of_an_error() -> None:
     when = "{{ outcome.error.retryable == false and outcome.error.code == '' and outcome.error.details is none }}"
     script = routed(f'  next:\n    arcs:\n      - {{step: yes, when: "{when}"}}', failed("client_error", "no"))
     assert went(script) == ["yes"]
+
+
+def test_a_write_to_an_iteration_that_is_over_is_left_out() -> None:
+    scene = given(book("- step: s\n  tool: {kind: noop}\n  set: {iter.x: 1, ctx.y: 2}\n"))
+    scene.when(done("s#1"))
+    assert scene.state.ctx == {"y": 2}
+    assert scene.state.status == "completed"
