@@ -204,6 +204,14 @@ async def test_leases_are_kept_alive_by_their_worker_only(store: Store) -> None:
     assert await store.extend("w", [], 50) == []
 
 
+async def test_leases_that_run_out_together_come_back_in_the_order_of_their_names(store: Store) -> None:
+    claim = Claim("w", ("",), 3, 10, 20)
+    whole = put(work("a"), work("b", priority=1), work("c", priority=2))
+    [leases] = (await store.commit([whole], [claim])).leases
+    assert names(leases) == ["c", "b", "a"]
+    assert [lease for lease, _ in await store.expired(20, 3)] == list(reversed(leases))
+
+
 async def test_expired_leases_are_queued_again_and_told(store: Store) -> None:
     await store.commit([put(work("a"), work("b", chunk="4"))])
     one, two = await store.claim("w", [""], 2, 10, 20)

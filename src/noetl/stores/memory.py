@@ -115,9 +115,9 @@ class MemoryStore(MemoryCatalog):
         return gone
 
     async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
-        rows = [row for row in self.tables.queue.values() if row.state == "leased" and row.until <= now]
+        rows = [row for row in self.tables.queue.items() if row[1].state == "leased" and row[1].until <= now]
         found = []
-        for row in sorted(rows, key=lambda row: (row.until, row.number)):
+        for _, row in sorted(rows, key=lambda row: (row[1].until, row[0])):
             lease, exhausted = row.lease(), row.attempt >= max_attempts
             row.state, row.worker, row.until = "dead" if exhausted else "queued", "", 0
             message = lost(lease, exhausted)

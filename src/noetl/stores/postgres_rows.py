@@ -107,7 +107,6 @@ def message_of(row: Sequence[Any]) -> tuple[str, AnyMessage]:
 
 def expired_of(rows: Sequence[Sequence[Any]], max_attempts: int) -> list[tuple[Lease, bool]]:
     """Give leases that were taken back, in the order in which they ran out, and whether no delivery is left."""
-    return [
-        (Lease(_work.decode(work), epoch, attempt, until, worker), attempt >= max_attempts)
-        for until, _, epoch, attempt, worker, work in sorted(rows, key=lambda row: (row[0], row[1]))
-    ]
+    leases = [Lease(_work.decode(row[5]), row[2], row[3], row[0], row[4]) for row in rows]
+    leases.sort(key=lambda lease: (lease.until, lease.work.work_id))
+    return [(lease, lease.attempt >= max_attempts) for lease in leases]

@@ -183,9 +183,8 @@ class SqliteStore(SqliteCatalog):
     async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
         def job(connection: sqlite3.Connection) -> list[tuple[Lease, bool]]:
             found = []
-            for number, epoch, attempt, worker, until, work in connection.execute(
-                _SQL["expired_leases"], (now,)
-            ).fetchall():
+            rows = connection.execute(_SQL["expired_leases"], (now,)).fetchall()
+            for number, _, epoch, attempt, worker, until, work in sorted(rows, key=lambda row: (row[5], row[1])):
                 lease, exhausted = Lease(_work.decode(work), epoch, attempt, until, worker), attempt >= max_attempts
                 connection.execute(_SQL["take_lease_back"], ("dead" if exhausted else "queued", number))
                 connection.execute(_SQL["put_message"], _message_row(lease.work.execution_id, lost(lease, exhausted)))

@@ -133,8 +133,8 @@ UPDATE queue SET lease_until = max(lease_until, ?)
 WHERE work_id = ? AND epoch = ? AND worker_id = ? AND status = 'leased';
 
 -- name: expired_leases
-SELECT number, epoch, attempts, worker_id, lease_until, work FROM queue
-WHERE status = 'leased' AND lease_until <= ? ORDER BY lease_until, number;
+SELECT number, work_id, epoch, attempts, worker_id, lease_until, work FROM queue
+WHERE status = 'leased' AND lease_until <= ?;
 
 -- name: take_lease_back
 UPDATE queue SET status = ?, worker_id = '', lease_until = 0 WHERE number = ?;
