@@ -14,7 +14,7 @@ from tests.server.serving import listening
 
 pytestmark = pytest.mark.asyncio
 HELLO = b'{"type":"hello","worker":"w","acks":false}'
-BEATS = 200
+BEATS = 600  # more than are served at once
 
 
 def beat(number: int) -> bytes:

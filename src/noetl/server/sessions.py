@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,6 +23,7 @@ from noetl.server.handouts import Hand
 from noetl.server.limits import decoded
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.services import Services
+from noetl.server.sockets import quick_socket
 from noetl.wire import session as wire
 
 PATH = "/api/worker/session"
@@ -78,8 +81,8 @@ class Session:
 
     def __init__(self, websocket: WebSocket, services: Services) -> None:
         self._websocket = websocket
+        self._socket = quick_socket(websocket.scope)
         self._services = services
-        self._room = asyncio.Semaphore(_MOST_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -92,6 +95,8 @@ class Session:
             await self._send(wire.Refused(problem_of(error)[0]))
             await self._close(_POLICY)
             return
+        if self._socket is not None:
+            self._socket.sink = partial(self._came, hand)
         stopping = asyncio.create_task(self._services.stopping.wait())
         reading = asyncio.create_task(self._read(hand))
         try:
@@ -99,6 +104,8 @@ class Session:
             if not reading.done():
                 await self._close(_RESTART)
         finally:
+            if self._socket is not None:
+                self._socket.sink = None
             if not self._services.stopping.is_set():
                 self._services.handouts.closed(hand, self.push)
             for task in (stopping, reading, *self._tasks):
@@ -108,7 +115,7 @@ class Session:
     async def _begin(self) -> Hand:
         services = self._services
         actor = await services.gate.who(self._websocket.headers.get("authorization"))
-        frame = await asyncio.wait_for(self._receive(), _HELLO_S)
+        frame = decoded(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "the frame")
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
         if actor is NOBODY and frame.token:
@@ -119,32 +126,45 @@ class Session:
         await self._send(welcome(services, hand, stop))
         return hand
 
-    async def _receive(self) -> wire.FromWorker:
+    async def _receive(self) -> bytes | str:
         message = await self._websocket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", 1005))
-        return decoded(message.get("bytes") or message.get("text") or b"", _decoder, "the frame")
+        return message.get("bytes") or message.get("text") or b""
 
     async def _read(self, hand: Hand) -> None:
+        """Take what comes the long way, until the connection is closed."""
         while True:
             try:
-                frame = await self._receive()
+                self._came(hand, await self._receive())
             except (WebSocketDisconnect, RuntimeError):
                 return
-            except Refusal as refusal:
-                await self._send(wire.Refused(refusal.problem))
-                continue
-            if isinstance(frame, wire.Ack):
-                self._services.handouts.ack(hand, frame.held)
-                continue
-            await self._room.acquire()
-            task = asyncio.create_task(self._serve(hand, frame))
-            self._tasks.add(task)
-            task.add_done_callback(self._served)
+            while len(self._tasks) >= _MOST_AT_ONCE:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+
+    def _came(self, hand: Hand, data: bytes | str) -> None:
+        """Serve a frame, beside the others."""
+        try:
+            frame = decoded(data, _decoder, "the frame")
+        except Refusal as refusal:
+            self.push(wire.Refused(refusal.problem))
+            return
+        if isinstance(frame, wire.Ack):
+            self._services.handouts.ack(hand, frame.held)
+            return
+        self._start(self._serve(hand, frame))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._served)
+        if len(self._tasks) >= _MOST_AT_ONCE and self._socket is not None:
+            self._socket.hold()
 
     def _served(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._room.release()
+        if self._socket is not None and self._socket.read_paused and len(self._tasks) < _MOST_AT_ONCE:
+            self._socket.go_on()
 
     async def _serve(self, hand: Hand, frame: wire.FromWorker) -> None:
         try:
@@ -172,9 +192,7 @@ class Session:
 
     def push(self, frame: wire.ToWorker) -> None:
         """Send something that was not asked for."""
-        task = asyncio.create_task(self._send(frame))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._start(self._send(frame))
 
     async def _send(self, frame: wire.ToWorker) -> None:
         if self._websocket.application_state is not WebSocketState.CONNECTED:
