@@ -220,6 +220,10 @@ async def test_signals_pauses_and_patches_move_an_execution(tmp_path: Path) -> N
         )
         assert rendered["result"] == [3]
         await served.json("POST", "/context/render", {"execution_id": started, "template": "{{ nope }}"}, 422)
+        for broken in ("{{ 1 + }}", "{{ nope", "{% if %}", "{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}"):
+            body = {"execution_id": started, "template": {"a": ["x", broken]}, "strict": False}
+            told = await served.json("POST", "/context/render", body, 422)
+            assert told["where"] == "$.template.a[1]"
         await served.json("POST", f"/api/executions/{started}/signal", {"name": "go", "data": {"by": "Ada"}})
         found = await served.until(started, "completed")
         assert found["result"]["by"] == "Ada"

@@ -19,6 +19,17 @@ from noetl.server.limits import MOST_DEPTH, deeper
 from tests.server.serving import ONE, in_process, process
 
 INGEST = [one for one in endpoints() if one.body is not None]
+TEMPLATES = (
+    "{{ 'x' * 10**10 }}",
+    "{{ 10 ** (10 ** 10) }}",
+    "{{ range(10**12) | list }}",
+    "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}",
+    "{{ '%01000000000d' | format(1) }}",
+    "{{ 'x' | center(10**10) }}",
+    "{{ ('a' * 50000) | replace('a', 'b' * 50000) }}",
+    "{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}",
+    "{{ [1] * 10**9 }}",
+)
 JSON = {"Content-Type": "application/json"}
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{b}: &{b} [{','.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
@@ -70,8 +81,13 @@ async def test_huge_bodies_and_bombs_are_refused_in_bounded_memory(tmp_path: Pat
                     pass  # the server closed the connection before all of it was sent
                 assert await announced(url, endpoint.method, path) == b"413"
             for content in (BOMB, "a: " + "[" * 100_000, "a: " + "{" * 50_000, "x" * 1_000_000, "- " * 200_000):
-                answer = await client.post("/api/catalog", json={"content": content})
-                assert answer.status_code in (413, 422), answer.text[:300]
+                for path in ("/api/catalog", "/api/execute"):
+                    answer = await client.post(path, json={"content": content})
+                    assert answer.status_code in (413, 422), answer.text[:300]
+            started = (await client.post("/api/execute", json={"content": ONE})).json()["execution_id"]
+            for template in TEMPLATES:
+                answer = await client.post("/context/render", json={"execution_id": started, "template": template})
+                assert answer.status_code == 422, (template, answer.text[:300])
             many = b'{"path":"x","payload":{"a":[' + b"[]," * 1_500_000 + b"[]]}}"
             answer = await client.post("/api/execute", content=many, headers=JSON)
             assert answer.status_code == 413

@@ -5,9 +5,11 @@ Sees no secrets: those are resolved on workers only. Tested in tests/server/test
 
 from __future__ import annotations
 
+from typing import Any
+
 from noetl.engine.names import Scope, functions, render
 from noetl.engine.writes import plain
-from noetl.expr import TemplateError, first_undefined
+from noetl.expr import TemplateError, TemplateSyntaxError, compile_template, first_undefined
 from noetl.server.endpoint import Call, Noun
 from noetl.server.problems import Refusal
 from noetl.wire.answers import RenderedValue
@@ -25,6 +27,7 @@ noun = Noun("context", "Templates with the values of an execution.")
 )
 async def rendered(call: Call, body: Rendered) -> RenderedValue:
     """Render a template, or data that holds some."""
+    _check(body.template, "$.template")
     state = await call.services.reader.state(body.execution_id)
     try:
         value = render(body.template, Scope(state, body.args), functions(state, call.services.clock.now()))
@@ -34,3 +37,18 @@ async def rendered(call: Call, body: Rendered) -> RenderedValue:
     except TemplateError as error:
         raise Refusal(422, "template", error.message, where="$.template") from None
     return RenderedValue(result=plain(value))
+
+
+def _check(data: Any, where: str) -> None:
+    """Refuse templates that cannot be read; elsewhere they were checked before, and count as text."""
+    if isinstance(data, str):
+        try:
+            compile_template(data)
+        except TemplateSyntaxError as error:
+            raise Refusal(422, "template", error.message, where=where, fix=error.fix) from None
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            _check(value, f"{where}.{key}")
+    elif isinstance(data, list):
+        for number, value in enumerate(data):
+            _check(value, f"{where}[{number}]")
