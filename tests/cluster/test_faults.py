@@ -88,7 +88,8 @@ async def test_postgresql_is_restarted(shaken: Cluster, book: Ledger, seed: int,
             await load.hold()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.chaos
+@pytest.mark.parametrize("seed", range(1, 12))
 async def test_a_worker_is_frozen_for_longer_than_its_lease(shaken: Cluster, book: Ledger, seed: int) -> None:
     """Others do its work; what it reports when it wakes is fenced, recorded, and changes nothing."""
     chance = Random(seed)
@@ -132,7 +133,7 @@ async def test_the_report_of_a_worker_that_was_frozen_is_recorded_as_late(shaken
             await load.hold()
 
 
-@pytest.mark.parametrize("mode", ["cut", "hole", "deaf"])
+@pytest.mark.parametrize("mode", ["cut", "hole", pytest.param("deaf", marks=pytest.mark.chaos)])
 @pytest.mark.parametrize(("seed", "seconds"), CUTS)
 async def test_a_worker_is_cut_off_for_longer_than_its_lease(
     shaken: Cluster, book: Ledger, seed: int, seconds: float, mode: Mode
@@ -149,7 +150,7 @@ async def test_a_worker_is_cut_off_for_longer_than_its_lease(
             await load.until_worked_by("worker-2")
 
 
-@pytest.mark.parametrize("upgrades", [True, False], ids=["session", "requests"])
+@pytest.mark.parametrize("upgrades", [True, pytest.param(False, marks=pytest.mark.chaos)], ids=["session", "requests"])
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_the_network_of_a_worker_is_bad(shaken: Cluster, book: Ledger, seed: int, upgrades: bool) -> None:
     """It is slow, breaks, swallows things and comes back, again and again, for shorter than a lease."""

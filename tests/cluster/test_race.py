@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.acceptance.run import noetl
 from tests.cluster.cluster import Cluster
 from tests.cluster.ledger import Ledger
 from tests.cluster.load import Load, loading, told, until
@@ -173,3 +174,10 @@ async def test_a_timer_that_is_due_at_both_servers_fires_once(shaken: Cluster, b
             found = await counted(load, one)
             assert (found["timer.set"], found["timer.fired"], found["step.done"]) == (1, 1, 2)
         assert await until(lambda: load.leased_by("worker-0"), lambda leased: not leased, "quiet") == []
+
+
+async def test_an_operator_finds_nothing_wrong_after_all_that(shaken: Cluster) -> None:
+    """Whatever the tests before this one did to the cluster."""
+    for words in (["db", "check", "--deep", "--db"], ["admin", "rebuild", "--check", "--store"]):
+        ran = await asyncio.to_thread(noetl, *words, shaken.database, cwd=shaken.folder)
+        assert ran.code == 0, ran

@@ -201,11 +201,10 @@ class LocalControl:
         while True:
             try:
                 now = await self._store.version()
-                version = now if version < 0 else version
-                if now != version or left:
+                if version not in (-1, now) or left:
                     # Messages are taken when they are seen twice: their own process is mostly quicker.
                     left = await self.sequencer.gather(left)
-                if now != version:
+                if now != version:  # also at first: what came before that look, somebody may have missed
                     version = now
                     self.sequencer.look()
                     self.followers.tell_all()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from noetl.model.errors import InvalidInput
+from noetl.model.events import Event
 from noetl.model.messages import Cancel, Report, Signal, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Selection
@@ -33,6 +35,33 @@ def calls(lease: Lease, path: str, **more: Any) -> Report:
     name = f"{lease.work.work_id}:{lease.epoch}"
     suspension = Suspension("playbook", {"at": "task"}, child={"path": path, "payload": {"n": 1}, **more})
     return Report(name, lease.work.run_id, lease.epoch, lease.worker, suspension=suspension)
+
+
+async def test_what_another_process_commits_while_this_one_starts_is_not_missed(tmp_path: Path) -> None:
+    class Slow(SqliteStore):
+        seen = asyncio.Event()
+
+        async def version(self) -> int:
+            await self.seen.wait()
+            return await super().version()
+
+    one, two = SqliteStore(tmp_path / "noetl.db"), Slow(tmp_path / "noetl.db")
+    async with LocalControl(one, RealClock()) as first:
+        execution_id = await begin(first, await register(one, GATE))
+        async with LocalControl(two, RealClock(), look_s=600.0) as second:
+            followed = second.follow(execution_id)
+            assert (await anext(followed)).seq == 1
+            rest = asyncio.create_task(_all(followed))
+            await asyncio.sleep(0.05)  # it has read all that there is
+            await first.submit(execution_id, Cancel("c", "enough"))
+            Slow.seen.set()
+            assert (await asyncio.wait_for(rest, 30))[-1].event_type == "playbook.processed"
+    await one.close()
+    await two.close()
+
+
+async def _all(events: AsyncIterator[Event]) -> list[Event]:
+    return [event async for event in events]
 
 
 async def test_following_gives_every_event_once_and_ends(store: Store, control: LocalControl) -> None:
