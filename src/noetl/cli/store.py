@@ -99,7 +99,6 @@ def settle() -> None:
     import gc
 
     gc.freeze()
-    gc.set_threshold(10_000, 20, 50)
 
 
 def _fast_loop() -> Callable[[], Any] | None:
