@@ -77,7 +77,9 @@ def test_events_of_a_newer_noetl(folder: Folder) -> None:
     assert folder.call("run", folder.playbook(ASK)).code == 4
     [execution_id] = folder.ids()
     with closing(sqlite3.connect(store(folder))) as connection, connection:
-        changed = connection.execute("UPDATE event_log SET version = 99 WHERE seq = size").rowcount
+        changed = connection.execute(
+            "UPDATE event_log SET events = json_set(events, '$[0][16]', 99) WHERE seq = size"
+        ).rowcount
     assert changed == 1
     told(folder.call("signal", execution_id, "go"), 1, execution_id, "version 99")
     told(folder.call("admin", "rebuild"), 1, execution_id, "newer version")

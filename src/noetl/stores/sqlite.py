@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple
 
-from noetl.model.events import SCHEMA_VERSION, Event
+from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
@@ -29,7 +29,6 @@ _SQL = queries("sqlite")
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
-_decode_events = msgspec.json.Decoder(list[Event]).decode
 _work = msgspec.json.Decoder(WorkItem)
 _ALWAYS = 2**62
 _BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
@@ -144,8 +143,9 @@ class SqliteStore(SqliteCatalog):
             return rows
 
         found = []
-        for last, size, version, text in await self.database.run(job):
-            found += [pair for pair in enumerate(_events(version, text), last - size + 1) if pair[0] > after]
+        for last, size, text in await self.database.run(job):
+            events = [Event(*fields) for fields in _decode(text)]
+            found += [pair for pair in enumerate(events, last - size + 1) if pair[0] > after]
         return found if most is None else found[:most]
 
     async def _writer(self) -> str:
@@ -334,13 +334,7 @@ def _text(value: Any) -> str:
 def _log_row(events: Sequence[Event]) -> tuple[Any, ...]:
     """Give the row of a commit's events."""
     first, last = events[0], events[-1]
-    return (last.execution_id, last.seq, len(events), first.event_id, last.version, _text(events))
-
-
-def _events(version: int, text: str) -> list[Event]:
-    """Read the events of a row; what is not there has its default, but for the version."""
-    events = _decode_events(text)
-    return events if version == SCHEMA_VERSION else [replace(event, version=version) for event in events]
+    return (last.execution_id, last.seq, len(events), first.event_id, _text([astuple(event) for event in events]))
 
 
 def _projection(row: Any) -> Mapping[str, Any]:

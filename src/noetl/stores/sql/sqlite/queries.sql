@@ -1,14 +1,15 @@
 -- Every statement that the SQLite store runs, by name. Times come in as parameters.
 
 -- name: append_events
-INSERT INTO event_log (writer_seq, execution_id, seq, size, message, version, events)
-VALUES ((SELECT coalesce(max(writer_seq), 0) FROM event_log) + ?3, ?1, ?2, ?3, ?4, ?5, ?6);
+-- An event is an array of its fields in their order: their names would take more room than all the rest.
+INSERT INTO event_log (writer_seq, execution_id, seq, size, message, events)
+VALUES ((SELECT coalesce(max(writer_seq), 0) FROM event_log) + ?3, ?1, ?2, ?3, ?4, ?5);
 
 -- name: read_events
-SELECT seq, size, version, events FROM event_log WHERE execution_id = ?1 AND seq > ?2 ORDER BY seq;
+SELECT seq, size, events FROM event_log WHERE execution_id = ?1 AND seq > ?2 ORDER BY seq;
 
 -- name: read_feed
-SELECT writer_seq, size, version, events FROM event_log
+SELECT writer_seq, size, events FROM event_log
 WHERE writer_seq > ?2 AND execution_id <> ?1 ORDER BY writer_seq;
 
 -- name: last_written

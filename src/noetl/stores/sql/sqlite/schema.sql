@@ -7,7 +7,6 @@ CREATE TABLE event_log (
   seq INTEGER NOT NULL,
   size INTEGER NOT NULL,
   message TEXT,
-  version INTEGER NOT NULL,
   events TEXT NOT NULL,
   UNIQUE (execution_id, seq)
 );

@@ -10,20 +10,17 @@ CREATE TABLE event_log (
   seq INTEGER NOT NULL,
   size INTEGER NOT NULL,
   message TEXT,
-  version INTEGER NOT NULL,
   events TEXT NOT NULL,
   UNIQUE (execution_id, seq)
 );
 
-INSERT INTO event_log (writer_seq, execution_id, seq, size, message, version, events)
+INSERT INTO event_log (writer_seq, execution_id, seq, size, message, events)
 SELECT
-  writer_seq, execution_id, seq, 1, CASE WHEN substr(event_id, -2) = '.0' THEN event_id END, version,
+  writer_seq, execution_id, seq, 1, CASE WHEN substr(event_id, -2) = '.0' THEN event_id END,
   json_array(
-    json_object(
-      'event_id', event_id, 'execution_id', execution_id, 'seq', seq, 'event_type', event_type, 'timestamp', timestamp,
-      'source', source, 'entity_type', entity_type, 'entity_id', entity_id, 'parent_id', parent_id,
-      'step_run_id', step_run_id, 'task_run_id', task_run_id, 'iteration', iteration, 'attempt', attempt,
-      'status', status, 'duration_ms', duration_ms, 'payload', json(payload)
+    json_array(
+      event_id, execution_id, seq, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
+      task_run_id, iteration, attempt, status, duration_ms, json(payload), version
     )
   )
 FROM old_event_log ORDER BY writer_seq;
