@@ -27,6 +27,7 @@ Result = TypeVar("Result")
 Task = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any] | None"]
 _BUSY_MS = 30_000  # how long another process may hold the file before we give up
 _LONG_S = 0.001  # a brief write that took longer held up the event loop
+_JUST_NOW_S = 0.005  # commits come much faster than anybody deletes a file
 _MOST_LONG = 8  # of them in a row: the disk is slow, and not only this machine busy
 _RESPITE = 200  # for so many times as long, the thread writes
 _MOST_PAGES = 4_000  # of the write-ahead log, before they are moved into the file; the commit that does it takes long
@@ -49,6 +50,7 @@ class Database:
         self._brief = 0  # writes since the pages were moved
         self._long = 0  # ones in a row
         self._slow_until = 0.0
+        self._seen = 0.0  # when the file was last known to be there
         self._thread.start()
         failure = self._opened.get()
         if failure is not None:
@@ -112,8 +114,12 @@ class Database:
         self._tasks.put((job, asyncio.get_running_loop(), future))
 
     def check(self) -> None:
-        """Tell whether the file that was opened is still the one of this name. Raises StoreUnavailable."""
-        if self._file is None:
+        """Tell whether the file that was opened is still the one of this name, if it was not just now.
+
+        Raises StoreUnavailable.
+        """
+        now = time.perf_counter()
+        if self._file is None or now < self._seen + _JUST_NOW_S:
             return
         try:
             is_same = _place(self.path) == self._file
@@ -124,6 +130,7 @@ class Database:
                 f"the store {self.path} was deleted, moved or replaced while it was in use, so nothing more can be kept in "
                 "it. Put the file back, with those beside it, or start anew."
             )
+        self._seen = now
 
     async def close(self) -> None:
         """Finish what was asked, and close the file."""
