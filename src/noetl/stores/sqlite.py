@@ -67,7 +67,7 @@ class SqliteStore(SqliteCatalog):
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         brief = sum(len(commit.events) for commit in commits) <= _BRIEF
-        return await self.database.write(self._job(commits, claims), brief)
+        return await self.database.write(lambda connection: self._apply(connection, commits, claims), brief)
 
     @property
     def is_quick(self) -> bool:
@@ -76,18 +76,15 @@ class SqliteStore(SqliteCatalog):
     def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
         def job(connection: sqlite3.Connection) -> Receipt | None:
             made = make()
-            return None if made is None else self._job((made[0],), made[1])(connection)
+            return None if made is None else self._apply(connection, (made[0],), made[1])
 
         return self.database.write_at_once(job)
 
-    def _job(self, commits: Sequence[Commit], claims: Sequence[Claim]) -> Callable[[sqlite3.Connection], Receipt]:
-        def job(connection: sqlite3.Connection) -> Receipt:
-            facts = _Facts(connection, commits)
-            verdicts, changes = judge(commits, facts)
-            apply(connection, changes, facts.projections)
-            return Receipt(verdicts, hand_out(connection, changes, claims, self._epochs))
-
-        return job
+    def _apply(self, connection: sqlite3.Connection, commits: Sequence[Commit], claims: Sequence[Claim]) -> Receipt:
+        facts = _Facts(connection, commits)
+        verdicts, changes = judge(commits, facts)
+        apply(connection, changes, facts.projections)
+        return Receipt(verdicts, hand_out(connection, changes, claims, self._epochs))
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         return [event for _, event in await self._placed("read_events", execution_id, after, limit)]
@@ -273,27 +270,27 @@ def _one(cursor: sqlite3.Cursor) -> int:
 
 def apply(connection: sqlite3.Connection, changes: Changes, known: Mapping[str, str | None]) -> None:
     """Write what a batch changes but its work, in the transaction that has begun; `known` are the executions' rows there."""
-
-    def many(name: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            connection.executemany(_SQL[name], rows)
-
-    many("append_events", [_log_row(events) for events in changes.logs])
+    for events in changes.logs:
+        connection.execute(_SQL["append_events"], _log_row(events))
     for execution_id, seq in changes.last_seqs.items():
         projection = changes.projections.get(execution_id)
         if projection is not None:
             _put_execution(connection, execution_id, projection, known.get(execution_id))
         elif seq:
             connection.execute(_SQL["note_execution"], (execution_id,))
-    many("remove_work", [(work_id,) for work_id in changes.removed])
-    if changes.timers:
-        many("clear_timer", [key for key, at in changes.timers.items() if at is None])
-        many("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
-    if changes.consumed:
-        many("remove_message", [(message_id,) for message_id in changes.consumed])
-    if changes.messages:
-        many("put_message", [_message_row(*row) for row in changes.messages.values()])
-    note(connection, changes.audit)
+    for work_id in changes.removed:
+        connection.execute(_SQL["remove_work"], (work_id,))
+    for key, at in changes.timers.items():
+        if at is None:
+            connection.execute(_SQL["clear_timer"], key)
+        else:
+            connection.execute(_SQL["set_timer"], (*key, at))
+    for message_id in changes.consumed:
+        connection.execute(_SQL["remove_message"], (message_id,))
+    for row in changes.messages.values():
+        connection.execute(_SQL["put_message"], _message_row(*row))
+    if changes.audit:
+        note(connection, changes.audit)
 
 
 def _put_execution(

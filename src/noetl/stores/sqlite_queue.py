@@ -36,9 +36,9 @@ class Epochs:
         self._holder = secrets.token_hex(8)
         self._given = self._end = 0
 
-    def take(self, connection: sqlite3.Connection, count: int) -> int:
-        """Take some epochs; gives the number before the first."""
-        found = connection.execute(_SQL["last_epoch"]).fetchone()
+    def take(self, connection: sqlite3.Connection, count: int, last: tuple[int, str] | None = None) -> int:
+        """Take some epochs; gives the number before the first. `last` is what the file says of the last block, if known."""
+        found = connection.execute(_SQL["last_epoch"]).fetchone() if last is None else last
         if found != (self._end, self._holder) or self._given + count > self._end:
             size = max(count, _BLOCK)
             self._end = connection.execute(_SQL["take_epochs"], (size, self._holder)).fetchone()[0]
@@ -51,18 +51,32 @@ def hand_out(
     connection: sqlite3.Connection, changes: Changes, claims: Sequence[Claim], epochs: Epochs
 ) -> tuple[tuple[Lease, ...], ...]:
     """Put new work in the queue and serve claims; where nothing older is due, the new work is born leased."""
-    pools = {pool for claim in claims for pool in claim.pools} if changes.work else ()
-    fresh = bool(pools) and not any(
-        connection.execute(_SQL["has_due_work"], (pool, claims[0].now)).fetchone()[0] for pool in pools
-    )
-    leases = [_claim_new(connection, changes, claim, epochs) for claim in claims] if fresh else []
-    if changes.work:
-        rows = [_work_row(item, changes.born[item.work_id], _text(item)) for item in changes.work.values()]
-        connection.executemany(_SQL["put_work"], rows)
-    return tuple(tuple(found) for found in (leases if fresh else (take(connection, claim, epochs) for claim in claims)))
+    leases = _born_leased(connection, changes, claims, epochs) if changes.work and claims else None
+    for item in changes.work.values():
+        connection.execute(_SQL["put_work"], _work_row(item, changes.born[item.work_id], _text(item)))
+    return tuple([tuple(take(connection, claim, epochs)) for claim in claims]) if leases is None else leases
 
 
-def _claim_new(connection: sqlite3.Connection, changes: Changes, claim: Claim, epochs: Epochs) -> list[Lease]:
+def _born_leased(
+    connection: sqlite3.Connection, changes: Changes, claims: Sequence[Claim], epochs: Epochs
+) -> tuple[tuple[Lease, ...], ...] | None:
+    """Lease new work to those who ask, unless older work is due: then None."""
+    last = None
+    for pool in {pool for claim in claims for pool in claim.pools}:
+        is_due, value, holder = connection.execute(_SQL["has_due_work"], (pool, claims[0].now)).fetchone()
+        if is_due:
+            return None
+        last = (value, holder)
+    found = []
+    for claim in claims:
+        found.append(tuple(_claim_new(connection, changes, claim, epochs, last)))
+        last = None  # it may have taken a block
+    return tuple(found)
+
+
+def _claim_new(
+    connection: sqlite3.Connection, changes: Changes, claim: Claim, epochs: Epochs, last: tuple[int, str] | None
+) -> list[Lease]:
     """Lease new work of a batch; what is in the queue already, such as work that goes on, stays with the changes."""
     suited = [
         item
@@ -74,9 +88,9 @@ def _claim_new(connection: sqlite3.Connection, changes: Changes, claim: Claim, e
     most = min(claim.most, len(suited))
     if most <= 0:
         return []
-    epoch = epochs.take(connection, most)
+    epoch = epochs.take(connection, most, last)
     leases: list[Lease] = []
-    for item in sorted(suited, key=lambda item: -item.priority):
+    for item in sorted(suited, key=lambda item: -item.priority) if len(suited) > 1 else suited:
         text = _text(item)
         row = (*_work_row(item, changes.born[item.work_id], text), epoch + 1, claim.worker, claim.until)
         if connection.execute(_SQL["put_leased_work"], row).rowcount:

@@ -23,6 +23,7 @@ from noetl.worker.tokens import Tokens
 
 MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
 MOST_TEXT: Final = 4_000  # of one line
+SMALL: Final = (bool, int, type(None))  # results that are never put away
 
 
 class Results(Protocol):

@@ -148,26 +148,23 @@ class Worker:
                 self._begin(lease)
 
     async def _served(self, held: _Held) -> list[Lease]:
+        work = held.lease.work
         try:
-            return await self._work(held)
+            hold(work.work_id, held.lease.epoch)
+            playbook, steps = self._playbooks.get(work.playbook) or await self._playbook(work.playbook)
+            step = steps.get(work.step)
+            if step is None:
+                raise NoetlError(f"the playbook has no step `{work.step}`")
+            return await StepWork(self._shared, playbook, step, held.reporter, self._want).run()
         except asyncio.CancelledError:
-            _log.info("stopped %s", held.lease.work.work_id)
+            _log.info("stopped %s", work.work_id)
             return []
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must reach the execution
-            _log.exception("the worker failed on %s", held.lease.work.work_id)
+            _log.exception("the worker failed on %s", work.work_id)
             return await self._give_up(held, error)
         finally:
-            del self._held[held.lease.work.work_id, held.lease.epoch]
+            del self._held[work.work_id, held.lease.epoch]
             self._room.set()
-
-    async def _work(self, held: _Held) -> list[Lease]:
-        work = held.lease.work
-        hold(work.work_id, held.lease.epoch)
-        playbook, steps = await self._playbook(work.playbook)
-        step = steps.get(work.step)
-        if step is None:
-            raise NoetlError(f"the playbook has no step `{work.step}`")
-        return await StepWork(self._shared, playbook, step, held.reporter, self._want).run()
 
     def _want(self) -> int:
         return 0 if self._draining.is_set() else 1
@@ -180,13 +177,10 @@ class Worker:
         return await held.reporter.end(Ending("error", error=details), {}, self._want())
 
     async def _playbook(self, content: str) -> tuple[Playbook, Mapping[str, Step]]:
-        found = self._playbooks.get(content)
-        if found is None:
-            playbook = unpinned(await self._fetch(content))
-            found = playbook, {step.name: step for step in playbook.workflow}
-            while len(self._playbooks) >= _PLAYBOOKS:
-                del self._playbooks[next(iter(self._playbooks))]
-            self._playbooks[content] = found
+        playbook = unpinned(await self._fetch(content))
+        found = self._playbooks[content] = playbook, {step.name: step for step in playbook.workflow}
+        while len(self._playbooks) > _PLAYBOOKS:
+            del self._playbooks[next(iter(self._playbooks))]
         return found
 
     async def _fetch(self, content: str) -> bytes:

@@ -23,12 +23,12 @@ from noetl.model.manifest import is_list
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import MOST_BYTES, address, beside, is_manifest, is_ref, visible
 from noetl.ports import Blobs, Clock
+from noetl.worker.context import SMALL
 from noetl.worker.redact import Secrets
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 PREVIEW_MAX_BYTES: Final = 1024
 _MOST_KEYS: Final = 200
-_SMALL: Final = (bool, int, type(None))
 
 
 class StoredResults:
@@ -43,7 +43,7 @@ class StoredResults:
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
         """Put a large result away; gives the outcome, and the reference where there is one."""
-        if isinstance(outcome.result, _SMALL):
+        if isinstance(outcome.result, SMALL):
             return outcome, None
         kept, ref = await self._kept(task, outcome, where)
         if outcome.status != "ok" and kept.error is not outcome.error:

@@ -30,7 +30,7 @@ from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
 from noetl.ports import Confirm
-from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.context import SMALL, Equipment, Log, Results, TaskContext
 from noetl.worker.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.reporter import Reporter
 
@@ -62,8 +62,10 @@ class StepWork:
     async def run(self) -> list[Lease]:
         """Do the work and report it; gives the new work that came with the answer."""
         try:
-            await self._see_keychain()
-            await self._see_results()
+            if self._playbook.keychain:
+                await self._see_keychain()
+            if self._scopes.steps:
+                await self._see_results()
             if self._work.chunk is None:
                 return await self._run_whole()
             if self._work.chunk.claim and self._step.loop is not None:
@@ -75,10 +77,9 @@ class StepWork:
 
     async def _see_keychain(self) -> None:
         """Resolve what this work's templates read of the keychain."""
-        if self._playbook.keychain:
-            reads = plan(self._playbook, self._work.playbook).reads(self._step)
-            found = await self._keys.read(reads)
-            self._scopes = replace(self._scopes, keychain=found)
+        reads = plan(self._playbook, self._work.playbook).reads(self._step)
+        found = await self._keys.read(reads)
+        self._scopes = replace(self._scopes, keychain=found)
 
     async def _see_results(self) -> None:
         """Load what this work's templates read of stored results."""
@@ -97,7 +98,10 @@ class StepWork:
     # A step-run without a loop
 
     async def _run_whole(self) -> list[Lease]:
-        pipeline = await self._pipeline(self._scopes, None)
+        if self._work.resume is None:
+            pipeline = start(self._step.tasks, self._scopes, self._info)
+        else:
+            pipeline = await self._pipeline(self._scopes, None)
         self._reporter.snapshot = pipeline.snapshot
         ended = await self._drive(pipeline, None)
         if isinstance(ended, Suspend):
@@ -324,15 +328,15 @@ class StepWork:
             self._reporter.add(log.records())
             del self._reporter.sources[log]
         outcome = shared.secrets.outcome(outcome)
-        return (outcome, None) if confirm is not None else await self._kept(task, outcome, index)
+        if confirm is not None or shared.results is None or isinstance(outcome.result, SMALL):
+            return outcome, None
+        return await self._kept(shared.results, task, outcome, index)
 
     async def _kept(
-        self, task: RunTask, outcome: Outcome, index: int | None
+        self, results: Results, task: RunTask, outcome: Outcome, index: int | None
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
         """Put a large result away; gives the outcome, and the reference where there is one."""
         shared = self._shared
-        if shared.results is None:
-            return outcome, None
         where = {
             "execution_id": self._work.execution_id,
             "step": self._step.name,
@@ -342,7 +346,7 @@ class StepWork:
             "wanted": partial(self._server_reads, task.label),
             "secrets": shared.secrets,
         }
-        outcome, stored = await shared.results.keep(task, outcome, where)
+        outcome, stored = await results.keep(task, outcome, where)
         if stored is not None:
             told = {name: stored[name] for name in ("ref", "store", "scope", "expires_at", "meta")}
             at, key = shared.clock.now(), task.idempotency_key

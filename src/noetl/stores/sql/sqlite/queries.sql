@@ -109,9 +109,12 @@ SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_a
 UPDATE queue SET available_at = 0 WHERE status = 'queued' AND available_at > 0 AND available_at <= ?;
 
 -- name: has_due_work
+-- With it comes what the next epochs are taken after.
 SELECT
   EXISTS (SELECT 1 FROM queue WHERE pool = ?1 AND status = 'queued' AND available_at = 0)
-  OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?2);
+  OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?2),
+  value, holder
+FROM counter WHERE name = 'epoch';
 
 -- name: find_work
 SELECT priority, number, attempts, work FROM queue
