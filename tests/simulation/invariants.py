@@ -59,6 +59,8 @@ def items_conserved(events: list[Event]) -> None:
     items: dict[str, Counter[int]] = defaultdict(Counter)
     totals = {str(event.step_run_id): event.payload["total"] for event in events if event.event_type == "loop.started"}
     for event in events:
+        if event.event_type == "loop.claim.recorded":  # of a cursor, which does not know its total before
+            totals[str(event.step_run_id)] += len(event.payload["rows"])
         if event.event_type in ("loop.iteration.done", "loop.iteration.failed"):
             items[str(event.step_run_id)][int(event.iteration or 0)] += 1
     for run, found in items.items():
