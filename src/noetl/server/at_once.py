@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from noetl.engine.decide import Needs, decide
-from noetl.model.messages import Start
 from noetl.ports import Claim, Clock, Commit, EventLog, QuickLog, Receipt
 from noetl.server.commits import commit_of
+from noetl.server.handed import Handed
 from noetl.server.inbox import Ask, Entry, Inbox
 from noetl.server.plans import Plans
 from noetl.server.states import States
@@ -32,19 +32,20 @@ class Done(Struct, frozen=True):
 class AtOnce:
     """Takes single messages over a log that is quick; over another one, none."""
 
-    def __init__(self, log: EventLog, states: States, plans: Plans, inbox: Inbox, clock: Clock, lease_ms: int) -> None:
+    def __init__(
+        self, log: EventLog, states: States, plans: Plans, inbox: Inbox, handed: Handed, clock: Clock, lease_ms: int
+    ) -> None:
         self._log = log if isinstance(log, QuickLog) else None
         self._states = states
         self._plans = plans
         self._inbox = inbox
+        self._handed = handed
         self._clock = clock
         self._lease_ms = lease_ms
 
     def take(self, entry: Entry) -> Done | None:
-        """Decide and commit a message; None where that cannot be at once. One that was tried in vain is then `refused`."""
+        """Decide and commit a report; None where that cannot be at once. One that was tried in vain is then `refused`."""
         if self._log is None or not self._inbox.idle() or not self._log.is_quick:
-            return None
-        if isinstance(entry.message, Start):  # of an execution that is at hand: whose id that is has to be looked up
             return None
         state = self._states.at_hand(entry.execution_id)
         plan = self._plans.at_hand(state.playbook) if state is not None else None
@@ -69,7 +70,8 @@ class AtOnce:
                 entry.refused = False
                 return Done(*done[0], receipt, now)
         except Exception:  # noqa: BLE001  it is told when it happens again; what was written is found in the store
-            pass
+            for _, asks in done:
+                self._handed.doubt(asks, now + self._lease_ms)
         if entry.refused:
             self._states.drop(entry.execution_id)
         return None

@@ -62,11 +62,11 @@ class Sequencer:
         self._lease_ms = lease_ms
         self._room = Room(most_unanswered, patience_s)
         self._inbox = Inbox()
-        self._quick = AtOnce(log, self._states, plans, self._inbox, clock, lease_ms)
         self._wake = asyncio.Event()
         self._is_waiting = False  # for something to do
         self._in_row = 0  # decided at once since then
         self.handed = Handed(queue, clock, self.look)
+        self._quick = AtOnce(log, self._states, plans, self._inbox, self.handed, clock, lease_ms)
         self._unanswered: set[Entry] = set()
         self._stopped: Exception | None = None
         self._set_aside: set[str] = set()

@@ -3,7 +3,7 @@
 It has a thread of its own, so nobody waits for the disk. Brief writes are done by whoever asks, while the disk is quick:
 handing over to a thread and back takes longer than they do. Knows nothing of events or work. A crash of the process loses
 nothing that was answered: the log is written ahead and flushed with every commit, and nothing is committed to a file that
-was deleted or replaced meanwhile. Tested in tests/conformance and
+was deleted or replaced more than a moment ago. Tested in tests/conformance and
 tests/unit/stores/test_database.py.
 """
 
