@@ -25,6 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from noetl.cli.store import fast_loop, settle
 from noetl.dsl.normalize import normalize
 from noetl.dsl.parse import parse
 from noetl.dsl.pin import pinned
@@ -197,6 +198,7 @@ async def one(name: str, scale: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as temporary:
         folder = Path(temporary)
         async with embedded(Settings(folder / "noetl.db")) as app:
+            settle()
             return await MEASURES[name](app, folder, scale)
 
 
@@ -210,7 +212,8 @@ def main() -> None:
     found = {}
     for name in [given.only] if given.only else MEASURES:
         if given.here:
-            found[name] = asyncio.run(one(name, given.scale))
+            with asyncio.Runner(loop_factory=fast_loop()) as runner:  # as `noetl run` does it
+                found[name] = runner.run(one(name, given.scale))
             continue
         own = [sys.executable, __file__, "--only", name, "--here", "--json", "--scale", str(given.scale)]
         ran = subprocess.run(own, capture_output=True, text=True, check=False)

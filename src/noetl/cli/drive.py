@@ -18,6 +18,7 @@ from uuid import uuid4
 import typer
 
 from noetl.cli.progress import Progress
+from noetl.cli.store import settle
 from noetl.engine.decision import needs_signal
 from noetl.engine.evolve import evolve, fold
 from noetl.engine.state import Execution
@@ -44,6 +45,7 @@ async def drive(app: Embedded, state: Execution, show: Progress, wait_s: float =
     """Follow an execution from a state on to its end, or to where only somebody else can move it and `wait_s` has passed."""
     execution_id = state.execution_id
     still_since: float | None = None
+    settle()
     async with _interruptible(app, execution_id), _followed(app, execution_id, state.seq) as arriving:
         while state.phase != "ended":
             event = await arriving()

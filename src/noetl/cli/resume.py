@@ -51,4 +51,4 @@ def command(
             )
         return await take_over(settings, state.execution_id, root_of(state), None, patience(wait), as_json=json)
 
-    raise typer.Exit(call(job))
+    raise typer.Exit(call(job, fast=True))

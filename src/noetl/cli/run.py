@@ -57,7 +57,7 @@ def command(
             return 0
         return await checked_and_run(file, step, data, local_settings(store), patience(wait), as_json=json)
 
-    raise typer.Exit(call(job))
+    raise typer.Exit(call(job, fast=True))
 
 
 async def checked_and_run(

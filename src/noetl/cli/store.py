@@ -52,6 +52,7 @@ EXIT_CODES = {"completed": 0, "failed": 1, "cancelled": 3, "partial": 5}  # any 
 WAITING = 4
 _PATIENCE_S = 2.0
 _LOOK_S = 0.1
+_COLLECT_AFTER = (20_000, 20, 50)  # objects made since, searches of the youngest, searches of the middle
 T = TypeVar("T")
 
 
@@ -68,7 +69,7 @@ def local_settings(store: str | None) -> Settings:
 def call(job: Callable[[], Awaitable[T]], *, fast: bool = False) -> T:
     """Run a command's work; a trouble that has a name becomes one line and its exit code.
 
-    `fast` takes the quicker event loop, which a short command would not earn back.
+    `fast` takes the quicker event loop, which a command that only asks something would not earn back.
     """
     import asyncio
 
@@ -77,7 +78,7 @@ def call(job: Callable[[], Awaitable[T]], *, fast: bool = False) -> T:
 
     try:
         _write_log()
-        with asyncio.Runner(loop_factory=_fast_loop() if fast else None) as runner:
+        with asyncio.Runner(loop_factory=fast_loop() if fast else None) as runner:
             return runner.run(done())
     except NoetlError as error:
         complain(error)
@@ -95,16 +96,18 @@ def _write_log() -> None:
 
 
 def settle() -> None:
-    """Leave what a long process has loaded out of every later search for garbage: that would stop all for a moment."""
+    """Search for garbage less often, and never in what is loaded by now: each search stops all else for a moment."""
     import gc
 
     gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
 
 
-def _fast_loop() -> Callable[[], Any] | None:
+def fast_loop() -> Callable[[], Any] | None:
+    """Give what makes the event loop of a process that works; nothing where the system has only the usual one."""
     try:
         from uvloop import new_event_loop
-    except ImportError:  # where there is none for the system
+    except ImportError:
         return None
     return new_event_loop
 
