@@ -1,6 +1,7 @@
 """Errors for the code of `python` tasks and for tools of packages: raise one to say what a failure means.
 
-In a `python` task all of them but `TimeoutError`, which Python has, are there without an import. They are matched by name,
+In a `python` task all of them but `TimeoutError`, which Python has, are there without an import; modules take them from
+`noetl` (`from noetl import RetryableError`). `outcome.error.class` tells which one it was. They are matched by name,
 so a class of your own with the same name, or one derived from it, means the same. Only the standard library is used here:
 every child process loads it. Tested in tests/tools/test_python.py.
 """

@@ -147,6 +147,15 @@ async def test_a_refusal_is_an_error_with_the_body_kept(
     assert "secret" not in outcome.error.message
 
 
+@pytest.mark.parametrize(("code", "sent"), [(408, False), (429, False), (500, True), (502, True), (503, False)])
+async def test_a_server_may_say_that_it_did_not_take_the_request_on(
+    web: Web, client: httpx.AsyncClient, code: int, sent: bool
+) -> None:
+    outcome = await send(client, url=f"{web.url}/status/{code}", method="POST")
+    assert outcome.error is not None
+    assert outcome.error.sent is sent
+
+
 @pytest.mark.parametrize(("path", "data"), [("/text", "grüße"), ("/bytes", "/wA="), ("/empty", None)])
 async def test_a_body_that_is_not_json_is_text_or_base64(
     web: Web, client: httpx.AsyncClient, path: str, data: Any

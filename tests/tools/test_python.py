@@ -183,6 +183,8 @@ async def test_a_result_that_is_not_json(attempts: Attempts, code: str, place: s
             True,
             "RetryableError: later",
         ),
+        ("from noetl import RetryableError\nraise RetryableError('later')", "RetryableError", True, "later"),
+        ("import noetl\nraise noetl.FatalError('never')", "FatalError", False, "never"),
         ("class Busy(RetryableError): pass\nraise Busy('b')", "Busy", True, "Busy: b"),
         ("class RetryableError(Exception): pass\nraise RetryableError('own')", "RetryableError", True, "own"),
         ("import sys\nsys.exit('enough')", "SystemExit", False, "enough"),
@@ -219,6 +221,29 @@ async def test_what_an_error_means_is_told_by_its_name(
 ) -> None:
     error = (await attempts.python(code)).error
     assert (error.kind, error.retryable) == (kind, retryable)
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("raise RetryableError('x')", "RetryableError"),
+        ("class Busy(RetryableError): pass\nraise Busy('x')", "RetryableError"),
+        ("raise FatalError('x')", "FatalError"),
+        ("raise SinkError('x')", "SinkError"),
+        ("raise CancelError('x')", "CancelError"),
+        ("from noetl import TimeoutError\nraise TimeoutError('x')", "TimeoutError"),
+        ("raise TimeoutError('x')", "TimeoutError"),
+        ("1 / 0", "FatalError"),
+    ],
+)
+async def test_the_class_of_an_error_is_told(attempts: Attempts, code: str, named: str) -> None:
+    told = (await attempts.python(code)).outcome.as_data()["error"]
+    assert told["class"] == named
+
+
+async def test_importing_the_errors_costs_next_to_nothing(attempts: Attempts) -> None:
+    code = "import sys\nfrom noetl import RetryableError\nresult = [m for m in sys.modules if m.startswith('noetl.c')]"
+    assert (await attempts.python(code)).outcome.result == []  # neither the client nor the command line is loaded
 
 
 async def test_an_error_may_say_when_to_try_again_and_why(attempts: Attempts) -> None:

@@ -22,7 +22,8 @@ ENVELOPE: Final[dict[str, str]] = {
 }
 STATUSES: Final = ("ok", "error")
 ERROR_FIELDS: Final[dict[str, str]] = {
-    "kind": "The class of the error, such as `timeout`.",
+    "kind": "What sort of error it is, such as `timeout`.",
+    "class": "`RetryableError`, `FatalError`, `SinkError`, `CancelError` or `TimeoutError`.",
     "code": "The exact code, such as `HTTP_429` or `PG_40P01`.",
     "message": "The error in words.",
     "retryable": "Whether another attempt makes sense.",

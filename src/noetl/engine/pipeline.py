@@ -32,6 +32,7 @@ from noetl.engine.render import RenderError, reads_secret
 from noetl.engine.retry import HOLD_MS
 from noetl.engine.rules import Attempt, Verdict, judge, without_policy
 from noetl.engine.run_info import RunInfo, Scopes
+from noetl.engine.sinks import classed
 from noetl.engine.waits import SUSPENDING, answered, wait_for, woken
 from noetl.expr import Envelope, Result
 from noetl.model.errors import BadReference
@@ -207,6 +208,8 @@ class Pipeline(Frame):
         memory.phase, memory.waiting, self.call = "settling", None, None
         meta = {"started_at": memory.began, "duration_ms": at - memory.began, **outcome.meta, "attempt": memory.attempt}
         outcome = msgspec.structs.replace(outcome, meta=meta)
+        if outcome.error is not None:
+            outcome = classed(task, outcome, outcome.error)
         attempt = Attempt(task, self._fields, memory.attempt, self.key, self.info.seed, self.settings)
         if task.rules is None and not task.sets:
             verdict = without_policy(attempt, outcome)

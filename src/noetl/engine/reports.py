@@ -11,6 +11,7 @@ from typing import Any
 
 from noetl.engine import loops
 from noetl.engine.decision import Deciding
+from noetl.engine.retry import chance, delivery_delay_ms
 from noetl.engine.route import Ending, end, failure
 from noetl.engine.runs import started
 from noetl.engine.state import Loop, Piece, StepRun
@@ -175,7 +176,7 @@ def lease_lost(d: Deciding, message: LeaseLost) -> None:
     if message.chunk is not None and piece is None:
         return
     if not message.exhausted and not _is_last(d, run, message.attempt):
-        again = work_item(d.plan, d.state, run, message.chunk)
+        again = work_item(d.plan, d.state, run, message.chunk, _later(d, run, message))
         d.work[again.work_id] = again
         return
     text = "no worker finished this work in the deliveries that `limits.max_attempts` allows; each lease ran out"
@@ -188,6 +189,14 @@ def lease_lost(d: Deciding, message: LeaseLost) -> None:
         loops.fail(d, run, error)
     elif not _give_up(d, run, piece, message.chunk, error):
         loops.go_on(d, run)
+
+
+def _later(d: Deciding, run: StepRun, message: LeaseLost) -> int:
+    """Give when lost work goes out again: at once, unless `retries.dispatch` asks for a delay."""
+    retries = d.plan.setting("retries", d.plan.step(run.step))
+    drawn = chance(d.state.execution_id, run.run_id, message.chunk, message.attempt)
+    delay = delivery_delay_ms(retries, message.attempt, drawn)
+    return d.at + delay if delay else 0
 
 
 def _is_last(d: Deciding, run: StepRun, attempt: int) -> bool:

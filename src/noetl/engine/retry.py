@@ -16,9 +16,12 @@ from noetl.expr.sql import is_read_only
 from noetl.model.outcome import TaskError
 
 HOLD_MS: Final = 3_000  # a worker waits this long in place; anything longer gives the lease back
+MOST_ASKED_MS: Final = 86_400_000  # a server that asks for more than a day is asked again after a day
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _SQL_FIELDS: Final = ("command", "query", "commands")
 _SQL_KINDS: Final = frozenset({"postgres", "duckdb", "ducklake", "snowflake"})
+_SINK: Final = {"max_attempts": 8, "max_ms": 60_000}  # a write is worth more patience, where nobody says otherwise
+_SAFE_MODES: Final = ("upsert", "overwrite")
 _TELLS_SENT: Final = frozenset({"http", "postgres"})  # their errors say whether the request had left
 
 
@@ -56,11 +59,9 @@ def delay_ms(schedule: Schedule, retry: int, drawn: float) -> int:
 
 def runtime_schedule(settings: Mapping[str, Any], stores: bool = False) -> Schedule:
     """Give the schedule of a task without a policy: `retries.plugin`, and over it `retries.sink` for a task that stores."""
-    retries = settings.get("retries")
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = dict(_SINK) if stores else {}
     for name in ("plugin", "sink") if stores else ("plugin",):
-        given = retries.get(name) if isinstance(retries, Mapping) else None
-        found |= given if isinstance(given, Mapping) else {}
+        found |= _limits(settings.get("retries"), name)
     return Schedule(
         attempts=int(found.get("max_attempts", 6)),
         delay_ms=float(found.get("base_ms", 200)),
@@ -68,6 +69,24 @@ def runtime_schedule(settings: Mapping[str, Any], stores: bool = False) -> Sched
         max_ms=float(found.get("max_ms", 30_000)),
         jitter=0.5,
     )
+
+
+def _limits(retries: Any, name: str) -> Mapping[str, Any]:
+    given = retries.get(name) if isinstance(retries, Mapping) else None
+    return given if isinstance(given, Mapping) else {}
+
+
+def delivery_delay_ms(retries: Any, delivery: int, drawn: float) -> int:
+    """Give the wait before work goes out again that `delivery` workers lost: none, unless `retries.dispatch` says so."""
+    found = _limits(retries, "dispatch")
+    base, most = float(found.get("base_ms", 0)), float(found.get("max_ms", 30_000))
+    return delay_ms(Schedule(0, base, "exponential", most, jitter=0.5), delivery, drawn)
+
+
+def asked_ms(error: TaskError | None) -> int:
+    """Give how long the other side asked to be left alone; it knows better than our cap, within a day."""
+    asked = error.retry_after if error is not None else None
+    return int(min(asked * 1000, MOST_ASKED_MS)) if asked is not None and asked > 0 else 0
 
 
 def may_run_again(kind: str, fields: Mapping[str, Any], error: TaskError, idempotent: bool) -> bool:
@@ -81,6 +100,8 @@ def may_run_again(kind: str, fields: Mapping[str, Any], error: TaskError, idempo
         return True
     if idempotent or fields.get("transactional") is True:
         return True
+    if fields.get("mode") in _SAFE_MODES or (kind == "artifact" and fields.get("action") == "put"):
+        return True  # the same rows, or the same bytes, are written again
     if kind == "http":
         return str(fields.get("method") or "GET").upper() in _SAFE_METHODS
     return kind in _SQL_KINDS and _reads_only(fields)

@@ -15,7 +15,7 @@ from noetl.dsl.playbook import Action, Assign, Task, Value
 from noetl.engine.names import when_budget
 from noetl.engine.plan import template
 from noetl.engine.render import Renderer, RenderError, reads_secret, shown
-from noetl.engine.retry import Schedule, chance, delay_ms, may_run_again, runtime_schedule
+from noetl.engine.retry import Schedule, asked_ms, chance, delay_ms, may_run_again, runtime_schedule
 from noetl.engine.sinks import sink_id
 from noetl.expr import TemplateError
 from noetl.model.outcome import Outcome, TaskError, failed
@@ -90,9 +90,7 @@ def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
         ignored = stores and attempt.settings.get("on_sink_fail") == "async_ignore"
         return Verdict("continue" if ignored else "fail")
     delay = delay_ms(schedule, attempt.number, chance(attempt.seed, attempt.key, attempt.number))
-    if error.retry_after is not None:  # the other side knows better than our cap
-        delay = max(delay, int(error.retry_after * 1000))
-    return Verdict("retry", delay_ms=delay)
+    return Verdict("retry", delay_ms=max(delay, asked_ms(error)))
 
 
 def _holds(
@@ -140,9 +138,11 @@ def _acting(
     if attempt.number >= schedule.attempts:
         error_ = None if outcome.status == "error" else _exhausted(attempt.number)
         return verdict("fail", error=error_)
-    return verdict(
-        "retry", delay_ms=delay_ms(schedule, attempt.number, chance(attempt.seed, attempt.key, attempt.number))
-    )
+    delay = delay_ms(schedule, attempt.number, chance(attempt.seed, attempt.key, attempt.number))
+    if action.delay is None:  # the rule leaves it open how long, and the other side may know
+        asked = asked_ms(outcome.error)
+        delay = max(delay, asked if schedule.max_ms is None else min(asked, int(schedule.max_ms)))
+    return verdict("retry", delay_ms=delay)
 
 
 def _exhausted(attempts: int) -> TaskError | None:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from noetl.dsl.playbook import Task
+from noetl.model.outcome import Outcome, TaskError
 
 _TABLES: Final = frozenset({"postgres", "duckdb", "ducklake", "snowflake"})
 
@@ -29,6 +32,13 @@ def sink_id(task: Task) -> str | None:
     if task.kind == "artifact" and "action" in fields and fields["action"].data == "put":
         return task.kind
     return None
+
+
+def classed(task: Task, outcome: Outcome, error: TaskError) -> Outcome:
+    """Give an error outcome with its class written down where only the task tells it: a write failed."""
+    if error.class_ or error.kind in ("timeout", "db_timeout", "cancelled") or sink_id(task) is None:
+        return outcome
+    return replace(outcome, error=replace(error, class_="SinkError"))
 
 
 def _named(kind: str, place: Any) -> str:

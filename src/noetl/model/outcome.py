@@ -27,11 +27,24 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_after: float | None = None
     details: Mapping[str, Any] | None = None
     sent: bool = False
+    class_: str = msgspec.field(name="class", default="")  # only where the rest does not tell it: see `class_of`
+
+
+def class_of(error: Mapping[str, Any]) -> str:
+    """Give the class of an error: RetryableError, FatalError, SinkError, CancelError or TimeoutError."""
+    kind = error.get("kind")
+    if kind in ("timeout", "db_timeout"):
+        return "TimeoutError"
+    if kind == "cancelled":
+        return "CancelError"
+    return error.get("class") or ("RetryableError" if error.get("retryable") else "FatalError")
 
 
 def whole(error: Mapping[str, Any]) -> dict[str, Any]:
     """Give an error with every field that templates may read, also those that a log leaves out."""
-    return {"code": "", "retryable": False, "retry_after": None, "details": None, **error}
+    found = {"code": "", "retryable": False, "retry_after": None, "details": None, **error}
+    found["class"] = class_of(error)
+    return found
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,8 +80,9 @@ def failed(
     retry_after: float | None = None,
     details: Mapping[str, Any] | None = None,
     sent: bool = False,
+    class_: str = "",
     result: Any = None,
     **helpers: Mapping[str, Any],
 ) -> Outcome:
-    error = TaskError(kind, message, code, retryable, retry_after, details, sent)
+    error = TaskError(kind, message, code, retryable, retry_after, details, sent, class_)
     return Outcome("error", result, error, helpers=helpers)

@@ -113,6 +113,7 @@ MOST_BYTES = 64 * 1024 * 1024
 CONNECT_S = 10  # where the task says nothing: a host that never answers is told soon
 _KINDS: dict[int, ErrorKind] = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 429: "rate_limit"}
 _RETRYABLE = frozenset({408, 429})
+_NOT_DONE = frozenset({408, 429, 503})  # the server says that it did not take the request on
 _NOT_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "InvalidURL", "LocalProtocolError")
 
 
@@ -273,7 +274,7 @@ async def _outcome(response: "httpx.Response", now: int) -> Outcome:
         code=f"HTTP_{code}",
         retryable=retryable,
         retry_after=_retry_after(headers, now),
-        sent=True,
+        sent=code not in _NOT_DONE,
         result=result,
         http=helper,
     )

@@ -49,8 +49,8 @@ KIND = describe(
     see. The result is what the code assigns to `result`, or returns at the top level, or what its `main(...)` returns (it may
     be async); without any of these it is null, and one that is not JSON is an error of kind `schema`. Raise `RetryableError`
     (with `retry_after=SECONDS` if you like) or `FatalError` to say whether another attempt makes sense, `SinkError`,
-    `CancelError` or `TimeoutError` to say what went wrong; modules of your own import them from `noetl.errors`. What the code
-    prints becomes log lines. Threads and processes that it leaves behind are ended.
+    `CancelError` or `TimeoutError` to say what went wrong; modules of your own import them from `noetl`. What the code prints
+    becomes log lines. Threads and processes that it leaves behind are ended.
     """,
     one_of=(("code", "code_b64", "script"),),
     result=None,

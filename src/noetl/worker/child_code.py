@@ -217,6 +217,7 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
         "retry_after": _seconds(getattr(error, "retry_after", None)),
         "details": _plain_map(getattr(error, "details", None)),
         "sent": kind == "timeout",  # nobody knows how far the code came
+        "class": "SinkError" if "SinkError" in names else "",
         "exception_type": names[0],
         "traceback": _cut("".join(lines)) + text,
     }

@@ -88,7 +88,7 @@ def _outcome(answer: Mapping[str, Any]) -> Outcome:
     if error is None:
         return ok(answer["result"])
     more = {name: error[name] for name in ("code", "retryable", "retry_after", "details", "sent") if name in error}
-    outcome = failed(error["kind"], error["message"], **more)
+    outcome = failed(error["kind"], error["message"], class_=error.get("class", ""), **more)
     if "traceback" not in error:
         return outcome
     py = {name: error[name] for name in ("exception_type", "traceback")}

@@ -210,6 +210,21 @@ def test_a_lost_lease_goes_on_after_what_was_reported() -> None:
     scene.when(item(3, "c1")).then("report.late s")  # the first owner is too late
 
 
+def test_lost_work_waits_as_retries_dispatch_says() -> None:
+    head = "executor: {spec: {retries: {dispatch: {base_ms: 1000, max_ms: 1500}}}}"
+    text = book("  - {step: s, tool: {kind: noop}}", head)
+    waits = []
+    for delivery in (1, 2, 3):
+        scene = given(text).when(LeaseLost("l", "s#1", delivery, attempt=delivery))
+        waits.append(scene.decision.work[0].available_at - scene.at)
+    assert 500 <= waits[0] <= 1500
+    assert all(0 < wait <= 1500 for wait in waits)
+    assert (
+        given(book("  - {step: s, tool: {kind: noop}}")).when(LeaseLost("l", "s#1", 1)).decision.work[0].available_at
+        == 0
+    )
+
+
 def test_an_item_that_is_reported_twice_counts_once() -> None:
     scene = given(looped("[a, b]", "{mode: sequential}"), item(0, "c1", result=1))
     scene.when(item(0, "c1", result=2))

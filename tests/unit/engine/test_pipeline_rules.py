@@ -246,3 +246,27 @@ def test_the_other_side_may_ask_for_more_time() -> None:
     run = Run(tasks("- a: {kind: http, url: x}"), {"a": [limited, ok(1)]})
     assert run.result().status == "ok"
     assert [wait.until for wait in run.waits] == [START + 10 + 45_000]
+
+
+@pytest.mark.parametrize(
+    ("then", "waits"),
+    [
+        ("{do: retry, attempts: 2}", 45_000),
+        ("{do: retry, attempts: 2, max_delay: 20}", 20_000),
+        ("{do: retry, attempts: 2, delay: 5}", 5_000),
+        ('{do: retry, attempts: 2, delay: "{{ outcome.error.retry_after + 1 }}"}', 46_000),
+    ],
+)
+def test_a_rule_that_leaves_the_delay_open_waits_as_long_as_it_is_asked_to(then: str, waits: int) -> None:
+    limited = failed("rate_limit", "slow down", code="HTTP_429", retryable=True, retry_after=45)
+    rule = f"{{when: \"{{{{ outcome.status == 'error' }}}}\", then: {then}}}"
+    run = Run(tasks(f"- a: {{kind: http, url: x, spec: {{policy: {{rules: [{rule}]}}}}}}"), {"a": [limited, ok(1)]})
+    assert run.result().status == "ok"
+    assert [wait.until for wait in run.waits] == [START + 10 + waits]
+
+
+def test_a_rule_reads_the_class_of_an_error() -> None:
+    rule = "{when: \"{{ outcome.error.class == 'SinkError' }}\", then: {do: skip}}"
+    write = f"- a: {{kind: postgres, auth: x, table: t, values: {{n: 1}}, spec: {{policy: {{rules: [{rule}]}}}}}}"
+    full = failed("db_constraint", "no room", code="PG_53100")
+    assert Run(tasks(write), {"a": [full]}).result().status == "skipped"

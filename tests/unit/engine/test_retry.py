@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.engine.retry import Schedule, chance, delay_ms, may_run_again, runtime_schedule
+from noetl.engine.retry import (
+    MOST_ASKED_MS,
+    Schedule,
+    asked_ms,
+    chance,
+    delay_ms,
+    delivery_delay_ms,
+    may_run_again,
+    runtime_schedule,
+)
 from noetl.model.outcome import ErrorKind, TaskError
 
 
@@ -67,6 +76,51 @@ def test_the_runtime_schedule_has_defaults_and_settings() -> None:
     assert runtime_schedule(given_) == Schedule(2, 5, "exponential", 7, 0.5)
 
 
+def test_a_write_has_more_patience_where_nobody_says_otherwise() -> None:
+    assert runtime_schedule({}, stores=True) == Schedule(8, 200, "exponential", 60_000, 0.5)
+    plugin = {"retries": {"plugin": {"max_attempts": 2, "max_ms": 9}}}
+    assert runtime_schedule(plugin, stores=True) == Schedule(2, 200, "exponential", 9, 0.5)
+    sink = {"retries": {"plugin": {"max_attempts": 2}, "sink": {"max_attempts": 3, "base_ms": 1}}}
+    assert runtime_schedule(sink, stores=True) == Schedule(3, 1, "exponential", 60_000, 0.5)
+
+
+@given(
+    st.integers(1, 50),
+    st.integers(0, 10**7),
+    st.integers(0, 10**7),
+    st.integers(1, 200),
+    st.floats(0, 1, exclude_max=True),
+    st.sampled_from(["plugin", "sink", "dispatch"]),
+)
+def test_no_runtime_delay_is_above_its_cap(
+    attempts: int, base: int, cap: int, retry: int, drawn: float, which: str
+) -> None:
+    settings = {"retries": {which: {"max_attempts": attempts, "base_ms": base, "max_ms": cap}}}
+    if which == "dispatch":
+        found = delivery_delay_ms(settings["retries"], retry, drawn)
+    else:
+        found = delay_ms(runtime_schedule(settings, which == "sink"), retry, drawn)
+    wanted = min(base * 2 ** (retry - 1), cap)
+    assert min(wanted, cap) // 2 <= found <= cap  # half of it at least, and never above the cap
+
+
+def test_lost_work_goes_out_at_once_unless_a_delay_is_asked_for() -> None:
+    assert [delivery_delay_ms(none, 3, 0.9) for none in (None, {}, {"dispatch": {"max_attempts": 9}})] == [0, 0, 0]
+    assert [delivery_delay_ms({"dispatch": {"base_ms": 100}}, n, 0.5) for n in (1, 2, 3, 99)] == [100, 200, 400, 30_000]
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [
+        (None, 0), (0, 0), (-5, 0), (1.5, 1_500), (86_400, MOST_ASKED_MS), (1e9, MOST_ASKED_MS),
+        (float("inf"), MOST_ASKED_MS), (float("nan"), 0),
+    ],
+)  # fmt: skip
+def test_what_the_other_side_asks_for_is_held_to_a_day(asked: float | None, waits: int) -> None:
+    assert asked_ms(TaskError("rate_limit", "m", retry_after=asked)) == waits
+    assert asked_ms(None) == 0
+
+
 def _error(kind: ErrorKind = "connection", sent: bool = False, retryable: bool = True, code: str = "X") -> TaskError:
     return TaskError(kind, "m", code=code, retryable=retryable, sent=sent)
 
@@ -91,6 +145,11 @@ def _error(kind: ErrorKind = "connection", sent: bool = False, retryable: bool =
         ("postgres", {"commands": ["SELECT 1", "UPDATE t SET a = 1"]}, _error(sent=True), False, False),
         ("postgres", {"commands": ["SELECT 1", "SELECT 2"]}, _error(sent=True), False, True),
         ("postgres", {"table": "t"}, _error(sent=True), False, False),
+        ("postgres", {"table": "t", "mode": "insert"}, _error(sent=True), False, False),
+        ("postgres", {"table": "t", "mode": "upsert"}, _error(sent=True), False, True),
+        ("duckdb", {"table": "t", "mode": "overwrite"}, _error("timeout"), False, True),
+        ("transfer", {"mode": "append"}, _error("timeout"), False, False),
+        ("artifact", {"action": "put"}, _error("timeout"), False, True),
         ("postgres", {"command": "INSERT INTO t VALUES (1)"}, _error("db_deadlock"), False, True),
         ("python", {}, _error("timeout"), False, False),
         ("python", {}, _error("timeout"), True, True),

@@ -91,12 +91,12 @@ LAYERED_LEVELS: tuple[Level, ...] = (
         "Runtime retries, by what failed.",
         (
             Field("plugin", _ATTEMPTS, "For the call of a tool."),
-            Field("sink", _ATTEMPTS, "For a task that stores, over what `plugin` says."),
             Field(
-                "dispatch",
-                LevelOf("delivery_limits"),
-                "For handing work to a worker again after a lost one; another name for `limits.max_attempts`.",
+                "sink",
+                _ATTEMPTS,
+                "For a task that stores, over what `plugin` says; where neither says it, 8 runs and at most 60 seconds.",
             ),
+            Field("dispatch", LevelOf("delivery_limits"), "For handing work to another worker after one was lost."),
         ),
     ),
     Level(
@@ -110,11 +110,15 @@ LAYERED_LEVELS: tuple[Level, ...] = (
     ),
     Level(
         "delivery_limits",
-        "How often work is handed to a worker.",
+        "How often work is handed to a worker, and how long it waits after each loss; exponential with jitter.",
         (
             Field(
-                "max_attempts", Number(integer=True, least=1), "Deliveries in all; the server has a bound of its own."
+                "max_attempts",
+                Number(integer=True, least=1),
+                "Deliveries in all, as `limits.max_attempts`; the server has a bound of its own.",
             ),
+            Field("base_ms", Number(integer=True, least=0), "The first delay in milliseconds.", default="0"),
+            Field("max_ms", Number(integer=True, least=0), "No delay is longer.", default="30000"),
         ),
     ),
     Level(
