@@ -23,6 +23,7 @@ CAPACITY = "NOETL_CAPACITY"
 LEASE_SECONDS = "NOETL_LEASE_SECONDS"
 MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
 COLLECT_SECONDS = "NOETL_COLLECT_SECONDS"
+LIVENESS_SECONDS = "NOETL_LIVENESS_SECONDS"
 RESULT_DAYS = "NOETL_RESULT_DAYS"
 CREDENTIAL = "NOETL_CREDENTIAL_"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
@@ -50,6 +51,7 @@ _MAX_ATTEMPTS = 5
 _POLL_S = 10
 _GRACE_S = 30
 _COLLECT_SECONDS = 3600
+_LIVENESS_SECONDS = 10
 _RESULT_DAYS = 30
 _HOST = "127.0.0.1"
 _PORT = 8082
@@ -81,6 +83,10 @@ VARIABLES: dict[
     COLLECT_SECONDS: (
         str(_COLLECT_SECONDS),
         "How often a server looks for stored results that may go; 0: never, and `noetl admin gc` does it.",
+    ),
+    LIVENESS_SECONDS: (
+        str(_LIVENESS_SECONDS),
+        "How often one of the servers looks for executions that stand still because rows were lost; 0: never.",
     ),
     RESULT_DAYS: (str(_RESULT_DAYS), "How long stored results stay after their execution has ended, in days."),
     LOG_LEVEL: ("error", "Which lines the process itself writes to standard error: debug, info, warning or error."),
@@ -137,6 +143,7 @@ class Settings(Struct, frozen=True):
     capacity: int = _CAPACITY  # pieces of work that a worker holds at once
     lease_ms: int = _LEASE_SECONDS * 1000  # how long a silent worker keeps its work
     max_attempts: int = _MAX_ATTEMPTS  # deliveries of a piece of work before it is given up
+    liveness_s: int = _LIVENESS_SECONDS  # between two looks for executions that stand still; 0: never
     collect_s: int = _COLLECT_SECONDS  # between two looks for stored results that may go; 0: never
     result_days: int = _RESULT_DAYS  # how long they stay after their execution
     database: str = ""  # the address of the PostgreSQL database that is the store instead
@@ -253,6 +260,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         _number(environment, CAPACITY, _CAPACITY),
         _number(environment, LEASE_SECONDS, _LEASE_SECONDS) * 1000,
         _number(environment, MAX_ATTEMPTS, _MAX_ATTEMPTS),
+        liveness_s=_number(environment, LIVENESS_SECONDS, _LIVENESS_SECONDS, least=0),
         collect_s=_number(environment, COLLECT_SECONDS, _COLLECT_SECONDS, least=0),
         result_days=_number(environment, RESULT_DAYS, _RESULT_DAYS, least=0),
         database=database,

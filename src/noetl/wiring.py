@@ -27,6 +27,7 @@ from noetl.ports import (
     Keys,
     Runtime,
     Tokens,
+    Upkeep,
     WorkQueue,
 )
 from noetl.settings import ServerSettings, Settings, credential
@@ -127,16 +128,15 @@ def open_rebuild(store: Store) -> Rebuild:
     """Give what makes the tables of a store again from its log."""
     from noetl.server.plans import Plans
     from noetl.server.rebuild import Rebuild
-    from noetl.stores.postgres import PostgresStore
-    from noetl.stores.sqlite import SqliteStore
-    from noetl.stores.upkeep_postgres import PostgresUpkeep
-    from noetl.stores.upkeep_sqlite import SqliteUpkeep
 
-    if isinstance(store, PostgresStore):
-        return Rebuild(store, PostgresUpkeep(store), Plans(store))
-    if isinstance(store, SqliteStore):
-        return Rebuild(store, SqliteUpkeep(store), Plans(store))
-    raise InvalidInput("this store has no tables to be made again")
+    return Rebuild(store, open_upkeep(store), Plans(store))
+
+
+def open_upkeep(store: Store) -> Upkeep:
+    """Give what compares the tables of a store with its log."""
+    from noetl.stores.upkeep import upkeep_of
+
+    return upkeep_of(store)
 
 
 def open_blobs(settings: Settings, store: Store) -> BlobStore:
@@ -294,6 +294,8 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             doorbell=open_doorbell(settings),
             look_s=1.0 if settings.database else 0.05,
             cannot_run=cannot_run,
+            upkeep=open_upkeep(store),
+            liveness_s=settings.liveness_s,
         )
         async with control, tended(getattr(store, "tend", None), SystemClock()):
             yield Embedded(settings, store, control, _credential)

@@ -32,6 +32,7 @@ from noetl.model.messages import (
     Collect,
     Complete,
     LeaseLost,
+    Mend,
     PatchCtx,
     Pause,
     Report,
@@ -171,6 +172,22 @@ def _resume(d: Deciding, _message: Resume) -> None:
         go_on(d, run)
 
 
+def _mend(d: Deciding, message: Mend) -> None:
+    """Put back what is missing beside the log; what it holds was derived from the very state that is here."""
+    if message.seq != d.state.seq:
+        return  # it has gone on since somebody looked
+    told = {
+        "work": [item.work_id for item in message.work],
+        "timers": [name for name, _ in message.timers],
+        "messages": [f"{type(sent).__name__} to {to}" for to, sent in message.inbox],
+    }
+    d.emit("execution.repaired", d.state.execution_id, {name: found for name, found in told.items() if found})
+    d.work |= {item.work_id: item for item in message.work}
+    d.timers |= dict(message.timers)
+    for to, sent in message.inbox:
+        d.send(to, sent)
+
+
 _HANDLERS: dict[type, Callable[[Deciding, Any], None]] = {
     Start: start,
     Report: reports.report,
@@ -184,4 +201,5 @@ _HANDLERS: dict[type, Callable[[Deciding, Any], None]] = {
     Resume: _resume,
     LeaseLost: reports.lease_lost,
     Collect: collect,
+    Mend: _mend,
 }

@@ -62,14 +62,26 @@ def standings(
         if pools is not None
         else {}
     )
-    found = [*_tokens(plan, state, times), *_runs(state, times, workers, lacks)]
+    broken = {
+        token: str(event.payload["errors"][-1])
+        for event in events
+        if event.event_type == "policy.admit.evaluated" and event.payload.get("errors")
+        for token in event.payload.get("tokens", ())
+    }
+    found = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks)]
     return tuple(sorted(found, key=lambda standing: standing.since))
 
 
 def choices(events: Sequence[Event]) -> tuple[Choice, ...]:
-    """Tell which gates and routers decided what on the way, and on which values."""
-    made = {"next.evaluated": _routed, "policy.admit.evaluated": _admitted}
-    return tuple(made[event.event_type](event) for event in events if event.event_type in made)
+    """Tell which gates and routers decided what on the way, on which values, and what could not be evaluated."""
+    made = {
+        "next.evaluated": _routed,
+        "policy.admit.evaluated": _admitted,
+        "policy.task.evaluated": _judged,
+        "execution.repaired": _repaired,
+    }
+    found = (made[event.event_type](event) for event in events if event.event_type in made)
+    return tuple(choice for choice in found if choice is not None)
 
 
 def values(read: Mapping[str, Any] | None) -> str:
@@ -77,18 +89,19 @@ def values(read: Mapping[str, Any] | None) -> str:
     return ", ".join(f"{path} = {_short(value)}" for path, value in (read or {}).items())
 
 
-def _tokens(plan: Plan, state: Execution, times: Mapping[int, int]) -> Iterator[Standing]:
+def _tokens(plan: Plan, state: Execution, times: Mapping[int, int], broken: Mapping[str, str]) -> Iterator[Standing]:
     for token in state.tokens.values():
         if token.parked:
-            yield _parked(plan, state, token, times)
+            yield _parked(plan, state, token, times, broken.get(token.token_id))
     for meeting in meetings(plan, state):
         yield from _joining(plan, state, meeting, times)
 
 
-def _parked(plan: Plan, state: Execution, token: Token, times: Mapping[int, int]) -> Standing:
+def _parked(plan: Plan, state: Execution, token: Token, times: Mapping[int, int], broken: str | None) -> Standing:
     rules = plan.step(token.step).admit or ()
     wanted = [str(rule.when.data) for rule in rules if rule.allow and rule.when is not None]
     waits = f"the gate of `{token.step}` to open" + (f": {' or '.join(wanted)}" if wanted else "")
+    waits += f"; a condition of it cannot be evaluated: {broken}" if broken else ""
     moved = "a change of `ctx` that the gate reads, a step that ends, or a signal"
     if any("signal" in text for text in wanted):
         moved = f"a signal: `noetl signal {state.execution_id} NAME`"
@@ -252,7 +265,29 @@ def _admitted(event: Event) -> Choice:
     reason = "no rule matches" if rule is None else f"rule {rule + 1} matches"
     seen = values(payload.get("read"))
     because = f"{reason} ({seen})" if seen else reason
-    return Choice(event.seq, event.timestamp, event.entity_id, decided, (because,))
+    errors = tuple(f"a condition cannot be evaluated: {error}" for error in payload.get("errors", ()))
+    return Choice(event.seq, event.timestamp, event.entity_id, decided, (because, *errors))
+
+
+def _judged(event: Event) -> Choice | None:
+    """Tell of a task's policy only what went wrong with it: what it decided is in the log."""
+    problems = event.payload.get("problems", ())
+    if not problems:
+        return None
+    step = str(event.step_run_id or event.entity_id).partition("#")[0]
+    decided = f"the policy of task {event.entity_id} says {event.payload.get('do')}"
+    return Choice(
+        event.seq,
+        event.timestamp,
+        step,
+        decided,
+        tuple(f"a condition cannot be evaluated: {problem}" for problem in problems),
+    )
+
+
+def _repaired(event: Event) -> Choice:
+    lost = tuple(f"{what}: {', '.join(map(str, names))}" for what, names in event.payload.items())
+    return Choice(event.seq, event.timestamp, "", "rows that follow from the log were missing and were put back", lost)
 
 
 def _short(value: Any) -> str:

@@ -109,6 +109,11 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("child.finished", "child", "A child execution ended."),
         EventType("playbook.paused", "execution", "Nothing new is scheduled until it is resumed."),
         EventType("playbook.resumed", "execution", "Scheduling goes on."),
+        EventType(
+            "execution.repaired",
+            "execution",
+            "Work, a timer or a message that follows from the log was missing beside it, and was put back.",
+        ),
         EventType("execution.cancelled", "execution", "Somebody or a deadline cancelled the execution."),
         EventType("workflow.finished", "workflow", "No token is left and nothing is in flight."),
         EventType("playbook.finished", "execution", "The execution ended with its status.", ("execution_completed",)),

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from noetl.model.work import WorkItem
+
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag=True):
     """What every message has."""
@@ -172,6 +174,15 @@ class Collect(Message, frozen=True):
     last: bool = False
 
 
+class Mend(Message, frozen=True):
+    """Put back what was found missing beside the log when it ended at `seq`; where it has gone on, nothing is done."""
+
+    seq: int
+    work: tuple[WorkItem, ...] = ()
+    timers: tuple[tuple[str, int], ...] = ()
+    inbox: tuple[tuple[str, Start | ChildEnded | Cancel | LeaseLost | Collect], ...] = ()
+
+
 AnyMessage = (
     Start
     | Report
@@ -185,4 +196,5 @@ AnyMessage = (
     | Resume
     | LeaseLost
     | Collect
+    | Mend
 )

@@ -23,6 +23,15 @@ class Beside(msgspec.Struct, frozen=True):
     work: tuple[tuple[int, WorkItem], ...] = ()  # with the time since when, the oldest first
     timers: tuple[tuple[str, int], ...] = ()
     inbox: tuple[tuple[str, AnyMessage], ...] = ()  # what it has sent to others or to itself
+    dead: tuple[str, ...] = ()  # work of which no delivery is left
+
+
+class Open(msgspec.Struct, frozen=True):
+    """An execution that has not ended."""
+
+    number: int  # its place among all executions
+    execution_id: str
+    bare: bool  # no work, no timer and no message is there for it, and it does not wait for anybody
 
 
 class Upkeep(Protocol):
@@ -32,7 +41,13 @@ class Upkeep(Protocol):
         """Give executions that have a log, in the order of their first events, each with the place of that event."""
 
     async def beside(self, execution_id: str) -> Beside:
-        """Give what is kept beside a log; of the messages those that are for this execution."""
+        """Give what is kept beside a log, as it is at one moment; of the messages those that are for this execution."""
+
+    async def open(self, after: int, before: int, most: int) -> list[Open]:
+        """Give executions that have not ended, after a place, in order; only those that were started by `before`."""
+
+    async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:
+        """Tell whether this holder is the one who does something until then; another's term must be over first."""
 
     async def empty(self, epoch: int) -> None:
         """Take out everything that follows from the log; no lease gets an epoch from here on that is not above this one."""

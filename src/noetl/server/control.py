@@ -12,7 +12,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 from noetl.doorbells.poll import Poll
 from noetl.dsl.requires import CannotRun
@@ -22,7 +23,7 @@ from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
-from noetl.ports import Act, Blobs, Catalog, Clock, Doorbell, EventLog, WorkQueue
+from noetl.ports import Act, Blobs, Catalog, Clock, Doorbell, EventLog, Upkeep, WorkQueue
 from noetl.server.followers import Followers
 from noetl.server.inbox import Ask
 from noetl.server.leases import Leases
@@ -31,6 +32,9 @@ from noetl.server.sequencer import Sequencer
 from noetl.server.states import States
 from noetl.server.stored import LOAD_MAX_BYTES, Stored
 from noetl.server.timers import Timers
+
+if TYPE_CHECKING:
+    from noetl.server.liveness import Liveness
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
@@ -59,6 +63,8 @@ class LocalControl:
         load_max_bytes: int = LOAD_MAX_BYTES,
         doorbell: Doorbell | None = None,
         cannot_run: CannotRun | None = None,
+        upkeep: Upkeep | None = None,
+        liveness_s: float = 10.0,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -85,11 +91,14 @@ class LocalControl:
         self.leases = Leases(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
         )
+        self._upkeep = upkeep
+        self._liveness_s = liveness_s
         self._takes: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}  # worker → pools, tags
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> LocalControl:
-        parts = (self.sequencer.run, self.timers.run, self.leases.run, self._watch)
+        parts = [self.sequencer.run, self.timers.run, self.leases.run, self._watch]
+        parts += [self._keep_alive] if self._upkeep is not None and self._liveness_s > 0 else []
         self._tasks = [asyncio.create_task(part(), name=f"noetl-{part.__qualname__}") for part in parts]
         return self
 
@@ -190,6 +199,18 @@ class LocalControl:
         if count:
             await self.leases.expire()
         return count
+
+    def liveness(self, upkeep: Upkeep) -> Liveness:
+        """Give what looks after executions that stand still."""
+        from noetl.server.liveness import Liveness  # a run that is over in a moment never needs it
+
+        parts = (self._store, upkeep, self._plans, self.sequencer, self._clock)
+        return Liveness(*parts, holder=uuid4().hex, every_s=self._liveness_s)
+
+    async def _keep_alive(self) -> None:
+        await self._clock.sleep(self._liveness_s)
+        if self._upkeep is not None:
+            await self.liveness(self._upkeep).run()
 
     def _ask(self, worker: str, most: int, *, waits: bool = False) -> Ask:
         pools, tags = self._takes.get(worker, (("",), ()))

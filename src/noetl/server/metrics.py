@@ -51,6 +51,9 @@ class Metrics:
         self._whens = counter("noetl_when_eval_total", "Conditions of gates.", "workflow", "step", "outcome")
         self._edges = counter("noetl_edge_eval_total", "Arcs looked at.", "workflow", "from", "to", "outcome")
         self._late = counter("noetl_reports_late_total", "Reports from workers that had lost the lease.", "workflow")
+        self._repaired = counter(
+            "noetl_executions_repaired_total", "Executions with rows put back.", "workflow", "what"
+        )
         self._queue = Gauge("noetl_task_queue_inflight", "Work that is queued or leased.", ("pool",), registry=registry)
         self._waiting = Gauge("noetl_messages_unanswered", "Messages that wait for a commit.", registry=registry)
         self._workers = Gauge("noetl_workers", "Workers that speak to this server.", registry=registry)
@@ -120,6 +123,10 @@ class Metrics:
     def _report_late(self, workflow: str, _event: Event) -> None:
         self._late[workflow,].inc()
 
+    def _repair(self, workflow: str, event: Event) -> None:
+        for what in [*event.payload] or ["state"]:
+            self._repaired[workflow, what].inc()
+
 
 _COUNTED = {
     "playbook.started": Metrics._execution_started,
@@ -136,4 +143,5 @@ _COUNTED = {
     "policy.admit.evaluated": Metrics._gate,
     "next.evaluated": Metrics._router,
     "report.late": Metrics._report_late,
+    "execution.repaired": Metrics._repair,
 }

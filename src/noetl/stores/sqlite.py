@@ -98,13 +98,13 @@ class SqliteStore(SqliteCatalog):
 
     async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
         rows = await self._rows("find_execution", execution_id)
-        return _projection(rows[0]) if rows else None
+        return projection_of(rows[0]) if rows else None
 
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
         conditions, given = _narrowed(selection)
         text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
         rows = await self.database.run(lambda connection: connection.execute(text, given).fetchall())
-        return [_projection(row) for row in rows]
+        return [projection_of(row) for row in rows]
 
     async def remove(self, execution_id: str, act: Act = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
@@ -334,5 +334,5 @@ def _log_row(events: Sequence[Event]) -> tuple[Any, ...]:
     return (last.execution_id, last.seq, len(events), first.event_id, _text([astuple(event) for event in events]))
 
 
-def _projection(row: Any) -> Mapping[str, Any]:
+def projection_of(row: Any) -> dict[str, Any]:
     return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1] or 0}

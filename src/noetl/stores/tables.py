@@ -58,6 +58,7 @@ class Tables(Struct):
     credentials: dict[str, dict[str, Any]] = {}
     keys: dict[str, tuple[str, int]] = {}  # of requests → execution, at
     audit: list[AuditEntry] = []
+    duties: dict[str, tuple[str, int]] = {}  # name → holder, until
     writer_id: str = field(default_factory=lambda: uuid4().hex[:16])
     number: int = 0  # of rows of the queue
     epoch: int = 0

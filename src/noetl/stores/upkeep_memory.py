@@ -12,9 +12,11 @@ import msgspec
 
 from noetl.model.messages import AnyMessage
 from noetl.ports import Beside
+from noetl.ports.upkeep import Open
 from noetl.stores.batch import changes_of
 from noetl.stores.memory import MemoryStore, apply
 
+_OPEN = ("pending", "running", "waiting", "paused")
 _message = msgspec.json.Decoder(AnyMessage)
 
 
@@ -45,7 +47,25 @@ class MemoryUpkeep:
             tuple((found.created_at, found.lease().work) for found in work),
             tuple(sorted((name, at) for (owner, name), at in tables.timers.items() if owner == execution_id)),
             tuple((to, _message.decode(text)) for to, text in tables.messages.values() if to == execution_id),
+            tuple(found.lease().work.work_id for found in work if found.state == "dead"),
         )
+
+    async def open(self, after: int, before: int, most: int) -> list[Open]:
+        tables, found = self._tables, list[Open]()
+        busy = {row.execution_id for row in tables.queue.values()} | {owner for owner, _ in tables.timers}
+        busy |= {to for to, _ in tables.messages.values()}
+        for number, (name, data) in enumerate(tables.executions.items(), 1):
+            row = msgspec.json.decode(data)
+            if number > after and row["status"] in _OPEN and row.get("started_at", 0) <= before:
+                found.append(Open(number, name, name not in busy and row["status"] in ("pending", "running")))
+        return found[:most]
+
+    async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:
+        other, end = self._tables.duties.get(name, (holder, 0))
+        if other != holder and end > now:
+            return False
+        self._tables.duties[name] = (holder, until)
+        return True
 
     async def empty(self, epoch: int) -> None:
         tables = self._tables

@@ -7,11 +7,14 @@ their start. Tested in tests/conformance/test_upkeep.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
+from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
 from noetl.ports import Beside
+from noetl.ports.upkeep import Open
 from noetl.stores.batch import changes_of
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.postgres_commit import put_changes
@@ -33,18 +36,28 @@ class PostgresUpkeep:
         return [(row[0], row[1]) for row in await self._store.database.rows("list_logs", after, most)]
 
     async def beside(self, execution_id: str) -> Beside:
-        row = dict(await self._store.execution(execution_id) or {"last_seq": 0})
-        last_seq = row.pop("last_seq")
-        row.pop("execution_id", None)
-        database, found = self._store.database, number(execution_id)
-        return Beside(
-            execution_id,
-            last_seq,
-            row,
-            tuple((since, _work.decode(work)) for since, work in await database.rows("work_of", found)),
-            tuple((name, at) for name, at in await database.rows("timers_of", found)),
-            tuple(message_of(one) for one in await database.rows("messages_of", found)),
-        )
+        last_seq, row = 0, dict[str, Any]()
+        work: list[tuple[int, WorkItem]] = []
+        timers: list[tuple[str, int]] = []
+        inbox: list[tuple[str, AnyMessage]] = []
+        dead: list[str] = []
+        for what, at, name, body, _ in await self._store.database.rows("beside", number(execution_id)):
+            if what == "work":
+                work.append((at, _work.decode(body)))
+                dead += [work[-1][1].work_id] if name == "dead" else []
+            elif what == "timer":
+                timers.append((name, at))
+            elif what == "message":
+                inbox.append(message_of((name, body)))
+            else:
+                last_seq, row = at, msgspec.json.decode(body)
+        return Beside(execution_id, last_seq, row, tuple(work), tuple(timers), tuple(inbox), tuple(dead))
+
+    async def open(self, after: int, before: int, most: int) -> list[Open]:
+        return [Open(*row) for row in await self._store.database.rows("list_open", after, before, most)]
+
+    async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:
+        return bool(await self._store.database.rows("take_duty", name, holder, now, until))
 
     async def empty(self, epoch: int) -> None:
         async with self._store.database.transaction() as connection:

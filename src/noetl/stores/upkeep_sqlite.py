@@ -15,13 +15,15 @@ import msgspec
 from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
 from noetl.ports import Beside
+from noetl.ports.upkeep import Open
 from noetl.stores.batch import changes_of
 from noetl.stores.queries import queries
-from noetl.stores.sqlite import SqliteStore, apply
+from noetl.stores.sqlite import SqliteStore, apply, projection_of
 from noetl.stores.sqlite_queue import Epochs, hand_out
 
 _SQL = queries("sqlite")
 _EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages", "empty_snapshots")
+_BESIDE = ("find_execution", "work_of", "timers_of", "messages_of")
 _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 
@@ -36,20 +38,38 @@ class SqliteUpkeep:
         return [(row[0], row[1]) for row in await self._rows("list_logs", after, most)]
 
     async def beside(self, execution_id: str) -> Beside:
-        row = dict(await self._store.execution(execution_id) or {"last_seq": 0})
+        def job(connection: sqlite3.Connection) -> list[list[Any]]:
+            connection.execute("BEGIN")  # so that all of it is of one moment
+            try:
+                return [connection.execute(_SQL[name], (execution_id,)).fetchall() for name in _BESIDE]
+            finally:
+                connection.execute("ROLLBACK")
+
+        rows, work, timers, messages = await self._store.database.run(job)
+        row = projection_of(rows[0]) if rows else {"last_seq": 0}
         last_seq = row.pop("last_seq")
         row.pop("execution_id", None)
-        work = await self._rows("work_of", execution_id)
-        timers = await self._rows("timers_of", execution_id)
-        messages = await self._rows("messages_of", execution_id)
+        found = [(since, _work.decode(text), status) for since, text, status in work]
         return Beside(
             execution_id,
             last_seq,
             row,
-            tuple((since, _work.decode(text)) for since, text in work),
+            tuple((since, item) for since, item, _ in found),
             tuple((name, at) for name, at in timers),
             tuple((to, _message.decode(text)) for to, text in messages),
+            tuple(item.work_id for _, item, status in found if status == "dead"),
         )
+
+    async def open(self, after: int, before: int, most: int) -> list[Open]:
+        return [
+            Open(number, name, bool(bare)) for number, name, bare in await self._rows("list_open", after, before, most)
+        ]
+
+    async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:
+        def job(connection: sqlite3.Connection) -> bool:
+            return connection.execute(_SQL["take_duty"], (name, holder, now, until)).rowcount > 0
+
+        return await self._store.database.write(job)
 
     async def empty(self, epoch: int) -> None:
         def job(connection: sqlite3.Connection) -> None:

@@ -392,14 +392,35 @@ FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace($1);
 SELECT execution_id, execution_id::text AS name FROM event_log WHERE execution_id > $1 AND seq = 1
 ORDER BY execution_id LIMIT $2;
 
--- name: work_of
-SELECT to_ms(created_at), context FROM queue WHERE execution_id = $1 ORDER BY id;
+-- name: beside
+-- One statement, so that all of it is of one moment: work, timers and messages, whichever it is.
+SELECT 'work' AS what, to_ms(created_at) AS at, status AS name, context AS body, id AS place
+FROM queue WHERE execution_id = $1
+UNION ALL
+SELECT 'timer', at, timer_id, NULL, 0 FROM timer WHERE execution_id = $1
+UNION ALL
+SELECT 'message', 0, execution_id::text, message, number FROM message WHERE execution_id = $1
+UNION ALL
+SELECT 'row', last_seq, execution_id::text, projection, 0 FROM execution WHERE execution_id = $1
+ORDER BY what, place, name;
 
--- name: timers_of
-SELECT timer_id, at FROM timer WHERE execution_id = $1 ORDER BY timer_id;
+-- name: list_open
+-- Each status by its index: those that have ended are not looked at.
+SELECT x.number, x.execution_id::text, x.status IN ('pending', 'running')
+  AND NOT EXISTS (SELECT FROM queue AS q WHERE q.execution_id = x.execution_id)
+  AND NOT EXISTS (SELECT FROM timer AS t WHERE t.execution_id = x.execution_id)
+  AND NOT EXISTS (SELECT FROM message AS m WHERE m.execution_id = x.execution_id)
+FROM unnest('{pending,running,waiting,paused}'::text[]) AS s (status) CROSS JOIN LATERAL (
+  SELECT number, execution_id, status FROM execution
+  WHERE status = s.status AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
+) AS x
+ORDER BY x.number LIMIT $3;
 
--- name: messages_of
-SELECT execution_id::text, message FROM message WHERE execution_id = $1 ORDER BY number;
+-- name: take_duty
+INSERT INTO duty (name, holder, until) VALUES ($1, $2, $4)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE duty.holder = excluded.holder OR duty.until <= $3
+RETURNING 1;
 
 -- name: empty_executions
 DELETE FROM execution;

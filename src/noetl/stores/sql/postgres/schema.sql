@@ -268,6 +268,14 @@ CREATE TABLE dlq (
 
 CREATE INDEX dlq_open ON dlq (execution_id) WHERE closed_at IS NULL;
 
+-- Who does what only one of several servers needs to do, and until when.
+
+CREATE TABLE duty (
+  name text PRIMARY KEY,
+  holder text NOT NULL,
+  until bigint NOT NULL
+);
+
 -- The rows of a batch, as they are handed over.
 
 CREATE TYPE lease_row AS (node_id text, epoch bigint, goes boolean); -- without an epoch it goes, whoever has it

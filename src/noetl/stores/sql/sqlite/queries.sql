@@ -179,13 +179,30 @@ SELECT writer_seq, execution_id FROM event_log WHERE writer_seq > ? AND seq = si
 
 -- name: work_of
 -- A range of the index, as above.
-SELECT created_at, work FROM queue WHERE work_id > ?1 || ':' AND work_id < ?1 || char(59) ORDER BY number;
+SELECT created_at, work, status FROM queue WHERE work_id > ?1 || ':' AND work_id < ?1 || char(59) ORDER BY number;
 
 -- name: timers_of
 SELECT timer_id, at FROM timer WHERE execution_id = ? ORDER BY timer_id;
 
 -- name: messages_of
 SELECT execution_id, message FROM message WHERE execution_id = ? ORDER BY number;
+
+-- name: list_open
+-- Each status by its index: those that have ended are not looked at.
+SELECT x.number, x.execution_id, x.status IN ('pending', 'running')
+  AND NOT EXISTS (
+    SELECT 1 FROM queue AS q WHERE q.work_id > x.execution_id || ':' AND q.work_id < x.execution_id || char(59)
+  )
+  AND NOT EXISTS (SELECT 1 FROM timer AS t WHERE t.execution_id = x.execution_id)
+  AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.execution_id = x.execution_id)
+FROM execution AS x
+WHERE x.status IN ('pending', 'running', 'waiting', 'paused') AND x.number > ?1 AND x.started_at <= ?2
+ORDER BY x.number LIMIT ?3;
+
+-- name: take_duty
+INSERT INTO duty (name, holder, until) VALUES (?1, ?2, ?4)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE duty.holder = excluded.holder OR duty.until <= ?3;
 
 -- name: empty_executions
 DELETE FROM execution;

@@ -166,3 +166,11 @@ CREATE TABLE request_key (
 
 CREATE INDEX request_key_at ON request_key (at);
 CREATE INDEX request_key_execution ON request_key (execution_id);
+
+-- Who does what only one of several processes needs to do, and until when.
+
+CREATE TABLE duty (
+  name TEXT PRIMARY KEY,
+  holder TEXT NOT NULL,
+  until INTEGER NOT NULL
+) WITHOUT ROWID;

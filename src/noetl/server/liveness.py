@@ -1,0 +1,231 @@
+"""Sees to it that no execution stands still for want of a row: what follows from its log and is missing is put back.
+
+Every execution that has not ended has work in the queue or with a worker, a timer, a message on its way, a child, or it waits
+for somebody. From time to time one of several servers looks at some of those that have not ended: first at those that have
+none of it, then at some of the others in turn, so that all have theirs. A look compares the tables with the log, and what is
+missing is put back by a message like any other, with an event. It counts only where the log still ends where it ended for
+that look, and tables change only with the log; so what is under way is never taken for what is missing.
+
+Makes no table again that is wrong otherwise: that is `noetl admin rebuild`. Tested in tests/conformance/test_liveness.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from noetl.engine import derive, gather
+from noetl.engine.decide import Needs, decide
+from noetl.engine.plan import Plan
+from noetl.engine.state import Execution, dump, load
+from noetl.engine.work import work_id
+from noetl.model.errors import NoetlError
+from noetl.model.messages import AnyMessage, Cancel, ChildEnded, LeaseLost, Mend, Start
+from noetl.ports import Beside, Clock, EventLog, Upkeep
+from noetl.server.plans import Plans
+from noetl.server.rebuild import Rebuild
+from noetl.server.sequencer import Sequencer
+from noetl.server.states import States
+
+_log = logging.getLogger(__name__)
+_DUTY: Final = "liveness"
+_PAGE: Final = 1_000  # executions that one look goes over
+_MOST: Final = 50  # of them that are compared with their logs
+_MOST_CHILDREN: Final = 100  # of one execution that are looked at
+_OLD_ENOUGH_S: Final = 5.0
+
+
+class Liveness:
+    """Looks after the executions of a store, while no other server does."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        upkeep: Upkeep,
+        plans: Plans,
+        sequencer: Sequencer,
+        clock: Clock,
+        *,
+        holder: str = "",
+        every_s: float = 10.0,
+        old_enough_s: float = _OLD_ENOUGH_S,
+    ) -> None:
+        self._log = log
+        self._upkeep = upkeep
+        self._plans = plans
+        self._sequencer = sequencer
+        self._clock = clock
+        self._holder = holder
+        self._every_s = every_s
+        self._old_enough_s = old_enough_s
+        self._states = States(
+            log, most=2 * _MOST
+        )  # never those of the sequencer: these are looked at while others wait
+        self._after = 0  # where the next look begins
+        self._turn = 0  # of those that have rows
+
+    async def run(self) -> None:
+        """Work until cancelled; without an interval, not at all."""
+        while self._every_s > 0:
+            try:
+                now = self._clock.now()
+                if await self._upkeep.on_duty(_DUTY, self._holder, now, now + round(3_000 * self._every_s)):
+                    await self.look()
+            except NoetlError as error:
+                _log.warning("whether executions stand still is looked at later: %s", error)
+            await self._clock.sleep(self._every_s)
+
+    async def look(self) -> list[str]:
+        """Go over some of the executions that have not ended; gives those that were repaired."""
+        before = self._clock.now() - round(self._old_enough_s * 1000)
+        page = await self._upkeep.open(self._after, before, _PAGE)
+        bare = [one for one in page if one.bare]
+        rest = [one for one in page if not one.bare]
+        room = max(1, _MOST - len(bare))
+        start = self._turn % len(rest) if rest else 0
+        chosen = [*bare[:_MOST], *(rest[start:] + rest[:start])[:room]]
+        if len(bare) > _MOST:  # the others have their turn with the next look
+            self._after = bare[_MOST - 1].number
+        else:
+            self._after = page[-1].number if len(page) == _PAGE else 0
+        self._turn += room if self._after == 0 else 0  # once around
+        return [one.execution_id for one in chosen if await self._kept(one.execution_id)]
+
+    async def _kept(self, execution_id: str) -> bool:
+        try:
+            return await self.check(execution_id)
+        except NoetlError as error:  # of another version, or its playbook is gone: others have their turn
+            _log.warning("execution %s cannot be looked at: %s", execution_id, error)
+            return False
+
+    async def check(self, execution_id: str) -> bool:
+        """Compare one execution with its log and put back what is missing; tells whether anything was."""
+        if not await self._is_suspect(execution_id):
+            return False
+        mend = await self._missing(execution_id)
+        if mend is None:
+            return False
+        await self._sequencer.submit(execution_id, mend)
+        _log.warning("execution %s had lost rows that follow from its log; they were put back", execution_id)
+        return True
+
+    async def _is_suspect(self, execution_id: str) -> bool:
+        """Tell from the state alone, which is cheap to have, whether something may be missing."""
+        state = await self._state(execution_id)
+        family = await self._family(state)
+        there = await self._upkeep.beside(execution_id)
+        if there.last_seq != state.seq or state.phase in ("pending", "ended"):
+            return False
+        plan = await self._plans.get(state.playbook)
+        wanted = set(_work(plan, state)) - {item.work_id for _, item in there.work}
+        if wanted or state.timers.keys() - dict(there.timers).keys() or _undead(there):
+            return True
+        kinds = {type(message) for _, message in there.inbox}
+        if any(message.message_id not in _names(there) for message in gather.unsaid(state)):
+            return True
+        return (family and not kinds & {ChildEnded, Cancel}) or could_move(plan, state)
+
+    async def _state(self, execution_id: str) -> Execution:
+        row = await self._log.execution(execution_id)
+        state = await self._states.get(execution_id)
+        if row is not None and state.seq < row["last_seq"]:
+            self._states.drop(execution_id)
+            state = await self._states.get(execution_id)
+        return state
+
+    async def _family(self, state: Execution) -> bool:
+        """Tell whether a child has ended or was never born, or the parent is not there any more."""
+        for child in list(state.children)[:_MOST_CHILDREN]:
+            row = await self._log.execution(child)
+            if row is None or row.get("ended_at") is not None:
+                return True
+        parent = None if state.parent is None else str(state.parent.get("execution_id"))
+        above = None if parent is None else await self._log.execution(parent)
+        if parent is None or above is None or state.cut is not None:
+            return False
+        return above.get("ended_at") is not None or state.execution_id not in (await self._state(parent)).children
+
+    async def _missing(self, execution_id: str) -> Mend | None:
+        """Give what is missing, all of it derived from the log; None where nothing is, or it went on meanwhile.
+
+        What others have is read before what it has itself: a message is put there in the commit that causes it.
+        """
+        rebuild = Rebuild(self._log, self._upkeep, self._plans)
+        derived = await rebuild.derived(execution_id)
+        state = await self._state(execution_id)
+        if state.seq != derived.last_seq or state.phase in ("pending", "ended"):
+            return None
+        words = [message for to, message in derived.inbox if to == execution_id]
+        starts = [pair for pair in derived.inbox if isinstance(pair[1], Start) and not await self._is_sent(*pair)]
+        words += [word for child in list(state.children)[:_MOST_CHILDREN] for word in await self._word_of(child)]
+        there = await self._upkeep.beside(execution_id)
+        if there.last_seq != derived.last_seq:
+            return None
+        told = {message.child_id for _, message in there.inbox if isinstance(message, ChildEnded)}
+        inbox: list[tuple[str, Any]] = [(to, message) for to, message in starts if to not in told]
+        inbox += [(execution_id, word) for word in words if not _is_there(word, there)]
+        inbox += [(execution_id, _lost(item)) for item in _undead(there)]
+        rows, timers = {item.work_id for _, item in there.work}, dict(there.timers)
+        work = tuple(item for _, item in derived.work if item.work_id not in rows)
+        missing = tuple((name, at) for name, at in derived.timers if name not in timers)
+        plan = await self._plans.get(state.playbook)
+        if not (work or missing or inbox or could_move(plan, state)):
+            return None
+        name = f"mend:{execution_id}:{derived.last_seq}"
+        return Mend(name, derived.last_seq, work, missing, tuple(inbox))
+
+    async def _is_sent(self, child: str, _start: AnyMessage) -> bool:
+        found = await self._upkeep.beside(child)
+        return found.last_seq > 0 or any(isinstance(message, Start) for _, message in found.inbox)
+
+    async def _word_of(self, child: str) -> list[AnyMessage]:
+        row = await self._log.execution(child)
+        if row is None or row.get("ended_at") is None:
+            return []
+        word = derive.word_to_parent(await self._state(child))
+        return [] if word is None else [word[1]]
+
+
+def could_move(plan: Plan, state: Execution) -> bool:
+    """Tell whether an execution that holds nothing would go on if only somebody looked at it."""
+    if state.runs or state.timers or state.children or state.paused:
+        return False
+    made = decide(plan, load(dump(state)), Mend("look", state.seq), state.at)
+    return not isinstance(made, Needs) and len(made.events) > 1
+
+
+def _work(plan: Plan, state: Execution) -> list[str]:
+    """Name the work that a state has in the queue or with workers."""
+    found: list[str] = []
+    for run in state.runs.values():
+        if run.phase not in ("scheduled", "started"):
+            continue
+        if run.loop is not None:
+            found += [work_id(state, run, piece) for piece in run.loop.pieces]
+        elif plan.is_work(run.step):
+            found.append(work_id(state, run))
+    return found
+
+
+def _undead(there: Beside) -> list[Any]:
+    """Give work of which no delivery is left, and of which nobody is going to be told."""
+    told = {(sent.run_id, sent.chunk) for _, sent in there.inbox if isinstance(sent, LeaseLost)}
+    items = [item for _, item in there.work if item.work_id in there.dead]
+    return [item for item in items if (item.run_id, item.chunk.chunk_id if item.chunk else None) not in told]
+
+
+def _lost(item: Any) -> LeaseLost:
+    chunk = item.chunk.chunk_id if item.chunk is not None else None
+    return LeaseLost(f"derived:lost:{item.work_id}", item.run_id, 0, chunk, exhausted=True)
+
+
+def _names(there: Beside) -> set[str]:
+    return {message.message_id for _, message in there.inbox}
+
+
+def _is_there(word: AnyMessage, there: Beside) -> bool:
+    if isinstance(word, ChildEnded):
+        return any(isinstance(found, ChildEnded) and found.child_id == word.child_id for _, found in there.inbox)
+    if isinstance(word, Cancel):
+        return any(isinstance(found, Cancel) for _, found in there.inbox)
+    return word.message_id in _names(there)

@@ -1,0 +1,24 @@
+"""Finds what compares the tables of a store with its log. Each kind of store has its own, in a module beside this one.
+
+Tested in tests/conformance/test_upkeep.py.
+"""
+
+from __future__ import annotations
+
+from noetl.model.errors import InvalidInput
+from noetl.ports import EventLog, Upkeep
+from noetl.stores.sqlite import SqliteStore
+
+
+def upkeep_of(store: EventLog) -> Upkeep:
+    """Give the upkeep of a store; loads nothing of a database that is not used."""
+    if isinstance(store, SqliteStore):
+        from noetl.stores.upkeep_sqlite import SqliteUpkeep
+
+        return SqliteUpkeep(store)
+    from noetl.stores.postgres import PostgresStore
+    from noetl.stores.upkeep_postgres import PostgresUpkeep
+
+    if isinstance(store, PostgresStore):
+        return PostgresUpkeep(store)
+    raise InvalidInput("this store has no tables to be made again")
