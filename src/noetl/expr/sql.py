@@ -58,6 +58,9 @@ _WRITING: Final = frozenset(
 )
 
 
+_TRANSACTIONS: Final = frozenset({"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"})
+
+
 class Hole(str):
     """A value in a text of SQL, before it is known how it is to be written."""
 
@@ -107,6 +110,17 @@ def is_read_only(text: str) -> bool:
     """Tell whether every statement only reads, as far as the text tells; in doubt it does not."""
     found = _statements(text)
     return bool(found) and all(words[:1] and words[0] in _READING and not _writes(words) for _, words in found)
+
+
+def ends_transaction(text: str) -> bool:
+    """Tell whether a statement of the text begins or ends a transaction; one that goes back to a savepoint does not."""
+    return any(_ends_transaction(words) for _, words in _statements(text))
+
+
+def _ends_transaction(words: list[str]) -> bool:
+    if words[:2] == ["PREPARE", "TRANSACTION"]:
+        return True
+    return words[:1] != [] and words[0] in _TRANSACTIONS and not (words[0] == "ROLLBACK" and "TO" in words)
 
 
 def _writes(words: list[str]) -> bool:

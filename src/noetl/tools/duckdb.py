@@ -1,15 +1,25 @@
 """The kind `duckdb`: SQL on files and tables inside the worker."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample
+from noetl.dsl.kinds import KindExample, Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.connections import duckdb_failed
 from noetl.tools.contract import about, describe
-from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput, UnreadableError
+from noetl.tools.fields import (
+    MARKER_TABLE,
+    SQL_FORMS,
+    SQL_RESULT,
+    TABLE_NEEDS,
+    TRANSACTIONAL,
+    SqlInput,
+    UnreadableError,
+)
+from noetl.tools.markers import in_transaction, once_in_duckdb, refused
 from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
 
 
@@ -19,6 +29,8 @@ class Input(SqlInput, frozen=True, kw_only=True):
     database: Annotated[str, about("The database file; `:memory:` is gone after the task.", "./sales.duckdb")] = (
         ":memory:"
     )
+    transactional: Annotated[bool, about(TRANSACTIONAL, True)] = False
+    marker_table: Annotated[str | None, about(MARKER_TABLE, "ops.marker")] = None
     read_only: Annotated[bool, about("Open the file for reading only, so that many tasks may share it.", True)] = False
     extensions: Annotated[list[str] | None, about("Extensions to install and load first.", ["httpfs"])] = None
 
@@ -30,10 +42,11 @@ KIND = describe(
     description="""
     Reads and joins files (Parquet, CSV, JSON), object stores and other databases without a server. `auth` names the credential
     of what is attached; a map names several. `params` are bound by the driver (`$name` or `?`). In templates the result also
-    iterates as its rows. With `table` no SQL is needed: see the kind `postgres` for the modes.
+    iterates as its rows. With `table` no SQL is needed: see the kind `postgres` for the modes,
+    and for `transactional`.
     """,
     one_of=(SQL_FORMS,),
-    needs=TABLE_NEEDS,
+    needs=(*TABLE_NEEDS, Need("marker_table", ("transactional",))),
     result=SQL_RESULT,
     extra="duckdb",
     examples=(
@@ -75,6 +88,9 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         sent = await statements(input, context)
     except UnreadableError as error:
         return error.outcome
+    problem = refused(sent) if input.transactional else None
+    if problem is not None:
+        return problem
     memory = input.database == ":memory:"
     database = input.database if memory else str(Path(context.folder, input.database))
     try:
@@ -106,11 +122,17 @@ def _perform(connection: Any, input: Input, sent: list[str], context: ToolContex
     for extension in input.extensions or ():
         connection.execute(f"INSTALL {name(extension)}")
         connection.execute(f"LOAD {name(extension)}")
-    if input.table is not None:
-        return result_of([_write(connection, input, context)])
-    answers = []
     if context.confirm is not None:
-        connection.begin()
+        connection.begin()  # it is ended once what was claimed is written down
+        return _all(connection, input, sent)
+    work = partial(_write, connection, input, context) if input.table else partial(_all, connection, input, sent)
+    if input.transactional:
+        return once_in_duckdb(connection, input.marker_table, context, work)
+    return in_transaction(connection, work) if input.table else work()
+
+
+def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]:
+    answers = []
     for text in sent:
         for statement in connection.extract_statements(text):
             cursor = connection.execute(statement, _bound(input.params, statement.named_parameters))
@@ -138,14 +160,8 @@ def _read(cursor: Any, statement: Any) -> dict[str, Any]:
 
 def _write(connection: Any, input: Input, context: ToolContext) -> dict[str, Any]:
     rows = rows_to_write(input, context)
-    connection.begin()
-    try:
-        if input.mode == "overwrite":
-            connection.execute(f"DELETE FROM {name(input.table or '')}")
-        for row in rows:
-            connection.execute(write_statement(input, list(row), ["?"] * len(row)), list(row.values()))
-    except BaseException:
-        connection.rollback()
-        raise
-    connection.commit()
-    return answer((), (), len(rows), f"INSERT {len(rows)}")
+    if input.mode == "overwrite":
+        connection.execute(f"DELETE FROM {name(input.table or '')}")
+    for row in rows:
+        connection.execute(write_statement(input, list(row), ["?"] * len(row)), list(row.values()))
+    return result_of([answer((), (), len(rows), f"INSERT {len(rows)}")])

@@ -68,6 +68,8 @@ class SqlInput(ToolInput, frozen=True, kw_only=True):
     ] = None
 
 
+TRANSACTIONAL = "Commit what it writes with a completion marker, so that a repeated run takes effect once."
+MARKER_TABLE = "With `transactional`: the table of completion markers, by default `noetl_marker`."
 SQL_FORMS = ("command", "query", "commands", "script", "table")
 TABLE_NEEDS = (Need("mode", ("table",)), Need("key", ("table",)), Need("values", ("table",)))
 SQL_RESULT = {

@@ -29,6 +29,7 @@ class PgPool:
         self._idle: list[Any] = []
         self._room = asyncio.Semaphore(MOST_CONNECTIONS)
         self._closed = False
+        self.markers: dict[str, str] = {}  # tables of completion markers that are known to be there: their full names
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:

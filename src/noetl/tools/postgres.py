@@ -2,14 +2,24 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample
+from noetl.dsl.kinds import KindExample, Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Confirm, ToolContext
 from noetl.tools.connections import pg_failed, pg_pool
 from noetl.tools.contract import about, describe
-from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput, UnreadableError
+from noetl.tools.fields import (
+    MARKER_TABLE,
+    SQL_FORMS,
+    SQL_RESULT,
+    TABLE_NEEDS,
+    TRANSACTIONAL,
+    SqlInput,
+    UnreadableError,
+)
+from noetl.tools.markers import once_in_postgres, refused
 from noetl.tools.pg_pool import NoConnectionError
 from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
 
@@ -17,9 +27,8 @@ from noetl.tools.tables import answer, name, result_of, rows_to_write, statement
 class Input(SqlInput, frozen=True, kw_only=True):
     """SQL to run, or rows to write."""
 
-    transactional: Annotated[
-        bool, about("Run all statements in one transaction; a lost answer may then be retried.", True)
-    ] = False
+    transactional: Annotated[bool, about(TRANSACTIONAL, True)] = False
+    marker_table: Annotated[str | None, about(MARKER_TABLE, "ops.marker")] = None
 
 
 KIND = describe(
@@ -30,10 +39,12 @@ KIND = describe(
     `auth` names the credential that holds the connection. A template in SQL is never pasted in as text: it becomes a literal,
     escaped text or a quoted name, by where it stands; `params` are bound by the driver (`%(name)s` or `%s`). One text may hold
     many statements. With `table` no SQL is needed: `mode: insert` and `append` add rows, `upsert` changes the row with the same
-    `key`, `overwrite` replaces all rows.
+    `key`, `overwrite` replaces all rows. With `transactional: true` everything the task writes and a completion marker under its
+    idempotency key are one transaction: a run that is repeated after a crash finds the marker, writes nothing and gives the
+    recorded result.
     """,
     one_of=(SQL_FORMS,),
-    needs=TABLE_NEEDS,
+    needs=(*TABLE_NEEDS, Need("marker_table", ("transactional",))),
     result=SQL_RESULT,
     helper=(
         "pg",
@@ -88,6 +99,18 @@ KIND = describe(
                 args: { execution_id: "{{ execution_id }}", state: ok }
             """,
         ),
+        KindExample(
+            "Count something once, whatever happens to the worker",
+            """
+            - book:
+                kind: postgres
+                auth: pg_main
+                transactional: true
+                command: |
+                  UPDATE account SET balance = balance - 1 WHERE id = {{ workload.customer_id }};
+                  INSERT INTO booking (customer, amount) VALUES ({{ workload.customer_id }}, 1)
+            """,
+        ),
     ),
 )
 
@@ -99,6 +122,9 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return failed("unknown", "psycopg is not installed here: pip install 'noetl[postgres]'", code="MISSING_EXTRA")
     try:
         sent = await statements(input, context)
+        problem = refused(sent) if input.transactional else None
+        if problem is not None:
+            return problem
         pool = await pg_pool(context.auth, context)
     except UnreadableError as error:
         return error.outcome
@@ -108,21 +134,29 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return failed("auth", str(error), code="NO_CONNECTION")
     try:
         async with pool.connection() as connection:
-            return await _perform(connection, input, sent, context)
+            return await _perform(connection, pool.markers, input, sent, context)
     except (psycopg.Error, NoConnectionError) as error:
         return pg_failed(error)
 
 
-async def _perform(connection: Any, input: Input, sent: list[str], context: ToolContext) -> Outcome:
-    if input.table is not None:
-        async with connection.transaction():
-            return ok(result_of([await _write(connection, input, context)]))
+async def _perform(
+    connection: Any, markers: dict[str, str], input: Input, sent: list[str], context: ToolContext
+) -> Outcome:
     if context.confirm is not None:
         return await _claim(connection, input, sent, context.confirm)
     if input.transactional:
-        async with connection.transaction():
-            return ok(await _all(connection, input, sent))
-    return ok(await _all(connection, input, sent))
+        work = partial(_work, connection, input, sent, context)
+        return await once_in_postgres(connection, markers, input.marker_table, context, work)
+    if input.table is None:
+        return ok(await _all(connection, input, sent))
+    async with connection.transaction():
+        return ok(await _work(connection, input, sent, context))
+
+
+async def _work(connection: Any, input: Input, sent: list[str], context: ToolContext) -> dict[str, Any]:
+    if input.table is None:
+        return await _all(connection, input, sent)
+    return result_of([await _write(connection, input, context)])
 
 
 async def _claim(connection: Any, input: Input, sent: list[str], confirm: Confirm) -> Outcome:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.expr.sql import is_read_only, split_statements
+from noetl.expr.sql import ends_transaction, is_read_only, split_statements
 
 SPLITS: tuple[tuple[str, list[str]], ...] = (
     ("", []),
@@ -105,3 +105,16 @@ def test_nothing_is_lost_and_no_text_is_too_strange(text: str) -> None:
 )
 def test_what_only_reads(text: str, reads: bool) -> None:
     assert is_read_only(text) is reads
+
+
+def test_what_ends_a_transaction() -> None:
+    assert ends_transaction("SELECT 1; COMMIT")
+    assert ends_transaction("PREPARE TRANSACTION 'x'")
+    harmless = [
+        "ROLLBACK TO SAVEPOINT a",
+        "SAVEPOINT a",
+        "DO $$ BEGIN PERFORM 1; END $$",
+        "SELECT 'COMMIT'",
+        "-- COMMIT\nSELECT 1",
+    ]
+    assert not any(map(ends_transaction, harmless))

@@ -149,7 +149,7 @@ TASK_LEVELS: tuple[Level, ...] = (
 )
 
 _TASK_SPEC = next(level for level in TASK_LEVELS if level.name == "task_spec")
-_OF_A_WRITE = {"mode", "values", "transactional"}
+_OF_A_WRITE = {"mode", "values", "transactional", "marker_table"}
 _PROMOTED = ("input", "output", "auth", "timeout_ms", "timeout_seconds")
 
 

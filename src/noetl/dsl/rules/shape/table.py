@@ -9,6 +9,7 @@ from noetl.dsl.rules.shape import (
     bad_set_target,
     bad_value,
     bound_without_parallel,
+    delay_above_cap,
     duplicate_declaration,
     duplicate_label,
     duplicate_step,
@@ -61,4 +62,5 @@ RULES: tuple[Rule, ...] = (
     loop_without_tool.RULE,
     bound_without_parallel.RULE,
     repeated_write.RULE,
+    delay_above_cap.RULE,
 )

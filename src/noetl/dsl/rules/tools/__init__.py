@@ -11,6 +11,7 @@ from noetl.dsl.rules.tools import (
     raw_sql,
     shell_splice,
     template_in_code,
+    transaction_control,
     unknown_field,
     unknown_kind,
 )
@@ -25,4 +26,5 @@ RULES: tuple[Rule, ...] = (
     raw_sql.RULE,
     python_syntax.RULE,
     template_in_code.RULE,
+    transaction_control.RULE,
 )

@@ -1,0 +1,145 @@
+"""Completion markers: a task's writes and the word that they were made, in one transaction of the user's own database.
+
+The marker of a task is a row under its idempotency key that holds the task's result. It is written first, so that a second
+run of the same work waits for the first one, and whoever finds it committed gives the recorded result and writes nothing.
+So an attempt that is repeated after a crash, a lost answer or by a worker that lost its lease takes effect once. Markers are
+kept for 30 days. Tested in tests/tools/test_markers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from noetl.expr.sql import ends_transaction
+from noetl.model.outcome import Outcome, failed, ok
+from noetl.ports import ToolContext
+from noetl.tools.tables import name
+
+TABLE: Final = "noetl_marker"
+_KEPT_DAYS: Final = 30
+_MOST_REMOVED: Final = 10_000
+_REPEATED: Final = "An earlier attempt has committed this work; its recorded result is given, and nothing is written."
+
+Work = Callable[[], Awaitable[dict[str, Any]]]
+
+
+def made(table: str) -> str:
+    """Give the statement that makes a table of markers."""
+    at = "written_at timestamptz NOT NULL DEFAULT now()"
+    return f"CREATE TABLE IF NOT EXISTS {name(table)} (key text PRIMARY KEY, result text, {at})"
+
+
+def refused(statements: list[str]) -> Outcome | None:
+    """Refuse statements that would end the transaction which holds the writes and their marker together."""
+    for statement in statements:
+        if ends_transaction(statement):
+            message = (
+                f"a transactional task is one transaction, and `{statement[:60]}` would begin or end one; leave it out"
+            )
+            return failed("client_error", message, code="TRANSACTION_CONTROL")
+    return None
+
+
+async def once_in_postgres(
+    connection: Any, known: dict[str, str], table: str | None, context: ToolContext, work: Work
+) -> Outcome:
+    """Do the work in a transaction with its marker; what was done before is not done again. Raises the driver's errors.
+
+    `known` holds the full names of tables that are there, for as long as the connections are used.
+    """
+    import psycopg
+
+    wanted = table or TABLE
+    try:
+        if wanted not in known:
+            known[wanted] = await _ready(connection, wanted)
+        return await _once(connection, known[wanted], context, work)
+    except psycopg.errors.UndefinedTable:
+        if await _full_name(connection, wanted) is not None:
+            raise  # it is another table that is missing
+        known[wanted] = await _ready(connection, wanted)
+        return await _once(connection, known[wanted], context, work)
+
+
+async def _once(connection: Any, marked: str, context: ToolContext, work: Work) -> Outcome:
+    key = context.idempotency_key
+    async with connection.transaction():
+        taken = await connection.execute(
+            f"INSERT INTO {marked} (key) VALUES (%s) ON CONFLICT (key) DO NOTHING RETURNING key", [key]
+        )
+        if await taken.fetchone() is None:
+            found = await connection.execute(f"SELECT result FROM {marked} WHERE key = %s", [key])
+            return _recorded((await found.fetchone())[0], context)
+        result = await work()
+        encoded = msgspec.json.encode(result).decode()
+        await connection.execute(f"UPDATE {marked} SET result = %s WHERE key = %s", [encoded, key])
+    return ok(result)
+
+
+def _recorded(result: str, context: ToolContext) -> Outcome:
+    context.log(_REPEATED)
+    return ok(msgspec.json.decode(result))
+
+
+async def _ready(connection: Any, table: str) -> str:
+    """See to the table and clear out what is old; gives its full name, which no later `search_path` changes."""
+    import psycopg
+
+    found = await _full_name(connection, table)
+    if found is None:
+        try:
+            await connection.execute(made(table))
+        except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
+            pass  # somebody else made it
+        except psycopg.errors.InsufficientPrivilege as error:
+            told = f"{error}; a transactional task needs its table of markers: {made(table)}"
+            raise psycopg.errors.InsufficientPrivilege(told) from None
+        found = await _full_name(connection, table)
+    old = f"SELECT key FROM {found} WHERE written_at < now() - interval '{_KEPT_DAYS} days' LIMIT {_MOST_REMOVED}"
+    with suppress(psycopg.Error):
+        await connection.execute(f"DELETE FROM {found} WHERE key IN ({old})")
+    return found or name(table)
+
+
+async def _full_name(connection: Any, table: str) -> str | None:
+    """Give the full name of a table; None where there is none."""
+    text = """SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)"""
+    row = await (await connection.execute(text, [name(table)])).fetchone()
+    return str(row[0]) if row is not None else None
+
+
+def once_in_duckdb(
+    connection: Any, table: str | None, context: ToolContext, work: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Do the same in a DuckDB file, which one process has to itself. Raises the driver's errors."""
+
+    def marked() -> dict[str, Any]:
+        key, markers = context.idempotency_key, name(table or TABLE)
+        connection.execute(made(table or TABLE))
+        found = connection.execute(f"SELECT result FROM {markers} WHERE key = ?", [key]).fetchone()
+        if found is not None:
+            recorded: dict[str, Any] = _recorded(found[0], context).result
+            return recorded
+        result = work()
+        encoded = msgspec.json.encode(result).decode()
+        connection.execute(f"INSERT INTO {markers} (key, result) VALUES (?, ?)", [key, encoded])
+        return result
+
+    return in_transaction(connection, marked)
+
+
+def in_transaction(connection: Any, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Do the work in a transaction of DuckDB's own: it counts whole or not at all."""
+    connection.begin()
+    try:
+        result = work()
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+    return result
