@@ -49,8 +49,13 @@ def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     files |= dict.fromkeys(("tools/http", "tools/shell"), "import noetl.tools.contract, noetl.tools.fields")
     files |= {"tools/tables": "import noetl.tools.fields", "tools/duckdb": "import noetl.tools.tables"}
     files |= {"tools/pg_pool": "", "tools/connections": "import noetl.tools.pg_pool"}
-    files |= {"tools/rows": "import noetl.tools.connections, noetl.tools.tables"}
-    files |= dict.fromkeys(("tools/transfer", "tools/postgres"), "import noetl.tools.rows, noetl.tools.connections")
+    files |= {
+        "tools/rows": "import noetl.tools.connections, noetl.tools.tables",
+        "tools/markers": "import noetl.tools.tables",
+    }
+    files |= dict.fromkeys(
+        ("tools/transfer", "tools/postgres"), "import noetl.tools.rows, noetl.tools.connections, noetl.tools.markers"
+    )
     files |= dict.fromkeys(("blobs/database", "blobs/files", "blobs/memory", "blobs/postgres"), "")
     files |= {"doorbells/pg_notify": ""}
     for name, text in {**files, **extra}.items():
@@ -147,6 +152,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
         "noetl.stores.archive": postgres | declared("archive"),
         "noetl.worker.egress": {"httpcore"},  # comes with httpx, at the version that httpx works with
         "noetl.tools.postgres": postgres,
+        "noetl.tools.markers": postgres,
         "noetl.tools.pg_pool": postgres,
         "noetl.tools.connections": postgres | declared("duckdb"),
         "noetl.tools.rows": postgres | declared("duckdb"),
