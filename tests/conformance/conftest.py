@@ -10,7 +10,11 @@ import pytest
 import pytest_asyncio
 
 from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Keys, Runtime, Tokens, Upkeep, WorkQueue
+from noetl.ports.outbox import Outbox
 from noetl.stores.memory import MemoryStore
+from noetl.stores.outbox_memory import MemoryOutbox
+from noetl.stores.outbox_postgres import PostgresOutbox
+from noetl.stores.outbox_sqlite import SqliteOutbox
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.sqlite import SqliteStore
 from noetl.stores.team_memory import MemoryTeam
@@ -69,6 +73,15 @@ class Place:
             return PostgresUpkeep(store)
         assert isinstance(store, SqliteStore)
         return SqliteUpkeep(store)
+
+    def outbox(self, store: Store) -> Outbox:
+        """Give the messages for other systems beside a store."""
+        if isinstance(store, MemoryStore):
+            return MemoryOutbox(store.tables)
+        if isinstance(store, PostgresStore):
+            return PostgresOutbox(store.database)
+        assert isinstance(store, SqliteStore)
+        return SqliteOutbox(store.database)
 
     async def close(self) -> None:
         for store in self._opened:

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Token, WorkerInfo
+from noetl.ports.outbox import OutboxMessage
 
 _work = msgspec.json.Decoder(WorkItem)
 
@@ -58,6 +59,8 @@ class Tables(Struct):
     credentials: dict[str, dict[str, Any]] = {}
     keys: dict[str, tuple[str, int]] = {}  # of requests → execution, at
     audit: list[AuditEntry] = []
+    outbox: dict[int, OutboxMessage] = {}  # by number
+    outbox_number: int = 0
     duties: dict[str, tuple[str, int]] = {}  # name → holder, until
     writer_id: str = field(default_factory=lambda: uuid4().hex[:16])
     number: int = 0  # of rows of the queue

@@ -381,3 +381,55 @@ DELETE FROM request_key WHERE at < ?1;
 
 -- name: remove_keys_of
 DELETE FROM request_key WHERE execution_id = ?;
+
+-- name: put_outbox
+INSERT INTO outbox (key, topic, target, address, payload, headers, auth, execution_id, available_at, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING;
+
+-- name: number_of_outbox
+SELECT number FROM outbox WHERE key = ?;
+
+-- name: due_outbox
+SELECT 1 FROM outbox WHERE state = 'pending' AND available_at <= ? LIMIT 1;
+
+-- name: claim_outbox
+UPDATE outbox SET attempts = attempts + 1, available_at = ?2 WHERE number IN (
+  SELECT number FROM outbox WHERE state = 'pending' AND available_at <= ?1 ORDER BY available_at, number LIMIT ?3
+)
+RETURNING
+  number, key, topic, target, address, payload, headers, auth, execution_id, state, attempts, available_at, created_at,
+  delivered_at, error;
+
+-- name: deliver_outbox
+UPDATE outbox SET state = 'delivered', delivered_at = ?3, error = ''
+WHERE number = ?1 AND attempts = ?2 AND state = 'pending';
+
+-- name: fail_outbox
+UPDATE outbox SET state = ?3, available_at = coalesce(?4, available_at), error = ?5
+WHERE number = ?1 AND attempts = ?2 AND state = 'pending';
+
+-- name: find_outbox
+SELECT
+  number, key, topic, target, address, payload, headers, auth, execution_id, state, attempts, available_at, created_at,
+  delivered_at, error
+FROM outbox WHERE number = ?;
+
+-- name: list_outbox
+SELECT
+  number, key, topic, target, address, payload, headers, auth, execution_id, state, attempts, available_at, created_at,
+  delivered_at, error
+FROM outbox WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR number < ?2) ORDER BY number DESC LIMIT ?3;
+
+-- name: retry_outbox
+UPDATE outbox SET state = 'pending', attempts = 0, available_at = ?2 WHERE number = ?1 AND state IN ('pending', 'dead');
+
+-- name: discard_outbox
+UPDATE outbox SET state = 'discarded', error = ?2 WHERE number = ?1 AND state IN ('pending', 'dead');
+
+-- name: count_outbox
+SELECT
+  (SELECT count(*) FROM outbox WHERE state = 'pending'), (SELECT count(*) FROM outbox WHERE state = 'dead'),
+  (SELECT min(available_at) FROM outbox WHERE state = 'pending');
+
+-- name: forget_outbox
+DELETE FROM outbox WHERE state IN ('delivered', 'discarded') AND coalesce(delivered_at, created_at) < ?;
