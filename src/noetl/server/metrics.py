@@ -6,6 +6,7 @@ looks. Tested in tests/server/test_serve.py.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from noetl.ports import Commit
 
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
 _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+_SOON_S = 0.001
 _MOST_RUNS = 10_000  # whose start is remembered
 
 
@@ -58,9 +60,20 @@ class Metrics:
         self._waiting = Gauge("noetl_messages_unanswered", "Messages that wait for a commit.", registry=registry)
         self._workers = Gauge("noetl_workers", "Workers that speak to this server.", registry=registry)
         self._begun: dict[tuple[str, str], int] = {}
+        self._uncounted: list[Commit] = []
 
     def committed(self, commit: Commit) -> None:
-        """Count what a commit holds."""
+        """Count what a commit holds, in a moment: those who wait for an answer come first."""
+        if not self._uncounted:
+            asyncio.get_running_loop().call_later(_SOON_S, self._count)
+        self._uncounted.append(commit)
+
+    def _count(self) -> None:
+        commits, self._uncounted = self._uncounted, []
+        for commit in commits:
+            self._count_one(commit)
+
+    def _count_one(self, commit: Commit) -> None:
         workflow = str(commit.projection.get("path", ""))
         for event in commit.events:
             count = _COUNTED.get(event.event_type)
@@ -69,6 +82,7 @@ class Metrics:
 
     def page(self, depths: Iterable[Mapping[str, Any]], waiting: int, workers: int) -> bytes:
         """Give everything in the text format."""
+        self._count()
         self._queue.clear()
         sums: dict[str, int] = {}
         for row in depths:

@@ -286,6 +286,9 @@ class Sequencer:
                 again.append(made.entry)
         self._inbox.again(again)
         self._hand_out(asks, receipt.leases, [item for made in decided for item in made.commit.work], now)
+        for verdict in receipt.commits:
+            if verdict.status == "applied":
+                await self._save(verdict.execution_id, verdict.last_seq)
 
     def _tell(self, execution_id: str, changed: bool, ended: bool, times: Sequence[int]) -> None:
         if changed:
@@ -308,16 +311,13 @@ class Sequencer:
 
     async def _settle(self, made: Decided, verdict: Committed) -> None:
         entry, commit = made.entry, made.commit
-        execution_id = commit.execution_id
         if verdict.status == "applied":
             self._note(commit)
         else:  # an earlier commit of unknown outcome had applied it, and nobody was told of what it changed
-            self._states.drop(execution_id)
-            self._tell(execution_id, True, True, [self._clock.now()])
+            self._states.drop(commit.execution_id)
+            self._tell(commit.execution_id, True, True, [self._clock.now()])
         self._inbox.sent.discard(entry.message.message_id)
         await self._tell_answer(entry, commit, verdict)
-        if verdict.status == "applied":
-            await self._save(execution_id, verdict.last_seq)
 
     async def _tell_answer(self, entry: Entry, commit: Commit, verdict: Committed) -> None:
         if entry.answer is None or entry.answer.done():

@@ -18,7 +18,7 @@ from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.batch import lost
 from noetl.stores.catalog_postgres import PostgresCatalog
 from noetl.stores.postgres_claims import Claims
-from noetl.stores.postgres_commit import commit_batch, new_writer
+from noetl.stores.postgres_commit import Written, commit_batch, new_writer
 from noetl.stores.postgres_database import PostgresDatabase, columns
 from noetl.stores.postgres_migrations import make_partitions
 from noetl.stores.postgres_rows import (
@@ -60,10 +60,11 @@ class PostgresStore(PostgresCatalog):
         super().__init__(PostgresDatabase(url))
         self._writer: int | None = None
         self._naming = asyncio.Lock()
+        self._written = Written()
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         if commits:
-            return await commit_batch(self.database, await self.writer(), commits, claims)
+            return await commit_batch(self.database, await self.writer(), self._written, commits, claims)
         return Receipt((), await self._claim(claims))  # whoever finds nothing has written nothing
 
     async def writer(self) -> int:

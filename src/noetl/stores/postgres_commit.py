@@ -7,14 +7,15 @@ judgement is the one that all stores share. Tested by tests/conformance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from noetl.model.errors import Conflict
 from noetl.ports import Claim, Commit, Receipt
 from noetl.stores.batch import Changes, judge
 from noetl.stores.postgres_claims import Claims
-from noetl.stores.postgres_rows import audit_columns, event_row, execution_row, message_row, number, numbered, work_row
+from noetl.stores.postgres_rows import audit_columns, event_rows, execution_row, message_row, number, numbered, work_row
 from noetl.stores.queries import queries
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _SQL = queries("postgres")
 _MOST_TRIES = 5
 _WORKS = 5  # its place among the parameters
+_MOST_ROWS = 4_096  # that are remembered
 _LAST = 2**63  # above every id
 _CONTRADICTED = ("NL001", "23505")  # the batch was judged on other facts; somebody inserted the same row first
 
@@ -58,6 +60,31 @@ class Expected:
         return self.leases[work_id]
 
 
+class Written:
+    """Rows of executions as this process wrote them: one that would stay as it is need not be written again."""
+
+    def __init__(self) -> None:
+        self._rows: OrderedDict[str, tuple[int, Mapping[str, Any]]] = OrderedDict()
+
+    def unchanged(self, expected: Expected, changes: Changes) -> set[str]:
+        """Give the executions whose row says the same after a batch: nobody has written it since, or the batch is refused."""
+        return {
+            name
+            for name, projection in changes.projections.items()
+            if (known := self._rows.get(name)) is not None
+            and known[0] == expected.last_seqs[name]
+            and known[1] == projection
+        }
+
+    def note(self, changes: Changes) -> None:
+        """Note what a batch has written."""
+        for name, projection in changes.projections.items():
+            self._rows[name] = (changes.last_seqs[name], projection)
+            self._rows.move_to_end(name)
+            if "ended_at" in projection or len(self._rows) > _MOST_ROWS:
+                del self._rows[name if "ended_at" in projection else next(iter(self._rows))]
+
+
 async def new_writer(database: PostgresDatabase) -> int:
     """Give the number of a new writer; what its batches need is prepared, so that the first is not slower."""
     async with database.connection(apart=True) as connection:
@@ -67,7 +94,7 @@ async def new_writer(database: PostgresDatabase) -> int:
 
 
 async def commit_batch(
-    database: PostgresDatabase, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
+    database: PostgresDatabase, writer: int, written: Written, commits: Sequence[Commit], claims: Sequence[Claim]
 ) -> Receipt:
     """Apply a batch and serve claims in one transaction."""
     import asyncpg
@@ -75,13 +102,14 @@ async def commit_batch(
     expected = Expected(commits)
     verdicts, changes = judge(commits, expected)
     asked = Claims(claims, changes.work.values())
-    given = _parameters(writer, expected, changes, asked, asked.pools())
+    given = _parameters(writer, expected, changes, asked, asked.pools(), written.unchanged(expected, changes))
     plain = all(verdict.status == "applied" for verdict in verdicts)
     async with database.connection(apart=True) as connection:
         for attempt in range(_MOST_TRIES):
             try:
                 if plain and not attempt:
                     rows = await _commit(connection, given, changes)
+                    written.note(changes)
                     return Receipt(verdicts, asked.leases(rows, given[_WORKS] or ()))
                 async with connection.transaction():
                     return await _commit_on_facts(connection, writer, commits, claims)
@@ -138,11 +166,18 @@ async def _facts(connection: asyncpg.Connection, commits: Sequence[Commit]) -> E
 
 
 def _parameters(
-    writer: int, expected: Expected, changes: Changes, asked: Claims, pools: Sequence[str] = ()
+    writer: int,
+    expected: Expected,
+    changes: Changes,
+    asked: Claims,
+    pools: Sequence[str] = (),
+    unchanged: Collection[str] = (),
 ) -> tuple[Any, ...]:
     """Give what the statement takes, in its order; what it locks is sorted."""
     executions = [
-        execution_row(name, seq, changes.last_seqs.get(name, seq), changes.projections.get(name))
+        execution_row(
+            name, seq, changes.last_seqs.get(name, seq), None if name in unchanged else changes.projections.get(name)
+        )
         for name, seq in expected.last_seqs.items()
         if number(name) is not None or name in changes.projections or changes.last_seqs.get(name, seq) != seq
     ]
@@ -156,7 +191,7 @@ def _parameters(
         executions,
         [(name, leases[name], name in changes.removed) for name in sorted(leases)],
         list(expected.messages & changes.consumed.keys()) or None,
-        [event_row(event) for event in changes.events],
+        event_rows(changes.logs),
         works or None,  # nothing is quicker to say than that a list is empty
         pools,
         asked.rows() or None,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
@@ -53,12 +54,15 @@ def audit_columns(entries: Sequence[AuditEntry]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], [], []]
 
 
-def event_row(event: Event) -> tuple[Any, ...]:
-    return (
-        numbered(event.execution_id), event.seq, event.event_id, event.event_type, event.timestamp, event.source,
-        event.entity_type, event.entity_id, event.parent_id, event.step_run_id, event.task_run_id, event.iteration,
-        event.attempt, event.status, event.duration_ms, text(event.payload), event.version,
-    )  # fmt: skip
+def event_rows(logs: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
+    """Give the events of commits, each of one execution, as rows."""
+    rows = []
+    for events in logs:
+        execution_id = numbered(events[0].execution_id)
+        for event in events:
+            event_id, _, seq, *middle, payload, version = astuple(event)
+            rows.append((execution_id, seq, event_id, *middle, _encode(payload).decode(), version))
+    return rows
 
 
 def event_of(row: Sequence[Any]) -> Event:
