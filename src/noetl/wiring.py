@@ -243,7 +243,7 @@ async def equipped(
     from noetl.worker.results import StoredResults
     from noetl.worker.web import HttpClient
 
-    client, clock = HttpClient(_egress(settings)), SystemClock()
+    client, clock = HttpClient(egress_rules(settings)), SystemClock()
     shared = Equipment(
         control,
         kinds(),
@@ -386,7 +386,7 @@ def _walls(settings: Settings) -> dict[str, Any]:
     return {"sandbox": settings.sandbox, "hidden": [str(path) for path in (*own, settings.blobs, settings.locks)]}
 
 
-def _egress(settings: Settings) -> Egress | None:
+def egress_rules(settings: Settings) -> Egress | None:
     """Give the rules for HTTP requests; None where everything may be reached."""
     if not settings.egress_allow and not settings.egress_deny and settings.egress_private:
         return None

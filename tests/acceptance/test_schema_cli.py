@@ -22,6 +22,14 @@ def test_it_prints_a_schema_and_nothing_else() -> None:
     assert done.stdout.endswith("}\n")
 
 
+def test_files_of_tests_have_a_schema_too() -> None:
+    done = schema("tests")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    Draft202012Validator.check_schema(found)
+    assert {"tests", "mocks", "saga"} <= found["properties"].keys()
+
+
 def test_it_writes_the_same_to_a_file(tmp_path: Path) -> None:
     done = schema("--output", str(tmp_path / "noetl.schema.json"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -23,7 +23,7 @@ from tests.docs.backend import backend
 from tests.docs.pages import ROOT
 
 pytestmark = pytest.mark.asyncio
-EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml") if ".test." not in path.name)
 GIVEN = {"poll_job": ["pause_s=0.05"], "quantum_sweep": ["queue_s=0.01"], "region_report": ["region=west"]}
 CALLS = {
     "weather_to_duckdb": "api={}",

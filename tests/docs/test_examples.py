@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,9 @@ from noetl.dsl.parse import parse
 from tests.docs.pages import ROOT, links, name
 
 FOLDER = ROOT / "examples"
-EXAMPLES = sorted(FOLDER.glob("*.yaml"))
+EVERYTHING = sorted([*FOLDER.glob("*.yaml"), *(FOLDER / "sagas").glob("*.yaml")])
+EXAMPLES = [path for path in EVERYTHING if ".test." not in path.name]
+TESTS = [path for path in EVERYTHING if ".test." in path.name]
 
 
 def test_all_are_formatted() -> None:
@@ -25,7 +28,8 @@ def test_all_are_formatted() -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)
 def test_the_path_is_the_place_of_the_file(example: Path) -> None:
     playbook = normalize(parse(example.read_bytes(), example.name))
-    assert (playbook.name, playbook.path) == (example.stem, f"examples/{example.stem}")
+    place = example.relative_to(ROOT).with_suffix("").as_posix()
+    assert (playbook.name, playbook.path) == (example.stem, place)
 
 
 @pytest.mark.parametrize("example", [path for path in EXAMPLES if path.stem != "hello"], ids=name)
@@ -36,4 +40,23 @@ def test_the_first_lines_say_what_it_is_and_its_metadata_what_it_does(example: P
 
 def test_the_page_lists_them_all() -> None:
     listed = set(links((FOLDER / "README.md").read_text(encoding="utf-8")))
-    assert {path.name for path in EXAMPLES} <= listed
+    assert {path.relative_to(FOLDER).as_posix() for path in EXAMPLES} <= listed
+
+
+def test_all_tests_of_examples_pass_and_their_sagas_break_nothing() -> None:
+    command = [sys.executable, "-m", "noetl", "test", "examples", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert {Path(file["file"]).name for file in told["files"]} == {path.name for path in TESTS}
+    sagas = {Path(file["file"]).name.removesuffix(".test.yaml"): file["sagas"] for file in told["files"]}
+    assert {name for name, found in sagas.items() if found} >= {
+        "money_transfer",
+        "inventory",
+        "trip",
+        "reservations",
+        "order",
+    }
+    rows = [row for found in sagas.values() for saga in found for row in saga["rows"]]
+    assert sum(row["broken"] for row in rows) == 0
+    assert sum(row["plays"] for row in rows) >= 150

@@ -21,7 +21,7 @@ PLAYBOOKS = [
     for block in blocks(name(page), page.read_text(encoding="utf-8"))
     if block.info[:1] in {("yaml",), ("json",)} and "apiVersion" in block.text
 ]
-EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml"))
+EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if ".test." not in path.name)
 
 
 def diagnostics(files: Iterable[Path]) -> dict[Path, list[str]]:

@@ -39,13 +39,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "db": ("noetl.cli.db", "Make the PostgreSQL database of the store, bring it up to date, or check it."),
     "admin": ("noetl.cli.admin", "Look after a store."),
     "validate": ("noetl.cli.validate", "Check playbooks and report everything that is wrong with them."),
+    "test": ("noetl.cli.test", "Play the tests of playbooks, in pretended time."),
     "graph": ("noetl.cli.graph", "Draw the net of a playbook."),
     "fmt": ("noetl.cli.fmt", "Format playbooks in place; comments stay."),
     "explain": (
         "noetl.cli.explain",
         "Explain a code, a kind, a field, a filter, a scope; or why an execution is where it is.",
     ),
-    "schema": ("noetl.cli.schema", "Print the JSON Schema of playbooks, for editors."),
+    "schema": ("noetl.cli.schema", "Print the JSON Schema of playbooks or of files of tests, for editors."),
     "lsp": ("noetl.cli.lsp", "Run the language server for editors."),
     "completion": ("noetl.cli.completion", "Print what a shell runs to complete commands, executions and steps."),
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 SUFFIXES = (".yaml", ".yml", ".json")
+TESTS = (".test.yaml", ".test.yml")  # files of tests beside playbooks
 _MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -20,9 +21,11 @@ class FileTrouble(Struct, frozen=True):
 
 
 def playbook_files(names: list[str], troubles: list[FileTrouble]) -> Iterator[str]:
-    """Give the files to look at: as named, and the playbooks below each folder, in order."""
+    """Give the files to look at: as named, and the playbooks below each folder, in order; among several, no tests."""
     for name in names:
         path = Path(name)
+        if name.endswith(TESTS) and len(names) > 1:
+            continue
         if name == "-" or not path.is_dir():
             yield name
             continue
@@ -36,7 +39,7 @@ def looks_like_playbook(path: Path) -> bool:
     """Tell whether a file below a folder is a playbook, by its first lines: it names the language's version."""
     try:
         with path.open("rb") as file:
-            return b"noetl.io/" in file.read(4096)
+            return not path.name.endswith(TESTS) and b"noetl.io/" in file.read(4096)
     except OSError:
         return False
 

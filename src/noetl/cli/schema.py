@@ -1,4 +1,4 @@
-"""`noetl schema`: prints the JSON Schema of playbooks, which editors use to complete, explain and check them.
+"""`noetl schema`: prints the JSON Schema of playbooks, or of files of tests, which editors use to complete and check them.
 
 The schema is `noetl.dsl.schema`, with every installed tool kind in it. Exit code 0: written; 2: it could not be written.
 Tested in tests/acceptance/test_schema_cli.py.
@@ -6,22 +6,37 @@ Tested in tests/acceptance/test_schema_cli.py.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
+class What(StrEnum):
+    """What has a schema."""
+
+    playbook = "playbook"
+    tests = "tests"
+
+
 def command(
+    what: Annotated[What, typer.Argument(help="The schema of playbooks, or of files of tests.")] = What.playbook,
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of the terminal.")] = None,
 ) -> None:
-    """Print the JSON Schema of playbooks, for editors."""
+    """Print the JSON Schema of playbooks or of files of tests, for editors."""
     import json
 
-    from noetl.dsl.schema import schema
+    from noetl.dsl.schema import level_schema, schema
     from noetl.wiring import kind_problems, language_kinds
 
-    text = json.dumps(schema(language_kinds()), indent=2, ensure_ascii=False) + "\n"
+    if what is What.tests:
+        from noetl.testing.cases.levels import FILE
+
+        found = level_schema(FILE, "noetl:tests", "NoETL tests")
+    else:
+        found = schema(language_kinds())
+    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     for problem in kind_problems():
         typer.echo(f"noetl: {problem}", err=True)
     if output is None:

@@ -46,6 +46,13 @@ def schema(kinds: Kinds) -> Schema:
     }
 
 
+def level_schema(level: Level, name: str, title: str) -> Schema:
+    """Give the JSON Schema (2020-12) of a document whose root is this level."""
+    writer = _Writer({})
+    root = writer.level(level)
+    return {"$schema": DIALECT, "$id": name, "title": title, **root, "$defs": dict(sorted(writer.defs.items()))}
+
+
 class _Writer(Struct, frozen=True):
     """Writes the schemas of levels once each, under `$defs`."""
 

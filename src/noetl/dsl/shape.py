@@ -20,7 +20,7 @@ from noetl.dsl.kinds import Kind, Kinds, Need
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 
-__all__ = ["ShapeFinding", "findings", "fits", "is_template", "stand_ins"]
+__all__ = ["ShapeFinding", "compared", "findings", "fits", "is_template", "stand_ins"]
 
 _TASK_LEVELS = ("task", "workbook_task")
 _RULE_LEVELS = ("task_rule", "admit_rule")
@@ -37,6 +37,15 @@ def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
     walk = _Walk(kinds)
     walk.value(root, LevelOf("playbook"), None, LEVELS["playbook"], "")
     return settled(walk.found) if walk.found else ()
+
+
+def compared(root: Node | None, level: Level) -> tuple[ShapeFinding, ...]:
+    """Give every place of a document that does not fit a level of its own, such as that of a file of tests."""
+    if root is None:
+        return ()
+    walk = _Walk({})
+    walk.value(root, LevelOf(level.name, level), None, level, "")
+    return settled(walk.found)
 
 
 def is_template(node: Node) -> bool:

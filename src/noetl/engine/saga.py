@@ -104,7 +104,8 @@ def _finish(d: Deciding) -> None:
     status = state.outcome or "completed"
     payload: dict[str, Any] = {"status": status, "result": state.result, "error": state.error}
     if status == "failed" and d.plan.playbook.rollback == "on_fail":
-        payload["compensated"] = state.compensated is not False
+        # A final step that fails after success undoes nothing: then what was done stays, and this says so.
+        payload["compensated"] = all(found.state == "done" for found in state.completed)
     took = float(max(0, d.at - state.started_at))
     d.emit("playbook.finished", state.execution_id, payload, status=status, duration_ms=took)
     d.emit("playbook.processed", state.execution_id)

@@ -84,16 +84,23 @@ def read_playbook(text: str, name: str = "playbook.yaml") -> Playbook:
 class Player:
     """One play of a scenario on a store."""
 
-    def __init__(self, scenario: Scenario, store: Store, kinds: Kinds) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        store: Store,
+        kinds: Kinds,
+        tools: ScriptedTools | None = None,
+        clock: VirtualClock | None = None,
+    ) -> None:
         self._scenario = scenario
         self._script = scenario.script
         self._store = store
-        self._clock = VirtualClock()
+        self._clock = clock or VirtualClock()
         self._blobs = MemoryBlobs()
         self._defaults = dict(self._script.get("defaults") or {"pool_capacity": 4})
         self._told = asyncio.Event()
         self._unsaid = len(self._script.get("messages") or ())
-        self.tools = ScriptedTools(self._script.get("outcomes") or {})
+        self.tools = tools or ScriptedTools(self._script.get("outcomes") or {})
         self._kinds = kinds
         self.control = LocalControl(
             store,
@@ -143,8 +150,11 @@ class Player:
         return Start("start", path, content, self._script.get("payload") or {})
 
     def _worker(self) -> Worker:
+        return Worker("w1", self._equipment(), capacity=int(self._script.get("capacity", 4)))
+
+    def _equipment(self) -> Equipment:
         nothing: Any = None  # scripted tools run no child processes
-        shared = Equipment(
+        return Equipment(
             self.control,
             self.tools,
             self._kinds,
@@ -155,7 +165,6 @@ class Player:
             results=StoredResults(self._blobs, self._clock),
             defaults=self._defaults,
         )
-        return Worker("w1", shared, capacity=int(self._script.get("capacity", 4)))
 
     async def _watch(self) -> None:
         """Say what is to be said at its time, and wait for the end."""

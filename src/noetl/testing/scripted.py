@@ -19,7 +19,7 @@ from noetl.ports import Runner, ToolContext
 
 DEFAULT_MS: Final = 10.0
 _TIE_MS: Final = 0.001  # no two calls take equally long, so that nothing depends on who was woken first
-_OWN: Final = frozenset({"ok", "error", "takes", "hang", "items", "result"})
+_OWN: Final = frozenset({"ok", "error", "takes", "hang", "items", "result", "real"})
 
 
 class ScriptedTools:
@@ -51,7 +51,7 @@ class ScriptedTools:
         except asyncio.CancelledError:
             self.stopped.append(name)
             raise
-        found = self._outcome(given, fields)
+        found = outcome_of(given, fields)
         if context.confirm is not None:
             await context.confirm(found)
         return found
@@ -73,14 +73,16 @@ class ScriptedTools:
             raise ValueError(f"the outcome of {name} is {found!r}; write `ok: …` or `error: …`")
         return found
 
-    @staticmethod
-    def _outcome(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
-        helpers = {key: value for key, value in given.items() if key not in _OWN}
-        error = given.get("error")
-        if error is not None:
-            told = {"kind": error, "message": f"scripted {error}"} if isinstance(error, str) else error
-            return Outcome("error", given.get("result"), msgspec.convert(told, TaskError), helpers=helpers)
-        return ok(given["ok"] if "ok" in given else fields.get("result"), **helpers)
+
+def outcome_of(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
+    """Make an outcome of what a script says."""
+    helpers = {key: value for key, value in given.items() if key not in _OWN}
+    error = given.get("error")
+    if error is not None:
+        told = {"kind": error} if isinstance(error, str) else error
+        told = {"message": f"scripted {told['kind']}", **told}
+        return Outcome("error", given.get("result"), msgspec.convert(told, TaskError), helpers=helpers)
+    return ok(given["ok"] if "ok" in given else fields.get("result"), **helpers)
 
 
 def item_of(key: str) -> int | None:

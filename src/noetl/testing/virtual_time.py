@@ -30,6 +30,7 @@ class _Selector(selectors.SelectSelector):
         super().__init__()
         self.time = 0.0
         self.threads = 0
+        self.leap: Callable[[float], float] | None = None  # the moment that comes next → the one to go on to
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
@@ -41,7 +42,8 @@ class _Selector(selectors.SelectSelector):
             return found
         if timeout is None:
             raise StuckError("nothing is left that could happen, and somebody waits")
-        self.time += timeout
+        due = self.time + timeout
+        self.time = due if self.leap is None else self.leap(due)
         return super().select(0)
 
 
@@ -54,6 +56,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._pretended.time
+
+    def leap_by(self, leap: Callable[[float], float]) -> None:
+        """Let somebody say, where nothing is left to do now, to which later moment time goes on."""
+        self._pretended.leap = leap
 
     async def shutdown_default_executor(self) -> None:
         with self.thread():

@@ -1,0 +1,86 @@
+"""Compares what was expected, as it is written, with what was found; every difference has its place in the file.
+
+Of a map the written keys are compared and others may be there; a list is compared whole; a template is a condition that
+sees what was found as `value`; anything else must be equal. Tested in tests/unit/testing/test_cases.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar, plain
+from noetl.dsl.shape import is_template
+from noetl.testing.cases.values import TemplateTroubleError, holds
+
+NOTHING = object()
+
+
+class Difference(Struct, frozen=True):
+    """One place where something else was found."""
+
+    node: Node
+    path: str
+    expected: str
+    found: str
+    note: str = ""
+
+
+def matched(node: Node, found: Any, path: str, names: Mapping[str, Any]) -> Iterator[Difference]:
+    """Give every difference between what is written and what was found."""
+    if is_template(node) and isinstance(node, Scalar):
+        yield from _condition(node, found, path, names)
+    elif found is NOTHING:
+        yield Difference(node, path, shown(plain(node)), "nothing")
+    elif isinstance(node, MapNode):
+        if not isinstance(found, Mapping):
+            yield Difference(node, path, "a map", shown(found))
+            return
+        for entry in node.entries:
+            yield from matched(entry.value, found.get(entry.key.text, NOTHING), f"{path}.{entry.key.text}", names)
+    elif isinstance(node, ListNode):
+        if not isinstance(found, list | tuple):
+            yield Difference(node, path, "a list", shown(found))
+            return
+        yield from _listed(node, found, path, names)
+    elif not same(plain(node), found):
+        yield Difference(node, path, shown(plain(node)), shown(found))
+
+
+def _listed(node: ListNode, found: Sequence[Any], path: str, names: Mapping[str, Any]) -> Iterator[Difference]:
+    for index, (item, value) in enumerate(zip(node.items, found, strict=False)):
+        yield from matched(item, value, f"{path}[{index}]", names)
+    if len(node.items) != len(found):
+        note = f"found: {shown(list(found))}"
+        yield Difference(node, path, f"{len(node.items)} items", f"{len(found)} items", note)
+
+
+def _condition(node: Scalar, found: Any, path: str, names: Mapping[str, Any]) -> Iterator[Difference]:
+    value = None if found is NOTHING else found
+    try:
+        if holds(node.text, {**names, "value": value}):
+            return
+        note = ""
+    except TemplateTroubleError as problem:
+        note = str(problem)
+    yield Difference(node, path, node.text, "nothing" if found is NOTHING else shown(found), note)
+
+
+def same(expected: Any, found: Any) -> bool:
+    """Tell whether two plain values are equal; true is not 1."""
+    if isinstance(expected, bool) or isinstance(found, bool):
+        return expected is found
+    return bool(expected == found)
+
+
+def shown(value: Any) -> str:
+    """Write a value on one line, as JSON, cut where it is long."""
+    import msgspec
+
+    try:
+        text = msgspec.json.encode(value).decode()
+    except TypeError:
+        text = repr(value)
+    return text if len(text) <= 300 else text[:299] + "…"

@@ -1,0 +1,205 @@
+"""Plays one case: the real server and worker, mocked tools, pretended time; gives what was seen.
+
+Tested in tests/unit/testing/test_cases.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
+
+from noetl.dsl.kinds import Kinds
+from noetl.dsl.pin import pinned
+from noetl.dsl.playbook import Playbook, Step, Task
+from noetl.engine.decision import status_of
+from noetl.engine.evolve import fold
+from noetl.engine.state import Execution, checksum
+from noetl.engine.waits import SUSPENDING
+from noetl.model.events import Event
+from noetl.model.messages import Start
+from noetl.ports import Children, Tools
+from noetl.stores.memory import MemoryStore
+from noetl.testing.cases.leaping import Leaping
+from noetl.testing.cases.mocks import Call, Fault, MockedTools, Site, entry_of
+from noetl.testing.cases.read import Given
+from noetl.testing.scenario import EXECUTION, Player, Scenario
+from noetl.testing.virtual_time import run, threads
+from noetl.worker.context import Equipment
+from noetl.worker.reporter import FLUSH_MS
+
+_LONGEST_MS: Final = 20 * 365 * 86_400_000
+_CAPACITY: Final = 4
+_MOST_EVENTS: Final = 50_000
+_HOUSEKEEPING_S: Final = frozenset({FLUSH_MS / 2000, 1.0})  # a worker's flushes and heartbeats
+
+
+class Loaded(Protocol):
+    """A playbook that was read and checked."""
+
+    @property
+    def tree(self) -> Playbook: ...
+    @property
+    def content(self) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all plays of a file share."""
+
+    main: Loaded
+    others: Sequence[Loaded]  # those that it calls
+    kinds: Kinds
+    real: Tools | None = None
+    # Child processes and an HTTP client, for tools that really run.
+    equipment: Callable[[], AbstractAsyncContextManager[tuple[Children, Callable[..., Any]]]] | None = None
+
+    @property
+    def playbooks(self) -> list[Loaded]:
+        return [self.main, *self.others]
+
+
+@dataclass
+class Seen:
+    """What was seen of a play."""
+
+    refused: str | None
+    state: Execution
+    events: list[Event]
+    children: list[tuple[str, list[Event]]]  # of each its path and its log
+    calls: list[Call]
+    problems: list[str]
+    world: dict[str, Any]
+    law: str | None = None  # that was broken
+    workload: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        """How it ended, or stands."""
+        return status_of(self.state)
+
+
+def play(
+    stage: Stage,
+    given: Given,
+    recorded: Mapping[str, Any] | None = None,
+    faults: Mapping[Site, Fault] | None = None,
+) -> Seen:
+    """Play once, from the start until nothing can happen any more."""
+
+    async def main() -> Seen:
+        player = _CasePlayer(stage, given, recorded, faults)
+        if stage.equipment is None:
+            return await player.seen()
+        equipment = stage.equipment()
+        with threads():
+            player.children, player.http = await equipment.__aenter__()
+        try:
+            return await player.seen()
+        finally:
+            with threads():
+                await equipment.__aexit__(None, None, None)
+
+    return run(main)
+
+
+class _CasePlayer(Player):
+    """A play of a case."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        given: Given,
+        recorded: Mapping[str, Any] | None,
+        faults: Mapping[Site, Fault] | None,
+    ) -> None:
+        self._stage = stage
+        self._given = given
+        self._memory = MemoryStore()
+        self._paths: dict[str, tuple[str, str]] = {}
+        self._names = {one.tree.path: one.tree.name for one in stage.playbooks}
+        self.children: Any = None
+        self.http: Callable[..., Any] = lambda: None
+        self.mocked = MockedTools(given, self._path_of, recorded, faults, stage.real)
+        script = {
+            "payload": given.workload,
+            "messages": given.messages,
+            "until": _LONGEST_MS,
+            "defaults": {"pool_capacity": _CAPACITY, **given.settings},
+            "capacity": _CAPACITY,
+            "lease_s": _LONGEST_MS / 1000,
+        }
+        self._leaping = Leaping(self._memory)
+        scenario = Scenario("case", "", {}, script, {})
+        super().__init__(scenario, self._memory, stage.kinds, self.mocked, self._leaping.clock())
+
+    async def seen(self) -> Seen:
+        """Play, and give what was seen."""
+        played = await self.play()
+        state = played.live or Execution(EXECUTION)
+        law = None
+        if played.live is not None and checksum(fold(EXECUTION, played.events)) != checksum(played.live):
+            law = "the log does not fold to the state of the execution"
+        return Seen(
+            played.refused,
+            state,
+            played.events,
+            [(str(events[0].payload.get("path")), events) for _, events in played.children if events],
+            self.mocked.called,
+            self.mocked.problems,
+            self.mocked.world,
+            law,
+            dict(state.workload),
+        )
+
+    async def _path_of(self, execution_id: str) -> tuple[str, str]:
+        found = self._paths.get(execution_id)
+        if found is None:
+            row = await self._memory.execution(execution_id)
+            path = str(row["path"]) if row is not None else self._stage.main.tree.path
+            found = self._paths[execution_id] = (path, self._names.get(path, path))
+        return found
+
+    async def _registered(self) -> Start:
+        start = None
+        for one in self._stage.playbooks:
+            tree = mocked(one.tree, self._given.mocks)
+            canonical, content = pinned(tree)
+            await self._memory.register(tree.path, one.content, canonical, content, self._clock.now())
+            start = start or Start("start", tree.path, content, self._given.workload)
+        assert start is not None
+        return start
+
+    def _equipment(self) -> Equipment:
+        async def credential(name: str) -> Mapping[str, Any]:
+            return self._given.keychain[name]
+
+        made = super()._equipment()
+        clock = self._leaping.clock(_HOUSEKEEPING_S)
+        return dataclasses.replace(made, credentials=credential, children=self.children, http=self.http, clock=clock)
+
+    async def _rests(self) -> bool:
+        row = await self._memory.execution(EXECUTION)
+        if row is not None and row["last_seq"] > _MOST_EVENTS:
+            self.mocked.problems.append(
+                f"the playbook does not come to an end: it has written {row['last_seq']} events"
+            )
+            return True
+        return await super()._rests()
+
+
+def mocked(tree: Playbook, mocks: Mapping[str, Any]) -> Playbook:
+    """Give a playbook in which a task that would wait or call a playbook, and has a mock, is a plain call of it."""
+    playbook = (tree.path, tree.name)
+
+    def task_of(step: Step, task: Task) -> Task:
+        if task.kind not in SUSPENDING or entry_of(mocks, playbook, step.name, task.label) is None:
+            return task
+        return replace(task, kind="noop")
+
+    steps = tuple(replace(step, tasks=tuple(task_of(step, task) for task in step.tasks)) for step in tree.workflow)
+    return tree if steps == tree.workflow else replace(tree, workflow=steps)

@@ -1,0 +1,243 @@
+"""Reads a file of tests: its cases, with what the file gives to all of them, and everything that is wrong with it.
+
+A case holds plain data for what is given, and nodes for what is expected, so that a difference can be shown in its place.
+Whether names fit the playbook is looked at in `names`. Tested in tests/unit/testing/test_case_files.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar, Source, plain
+from noetl.dsl.parse import parse
+from noetl.engine.writes import merge
+from noetl.testing.cases.levels import FILE
+from noetl.testing.cases.trouble import Trouble, at, shape_troubles
+
+SUFFIXES: Final = (".test.yaml", ".test.yml")
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+_SAYS: Final = ("signal", "patch", "cancel", "pause", "resume")
+
+
+class Given(Struct, frozen=True):
+    """What a play is given; times are milliseconds."""
+
+    workload: dict[str, Any] = {}
+    mocks: dict[str, Any] = {}
+    cassette: str | None = None
+    messages: list[dict[str, Any]] = []
+    keychain: dict[str, dict[str, Any]] = {}
+    settings: dict[str, Any] = {}
+    real: list[str] = []
+    unmocked: str = "error"
+    world: dict[str, Any] = {}
+    effects: dict[str, dict[str, Any]] = {}
+
+    def over(self, own: Given, written: MapNode) -> Given:
+        """Lay what a case gives over what the file gives."""
+        return Given(
+            workload=merge(self.workload, own.workload),
+            mocks={**self.mocks, **own.mocks},
+            cassette=own.cassette if "cassette" in written else self.cassette,
+            messages=own.messages if "messages" in written else self.messages,
+            keychain={**self.keychain, **own.keychain},
+            settings=merge(self.settings, own.settings),
+            real=own.real if "real" in written else self.real,
+            unmocked=own.unmocked if "unmocked" in written else self.unmocked,
+            world={**self.world, **own.world},
+            effects={**self.effects, **own.effects},
+        )
+
+
+class Case(Struct, frozen=True):
+    """One play, and what must come of it."""
+
+    name: str
+    at: Node
+    given: Given
+    expect: MapNode
+    skip: str | None = None
+
+
+class Invariant(Struct, frozen=True):
+    """What must hold at the end of every play of a saga."""
+
+    name: str
+    check: str
+    when: str | None
+    at: Node
+
+
+class Saga(Struct, frozen=True):
+    """How the saga of a playbook is tried."""
+
+    at: Node
+    invariants: tuple[Invariant, ...]
+    only: frozenset[str] = frozenset()
+    never: frozenset[str] = frozenset()
+    error: Any = "client_error"
+
+
+class TestFile(Struct, frozen=True):
+    """A file of tests; nothing is played where there are troubles."""
+
+    __test__ = False
+
+    source: Source
+    root: MapNode
+    playbook: str  # from the folder of the file
+    given: Given = Given()
+    cases: tuple[Case, ...] = ()
+    saga: Saga | None = None
+    troubles: list[Trouble] = field(default_factory=list)
+
+
+def read_tests(text: bytes, file: str, name: str) -> TestFile:
+    """Read a file of tests; `name` is that of the file, from which the name of its playbook follows."""
+    document = parse(text, file)
+    source = document.source
+    root = document.root if isinstance(document.root, MapNode) else MapNode(0, 0, ())
+    usual = next((name.removesuffix(suffix) + suffix[5:] for suffix in SUFFIXES if name.endswith(suffix)), "")
+    made = TestFile(source, root, str(plain(root.get("playbook")) or usual))
+    for problem in document.problems:
+        made.troubles.append(at(source, Node(problem.start, problem.end), problem.message.replace("playbook", "file")))
+    if not document.problems:
+        made.troubles.extend(shape_troubles(source, document.root, FILE))
+    if made.troubles:
+        return made
+    reading = _Reading(source, made.troubles)
+    given = reading.given(root)
+    cases = tuple(reading.case(node, given) for node in _maps(root.get("tests")))
+    reading.file(root, made.playbook, cases)
+    return TestFile(source, root, made.playbook, given, cases, reading.saga(root.get("saga")), made.troubles)
+
+
+class _Reading(Struct, frozen=True):
+    """One reading; what is wrong is gathered."""
+
+    source: Source
+    troubles: list[Trouble]
+
+    def wrong(self, node: Node, message: str, fix: str = "") -> None:
+        self.troubles.append(at(self.source, node, message, fix))
+
+    def file(self, root: MapNode, playbook: str, cases: tuple[Case, ...]) -> None:
+        if not cases and "saga" not in root:
+            self.wrong(root, "The file has neither 'tests' nor 'saga'.", "Write at least one case under `tests`.")
+        if not playbook:
+            self.wrong(root, "No playbook is named.", "Write `playbook: FILE`, or call the file `NAME.test.yaml`.")
+        seen: set[str] = set()
+        for case in cases:
+            if case.name in seen:
+                self.wrong(case.at, f"Two cases are called `{case.name}`.", "Give each a name of its own.")
+            seen.add(case.name)
+
+    def given(self, node: MapNode) -> Given:
+        unmocked = plain(node.get("unmocked"))
+        cassette = plain(node.get("cassette"))
+        return Given(
+            workload=plain(node.get("workload")) or {},
+            mocks={entry.key.text: self.mock(entry.value) for entry in _entries(node.get("mocks"))},
+            cassette=None if cassette is None else str(cassette),
+            messages=[self.message(one) for one in _maps(node.get("messages"))],
+            keychain=plain(node.get("keychain")) or {},
+            settings=plain(node.get("settings")) or {},
+            real=[str(kind) for kind in plain(node.get("real")) or ()],
+            unmocked="error" if unmocked is None else str(unmocked),
+            world=plain(node.get("world")) or {},
+            effects=plain(node.get("effects")) or {},
+        )
+
+    def mock(self, node: Node) -> Any:
+        if isinstance(node, ListNode):
+            return [self.outcome(one) for one in node.items]
+        items = node.get("items") if isinstance(node, MapNode) else None
+        if not isinstance(items, MapNode):
+            return self.outcome(node)
+        for key in (entry.key for entry in items):
+            if key.text != "else" and not key.text.isdigit():
+                self.wrong(key, f"`{key.text}` is no index of an item.", "Write a number from 0, or `else`.")
+        found = {entry.key.text: self.mock(entry.value) for entry in items}
+        own = {name: value for name, value in self.outcome(node).items() if name != "items"}
+        return {"items": {"else": own, **found} if own else found}
+
+    def outcome(self, node: Node) -> dict[str, Any]:
+        """Give one outcome as plain data, its time in milliseconds."""
+        found: dict[str, Any] = dict(plain(node) or {})
+        if isinstance(node, MapNode):
+            ways = [name for name in ("ok", "error", "hang", "real") if name in node]
+            if len(ways) > 1:
+                said = " and ".join(f"`{name}`" for name in ways)
+                self.wrong(node, f"An outcome is one of {said}, not both.", "Keep one of them.")
+            takes = node.get("takes")
+            if takes is not None:
+                found["takes"] = self.duration(takes)
+        return found
+
+    def message(self, node: MapNode) -> dict[str, Any]:
+        found: dict[str, Any] = dict(plain(node))
+        said = [name for name in _SAYS if name in node]
+        if len(said) != 1:
+            self.wrong(node, f"A message is one of {', '.join(_SAYS)}.", "Write exactly one of them beside `at`.")
+        moment = node.get("at")
+        return {**found, "at": self.duration(moment) if moment is not None else 0}
+
+    def duration(self, node: Node) -> float:
+        value = node.value if isinstance(node, Scalar) else None
+        found = duration_ms(value)
+        if found is None:
+            self.wrong(node, f"`{value}` is no time.", "Write seconds, or a number with ms, s, m, h, d or w: `1h30m`.")
+        return found or 0.0
+
+    def case(self, node: MapNode, common: Given) -> Case:
+        expect = node.get("expect")
+        assert isinstance(expect, MapNode)  # its shape was compared
+        if not expect.entries:
+            self.wrong(expect, "The case expects nothing.", "Say what must come of it, such as `status: completed`.")
+        skip = plain(node.get("skip"))
+        why = None if skip in (None, False) else "" if skip is True else str(skip)
+        name = node.get("name")
+        return Case(str(plain(name)), name or node, common.over(self.given(node), node), expect, why)
+
+    def saga(self, node: Node | None) -> Saga | None:
+        if not isinstance(node, MapNode):
+            return None
+        invariants = tuple(
+            Invariant(str(plain(one.get("name"))), str(plain(one.get("check"))), plain(one.get("when")), one)
+            for one in _maps(node.get("invariants"))
+        )
+        only, never = (frozenset(map(str, plain(node.get(name)) or ())) for name in ("only", "except"))
+        return Saga(node, invariants, only, never, plain(node.get("error")) or "client_error")
+
+
+def duration_ms(value: Any) -> float | None:
+    """Read a time: a number of seconds, or a text such as `1h30m`; None where it is neither."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value * 1_000.0
+    text = str(value).replace(" ", "")
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def _maps(node: Node | None) -> Iterator[MapNode]:
+    for item in node.items if isinstance(node, ListNode) else ():
+        if isinstance(item, MapNode):
+            yield item
+
+
+def _entries(node: Node | None) -> Iterator[Any]:
+    yield from node.entries if isinstance(node, MapNode) else ()
+
+
+def texts(node: Node | None) -> Iterator[Scalar]:
+    """Give the texts of a list, each with its place."""
+    for item in node.items if isinstance(node, ListNode) else ():
+        if isinstance(item, Scalar):
+            yield item

@@ -1,0 +1,121 @@
+"""What is wrong with a file of tests is told with its place and the nearest name; what is right is read."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from noetl.dsl.nodes import plain
+from noetl.dsl.parse import parse
+from noetl.dsl.schema import level_schema
+from noetl.testing.cases.levels import FILE, LEVELS
+from noetl.testing.cases.names import Names, name_troubles
+from noetl.testing.cases.read import TestFile, duration_ms, read_tests
+from noetl.testing.scenario import read_playbook
+from noetl.wiring import language_kinds
+
+PLAYBOOK = """
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: {name: play, path: test/play}
+workflow:
+  - {step: fetch, tool: [{get: {kind: http, url: "http://127.0.0.1/"}}], next: store}
+  - {step: store, tool: {kind: noop}}
+"""
+GOOD = """
+mocks: {fetch: {ok: 1}}
+tests:
+  - name: one
+    expect: {status: completed}
+"""
+
+
+def read(text: str) -> TestFile:
+    return read_tests(dedent(text).encode(), "play.test.yaml", "play.test.yaml")
+
+
+def troubles(text: str) -> list[str]:
+    found = read(text)
+    named = Names(read_playbook(PLAYBOOK), [read_playbook(PLAYBOOK)], language_kinds())
+    return [str(one) for one in found.troubles or name_troubles(found, named)]
+
+
+def test_a_good_file_has_no_troubles_and_names_its_playbook() -> None:
+    found = read(GOOD)
+    assert (found.troubles, found.playbook, [case.name for case in found.cases]) == ([], "play.yaml", ["one"])
+    assert troubles(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("mokcs: {}\n" + GOOD, "1:1", "'mokcs' is not a key of a file of tests. Did you mean 'mocks'?"),
+        (GOOD.replace("status:", "statsu:"), "5:14", "'statsu' is not a key of `expect`. Did you mean 'status'?"),
+        (GOOD.replace("completed", "complete"), "5:22", "not 'complete'. Did you mean 'completed'?"),
+        (GOOD.replace("fetch:", "fetsh:"), "2:9", "There is no step or task `fetsh`. Did you mean `fetch`?"),
+        (GOOD.replace("fetch:", "fetch.gte:"), "2:9", "Did you mean `fetch.get`?"),
+        (GOOD.replace("{ok: 1}", "{ok: 1, error: timeout}"), "2:16", "An outcome is one of `ok` and `error`"),
+        (GOOD.replace("{ok: 1}", "{ok: 1, takes: soon}"), "2:31", "`soon` is no time"),
+        (GOOD.replace("{status: completed}", "{}"), "5:13", "The case expects nothing"),
+        (GOOD.replace("    expect: {status: completed}", ""), "4:5", "A case needs 'expect'"),
+        (GOOD.replace("status: completed", "route: [fetch, stor]"), "5:29", "Did you mean `store`?"),
+        (GOOD.replace("status: completed", "events: [step.doen]"), "5:23", "Did you mean `step.done`?"),
+        (GOOD.replace("mocks:", "real: [pyton]\nmocks:"), "2:8", "no tool kind `pyton`. Did you mean `python`?"),
+        (GOOD.replace("mocks:", "messages: [{at: 1}]\nmocks:"), "2:12", "A message is one of signal, patch"),
+        ("tests: []", "1:8", "'tests' is empty"),
+        ("mocks: {}", "1:1", "neither 'tests' nor 'saga'"),
+        ("tests: [", "1:9", ""),
+        (GOOD + "  - name: one\n    expect: {status: failed}\n", "6:11", "Two cases are called `one`"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(text: str, place: str, said: str) -> None:
+    found = troubles(text)
+    assert len(found) == 1, found
+    assert found[0].startswith(f"play.test.yaml:{place}: ")
+    assert said in found[0]
+
+
+def test_keys_of_a_case_go_over_those_of_the_file() -> None:
+    found = read(
+        """
+        workload: {a: {x: 1, y: 2}}
+        mocks: {fetch: {ok: 1}, store: {ok: 2}}
+        tests:
+          - {name: one, workload: {a: {y: 3}}, mocks: {fetch: [{error: timeout}]}, expect: {status: failed}}
+        """
+    )
+    given = found.cases[0].given
+    assert given.workload == {"a": {"x": 1, "y": 3}}
+    assert given.mocks == {"fetch": [{"error": "timeout"}], "store": {"ok": 2}}
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        (2, 2_000),
+        ("250ms", 250),
+        ("30d", 2_592_000_000),
+        ("1h30m", 5_400_000),
+        ("1.5s", 1_500),
+        ("x", None),
+        ("", None),
+    ],
+)
+def test_durations(text: object, ms: float | None) -> None:
+    assert duration_ms(text) == ms
+
+
+def test_the_schema_takes_what_the_reader_takes() -> None:
+    schema = level_schema(FILE, "noetl:test", "NoETL tests")
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    validator.validate(plain(parse(GOOD).root))
+    assert list(validator.iter_errors(plain(parse(GOOD.replace("status:", "statsu:")).root)))
+
+
+def test_every_field_says_what_it_is_for() -> None:
+    for level in LEVELS:
+        for field in level.fields:
+            assert field.summary.endswith("."), (level.name, field.name)
