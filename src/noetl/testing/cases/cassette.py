@@ -1,7 +1,7 @@
 """Cassettes: what the tasks of a real run came to, kept so that a test can answer with it.
 
 Made from the log of an execution and of its children; read back as mocks. Secrets are masked by name here; by value they
-were masked before they reached the log. Tested in tests/unit/testing/test_cassette.py.
+were masked before they reached the log. Tested in tests/unit/testing/test_cases.py.
 """
 
 from __future__ import annotations

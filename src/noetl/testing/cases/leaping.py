@@ -2,7 +2,7 @@
 
 A server and a worker look after leases, timers and progress many times a second. Where nothing else happened for a while,
 time goes on at once to the next moment that matters: a timer of the store, delayed work, the end of a tool, a message.
-Tested in tests/unit/testing/test_leaping.py.
+Tested in tests/unit/testing/test_cases.py.
 """
 
 from __future__ import annotations
