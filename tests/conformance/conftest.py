@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Keys, Runtime, Tokens, Upkeep, WorkQueue
+from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.stores.memory import MemoryStore
 from noetl.stores.outbox_memory import MemoryOutbox
@@ -26,7 +27,7 @@ from noetl.stores.upkeep_sqlite import SqliteUpkeep
 from tests.databases import fresh_database
 
 
-class Store(EventLog, WorkQueue, Catalog, Protocol):
+class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
     """All that a store is."""
 
 

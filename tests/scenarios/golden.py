@@ -76,6 +76,8 @@ def _told(event: Event) -> dict[str, Any]:
 
 def _plain(payload: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in payload.items() if key not in _LEFT_OUT and value not in ({}, [], None)}
+    if "letter" in kept:
+        kept["letter"] = {name: kept["letter"][name] for name in ("reason", "attempts")}
     return {key: value - BEGIN if key in _TIMES and isinstance(value, int) else value for key, value in kept.items()}
 
 

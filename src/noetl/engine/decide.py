@@ -109,7 +109,7 @@ def _end_early(d: Deciding, run: StepRun, error: dict[str, Any]) -> None:
         fail(d, run, error)
     else:
         d.drop_work(run)
-        end(d, run, Ending("error", None, error))
+        end(d, run, Ending("error", None, error, last={}))
 
 
 def _child(d: Deciding, message: ChildEnded) -> None:

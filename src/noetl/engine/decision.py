@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from noetl.engine.away import NOTHING, Resolved
+from noetl.engine.dead_letters import change_of
 from noetl.engine.evolve import apply
 from noetl.engine.names import Scope, functions
 from noetl.engine.plan import Plan
@@ -20,6 +21,7 @@ from noetl.engine.state import Execution, StepRun
 from noetl.engine.work import WORK_EVENTS, work_for, work_id
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import message_digest
+from noetl.model.letters import LetterChange
 from noetl.model.messages import AnyMessage, Cancel
 from noetl.model.work import WorkItem
 
@@ -38,6 +40,7 @@ class Decision(msgspec.Struct, frozen=True):
     cleared: tuple[str, ...] = ()
     inbox: tuple[tuple[str, AnyMessage], ...] = ()
     projection: Mapping[str, Any] = {}
+    letters: tuple[LetterChange, ...] = ()
 
 
 class Deciding:
@@ -58,6 +61,7 @@ class Deciding:
         self.dropped: list[str] = []
         self.timers: dict[str, int] = {}
         self.inbox: list[tuple[str, AnyMessage]] = []
+        self.letters: list[LetterChange] = []
         self.retry_gates = False  # something changed that may open a gate
         self.cause: Mapping[str, Any] = {}  # `event` for gates that are tried again
         self.halted = False  # a failure stopped the flow; what runs is to be ended
@@ -128,6 +132,12 @@ class Deciding:
         """Send a message to an execution; it is a row of the same commit."""
         self.inbox.append((execution_id, message))
 
+    def about_letter(self, event: Event) -> None:
+        """Let a commit change the dead letter that an event tells of."""
+        change = change_of(self.state.path, event)
+        if change is not None:
+            self.letters.append(change)
+
     def message_id(self) -> str:
         """Name the next message that this decision sends."""
         return f"{self.message.message_id}/{len(self.inbox)}"
@@ -156,6 +166,7 @@ class Deciding:
             tuple(sorted(self._timers_before - timers.keys())) if self._timers_before else (),
             tuple(self.inbox),
             projection(self.state) if self.events else {},
+            tuple(self.letters) if self.letters else (),
         )
 
 

@@ -1,4 +1,4 @@
-"""Derives from the log of an execution what else is kept of it: its row, its work, its timers, what it sends its children.
+"""Derives from the log of an execution what else is kept of it: its row, work, timers, dead letters, words to children.
 
 The same follows step by step while messages are decided; here it follows from the end, so that tables which are lost or
 wrong can be made again. Tested in tests/scenarios/test_derived.py and tests/unit/server/test_rebuild.py.
@@ -11,12 +11,14 @@ from typing import Any
 
 import msgspec
 
+from noetl.engine.dead_letters import change_of
 from noetl.engine.plan import Plan
 from noetl.engine.saga import child_ended
 from noetl.engine.state import Execution
 from noetl.engine.suspend import start_of_child
 from noetl.engine.work import item
 from noetl.model.events import Event
+from noetl.model.letters import DeadLetter, changed
 from noetl.model.messages import Cancel, ChildEnded, Start
 from noetl.model.work import WorkItem
 
@@ -25,13 +27,20 @@ class Recorded(msgspec.Struct):
     """What the state does not keep of a log, gathered while it is folded."""
 
     available_at: dict[str, int] = {}  # by run
+    path: str = ""
     children: dict[str, Mapping[str, Any]] = {}  # by id: what was asked of them
     epoch: int = 0  # the highest that an event names
+    letters: dict[str, DeadLetter] = {}  # by id
 
     def note(self, events: Iterable[Event]) -> None:
         """Gather from events."""
         for event in events:
             payload = event.payload
+            self.path = payload.get("path", "") if event.event_type == "playbook.execution.requested" else self.path
+            change = change_of(self.path, event)
+            letter = None if change is None else changed(self.letters.get(change.message_id), change)
+            if letter is not None:
+                self.letters[letter.message_id] = letter
             self.epoch = max(self.epoch, payload.get("epoch") or 0)
             if event.event_type == "step.scheduled" and event.step_run_id is not None:
                 self.available_at[event.step_run_id] = payload.get("available_at", 0)

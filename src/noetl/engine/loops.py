@@ -12,6 +12,7 @@ from typing import Any
 
 from noetl.engine import gather
 from noetl.engine.away import kind_of
+from noetl.engine.dead_letters import about, is_letter
 from noetl.engine.decision import Deciding
 from noetl.engine.names import Scope, number, render
 from noetl.engine.route import Ending, end, failure
@@ -217,8 +218,14 @@ def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> M
         payload |= {"result": item.result} if item.result is not None else {}
         d.emit("loop.iteration.done", run.step, payload, run=run, iteration=item.index, status=item.status)
     else:
-        payload["error"] = item.error
-        d.emit("loop.iteration.failed", run.step, payload, run=run, iteration=item.index, status="error")
+        payload["error"] = error = item.error or failure("unknown", "the item failed")
+        if is_letter(error):
+            value = None if "payload" in (item.last or {}) else gather.item(loop, item.index, None)
+            payload["letter"] = about(d.state, run, error, item.last, value)
+            payload |= {"key": loop.names[item.index]} if item.index in loop.names else {}
+        d.about_letter(
+            d.emit("loop.iteration.failed", run.step, payload, run=run, iteration=item.index, status="error")
+        )
     if item.writes and loop.sequential:
         d.retry_gates = True
     if item.status in ("ok", "skipped") or loop.best_effort:

@@ -52,7 +52,7 @@ class Pipeline(Frame):
         self.ending: Finished | None = None
         self.call: Pipeline | None = None
         self._records: list[Record] = []
-        self._fields: Mapping[str, Any] = {}
+        self.fields: Mapping[str, Any] = {}
 
     def snapshot(self) -> dict[str, Any]:
         """Give everything that a new owner needs to go on, as plain data."""
@@ -139,7 +139,7 @@ class Pipeline(Frame):
             elif self.task.kind != "workbook":
                 within = self.renderer(began)
                 within = within.over(input=self.inputs(within)[0])
-                self._fields = within.fields(self.task.fields, self.info.kinds.get(self.task.kind), self.task.kind)
+                self.fields = within.fields(self.task.fields, self.info.kinds.get(self.task.kind), self.task.kind)
         except RenderError:
             pass  # it did not render before either
 
@@ -165,7 +165,7 @@ class Pipeline(Frame):
         memory.phase, memory.began, memory.waiting = "running", at, None
         if not again:
             self._records += begun(self, at)
-        self._fields = {}
+        self.fields = {}
         try:
             return self._rendered(task, at)
         except RenderError as error:
@@ -177,7 +177,7 @@ class Pipeline(Frame):
         if task.kind == "workbook":
             return self._call(task, at)
         within = renderer.over(input=whole) if whole else renderer
-        fields = self._fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
+        fields = self.fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
         timeout = self.timeout_ms(within)
         if task.kind in SUSPENDING:
             if task.kind == "playbook" and any(reads_secret(value.data) for value in self.given()):
@@ -210,7 +210,7 @@ class Pipeline(Frame):
         outcome = msgspec.structs.replace(outcome, meta=meta)
         if outcome.error is not None:
             outcome = classed(task, outcome, outcome.error)
-        attempt = Attempt(task, self._fields, memory.attempt, self.key, self.info.seed, self.settings)
+        attempt = Attempt(task, self.fields, memory.attempt, self.key, self.info.seed, self.settings)
         if task.rules is None and not task.sets:
             verdict = without_policy(attempt, outcome)
             self._records += settled(self, outcome, verdict, at)

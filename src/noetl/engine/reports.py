@@ -66,7 +66,7 @@ def _ending(given: messages.Ending, writes: Mapping[str, Any]) -> Ending:
         return Ending("ok", given.result, writes=writes, scratch=given.scratch)
     kind = "cancelled" if given.status == "cancelled" else "unknown"
     error = given.error or failure(kind, "the worker gave no reason")
-    return Ending("error", given.result, error, writes, scratch=given.scratch)
+    return Ending("error", given.result, error, writes, scratch=given.scratch, last=given.last or {})
 
 
 def _records(d: Deciding, run: StepRun, message: Report) -> None:
@@ -157,10 +157,17 @@ def _unreported(message: Report) -> Mapping[str, Any]:
     return failure("unknown", "the worker ended without telling what became of this item")
 
 
-def _give_up(d: Deciding, run: StepRun, piece: Piece, chunk: str, error: Mapping[str, Any]) -> bool:
+def _give_up(
+    d: Deciding,
+    run: StepRun,
+    piece: Piece,
+    chunk: str,
+    error: Mapping[str, Any],
+    last: Mapping[str, Any] | None = None,
+) -> bool:
     """Fail every item of a range that has not ended; tells whether that ended the loop."""
     for index in sorted(piece.pending):
-        fatal = loops.item_ended(d, run, ItemEnd(index, "error", error=error), chunk)
+        fatal = loops.item_ended(d, run, ItemEnd(index, "error", error=error, last=last), chunk)
         if fatal is not None:
             loops.fail(d, run, fatal)
             return True
@@ -184,10 +191,10 @@ def lease_lost(d: Deciding, message: LeaseLost) -> None:
     d.dropped.append(work_id(d.state, run, message.chunk))
     if piece is None or message.chunk is None:
         d.drop_work(run)
-        end(d, run, Ending("error", None, error))
+        end(d, run, Ending("error", None, error, last={"attempts": message.attempt}))
     elif piece.claim:
         loops.fail(d, run, error)
-    elif not _give_up(d, run, piece, message.chunk, error):
+    elif not _give_up(d, run, piece, message.chunk, error, {"attempts": message.attempt}):
         loops.go_on(d, run)
 
 

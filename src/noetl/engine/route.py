@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from noetl.dsl.playbook import Arc, Assign, Step
 from noetl.engine.away import kind_of, seen
+from noetl.engine.dead_letters import about, is_letter
 from noetl.engine.decision import Deciding
 from noetl.engine.names import EventName, Scope, envelope, render, test, when_budget
 from noetl.engine.state import StepRun
@@ -34,6 +35,7 @@ class Ending(Struct):
     is_loop: bool = False
     inline: bool = True  # False: the result is in the state already and is not written again
     scratch: Mapping[str, Any] = {}  # `step`
+    last: Mapping[str, Any] | None = None  # what failed work was doing; None where no work failed
 
 
 class Choice(Struct):
@@ -156,7 +158,18 @@ def _emit_end(d: Deciding, run: StepRun, step: Step, ending: Ending) -> None:
         payload["result"] = ending.result
     if run.role == "compensation" and run.attempt >= COMPENSATION_ATTEMPTS:
         payload["dead"] = True
-    d.emit("step.failed", run.step, payload, run=run, status="error", duration_ms=took)
+    dead = payload.get("dead") or run.role == "final"
+    letter = _letter(d, run, ending) if dead else {}
+    event = d.emit("step.failed", run.step, payload | letter, run=run, status="error", duration_ms=took)
+    if letter:
+        d.about_letter(event)
+
+
+def _letter(d: Deciding, run: StepRun, ending: Ending) -> dict[str, Any]:
+    """Give the dead letter of a run whose work failed, for the payload of an event; nothing where none did."""
+    if ending.last is None or ending.is_loop or ending.error is None or not is_letter(ending.error):
+        return {}
+    return {"letter": {**about(d.state, run, ending.error, ending.last), "error": ending.error}}
 
 
 def _assigned(
@@ -206,7 +219,8 @@ def route(d: Deciding, run: StepRun, step: Step, ending: Ending, name: str) -> N
         bound, broken = _bind(d, step, choice, scope, failed=True)
     if broken is not None:  # the arc that was to take it breaks too
         action, choice.broken, choice.taken = "halt", broken, []
-    _send(d, run, step, choice, name, action, choice.broken or ending.error, bound)
+    letter = _letter(d, run, ending) if action in ("halt", "continue") else {}
+    _send(d, run, step, choice, name, action, choice.broken or ending.error, bound, letter)
 
 
 def _needs_next(d: Deciding, step: Step) -> bool:
@@ -303,6 +317,7 @@ def _send(
     action: str | None,
     error: Error | None,
     bound: Bound,
+    letter: dict[str, Any],
 ) -> None:
     taken = choice.taken
     fork = f"f{d.state.numbers.get('fork', 0) + 1}" if len(taken) > 1 else None
@@ -318,7 +333,10 @@ def _send(
     unbound = {str(index): part[2] for index, part in zip(taken, bound, strict=True) if part[2]}
     if unbound:
         payload["unbound"] = unbound
-    d.emit("next.evaluated", run.step, payload, run=run)
+    if letter:
+        d.about_letter(d.emit("next.evaluated", run.step, payload | letter, run=run))
+    else:
+        d.emit("next.evaluated", run.step, payload, run=run)
     lineage = dict(run.lineage)
     for index, (_, writes, _, skipped) in zip(taken, bound, strict=True):
         if writes or skipped:

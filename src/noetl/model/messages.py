@@ -57,6 +57,7 @@ class ItemEnd(msgspec.Struct, frozen=True, omit_defaults=True):
     error: Mapping[str, Any] | None = None
     writes: Mapping[str, Any] = {}
     key: str | None = None  # of a cursor's row
+    last: Mapping[str, Any] | None = None  # of a failed one: what it was doing, for its dead letter
 
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -84,6 +85,7 @@ class Ending(msgspec.Struct, frozen=True, omit_defaults=True):
     result: Any = None
     error: Mapping[str, Any] | None = None
     scratch: Mapping[str, Any] = {}  # `step`, for the step's own `set` and arcs
+    last: Mapping[str, Any] | None = None  # of a failed one: what it was doing, for its dead letter
 
 
 class Report(Message, frozen=True):

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from noetl.model.events import Event
+from noetl.model.letters import LetterChange
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports.team import Act, AuditEntry
@@ -41,6 +42,7 @@ class Commit(msgspec.Struct, frozen=True):
     projection: Mapping[str, Any] = {}  # the row of `execution`: status, result, times, counts; path, parent, tags and
     # started_at do not change after the first one
     audit: tuple[AuditEntry, ...] = ()  # who did it
+    letters: tuple[LetterChange, ...] = ()  # dead letters: new ones, and what became of others
 
 
 class Committed(msgspec.Struct, frozen=True):

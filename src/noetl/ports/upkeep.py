@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from noetl.model.letters import DeadLetter
 from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
 
@@ -24,6 +25,7 @@ class Beside(msgspec.Struct, frozen=True):
     timers: tuple[tuple[str, int], ...] = ()
     inbox: tuple[tuple[str, AnyMessage], ...] = ()  # what it has sent to others or to itself
     dead: tuple[str, ...] = ()  # work of which no delivery is left
+    letters: tuple[DeadLetter, ...] = ()  # to put in; `letters_of` gives those that are there
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -48,6 +50,9 @@ class Upkeep(Protocol):
 
     async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:
         """Tell whether this holder is the one who does something until then; another's term must be over first."""
+
+    async def letters_of(self, execution_id: str) -> list[DeadLetter]:
+        """Give the dead letters of an execution, by id."""
 
     async def empty(self, epoch: int) -> None:
         """Take out everything that follows from the log; no lease gets an epoch from here on that is not above this one."""

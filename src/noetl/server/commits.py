@@ -51,6 +51,7 @@ def commit_of(entry: Entry, before: int, made: Decision) -> Commit:
         entry.consumed,
         made.projection,
         () if entry.act is None else (entry.act,),
+        made.letters,
     )
 
 

@@ -7,7 +7,7 @@ tests/unit/server/test_rebuild.py and, after every commit of every scenario, in 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from noetl.engine.evolve import fold
 from noetl.engine.state import Execution
 from noetl.model.errors import Foreign
 from noetl.model.events import SCHEMA_VERSION
+from noetl.model.letters import OPEN, DeadLetter
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Collect, Start
 from noetl.model.work import WorkItem
 from noetl.ports import Beside, EventLog, Upkeep
@@ -70,6 +71,10 @@ class Rebuild:
                 found.append(f"{name}: missing {sorted(right - wrong)}, too many {sorted(wrong - right)}")
         changed = sorted(work_id for work_id in mine.keys() & theirs.keys() if mine[work_id] != theirs[work_id])
         found += [f"work {work_id} is not what was scheduled" for work_id in changed]
+        said, kept = _open(derived.letters), _open(await self._upkeep.letters_of(execution_id))
+        if said != kept:
+            names = sorted(name for name in said.keys() | kept.keys() if said.get(name) != kept.get(name))
+            found.append(f"dead letters {names} are not what its log says")
         for to, message in derived.inbox:
             if not await self._under_way(execution_id, to, message):
                 found.append(f"a {type(message).__name__} for execution {to} is missing")
@@ -88,7 +93,10 @@ class Rebuild:
             inbox += derive.starts(plan, state, recorded, unborn)
             inbox += [(execution_id, message) for message in gather.unsaid(state)]
         inbox += await self._family(state)
-        return Beside(execution_id, state.seq, projection(state), work, derive.timers(state), tuple(inbox))
+        letters = tuple(recorded.letters[name] for name in sorted(recorded.letters))
+        return Beside(
+            execution_id, state.seq, projection(state), work, derive.timers(state), tuple(inbox), letters=letters
+        )
 
     async def _family(self, state: Execution) -> list[tuple[str, AnyMessage]]:
         """Give what passes between an execution and its parent, where the parent still has a log."""
@@ -121,7 +129,7 @@ class Rebuild:
         return any(isinstance(found, Cancel) for found in there)
 
     async def _folded(self, execution_id: str) -> tuple[Execution, derive.Recorded]:
-        state, recorded = Execution(execution_id), derive.Recorded({}, {})
+        state, recorded = Execution(execution_id), derive.Recorded()
         while events := await self._log.read(execution_id, state.seq, _PAGE):
             if max(event.version for event in events) > SCHEMA_VERSION:
                 raise Foreign(f"execution {execution_id} holds events of a newer version; rebuild with that version.")
@@ -134,6 +142,11 @@ class Rebuild:
         while page := await self._upkeep.logged(after, _PAGE):
             for after, execution_id in page:  # noqa: B007  the last one is where the next page begins
                 yield execution_id
+
+
+def _open(letters: Iterable[DeadLetter]) -> dict[str, Any]:
+    """Give the letters that wait for somebody; the others may have been pruned."""
+    return {letter.message_id: _plain(msgspec.structs.asdict(letter)) for letter in letters if letter.status in OPEN}
 
 
 def _lasting(row: tuple[int, WorkItem]) -> tuple[str, bytes]:

@@ -6,15 +6,19 @@ asked of it through `Facts`. Tested by tests/conformance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from noetl.model.events import Event
+from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage, LeaseLost
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Beside, Commit, Committed
+
+ALL = 2**31  # rows, where every one is wanted
 
 
 class Facts(Protocol):
@@ -43,6 +47,7 @@ class Changes(Struct):
     consumed: dict[str, None] = {}
     messages: dict[str, tuple[str, AnyMessage]] = {}
     audit: list[AuditEntry] = []
+    letters: dict[str, LetterChange] = {}  # of each the net change
 
     @property
     def events(self) -> list[Event]:
@@ -108,9 +113,18 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
         changes.timers[commit.execution_id, timer_id] = at
     for message_id in commit.consumed:
         changes.consumed[message_id] = None
-    changes.audit.extend(commit.audit)
+    if commit.audit:
+        changes.audit.extend(commit.audit)
+    for change in commit.letters:
+        _add_letter(changes, change)
     for execution_id, message in commit.inbox:
         changes.messages[message.message_id] = (execution_id, message)
+
+
+def _add_letter(changes: Changes, change: LetterChange) -> None:
+    known = changes.letters.get(change.message_id)
+    whole = changed(known.letter, change) if known is not None else None
+    changes.letters[change.message_id] = change if whole is None else replace(change, letter=whole)
 
 
 def changes_of(rows: Sequence[Beside]) -> Changes:
@@ -124,7 +138,14 @@ def changes_of(rows: Sequence[Beside]) -> Changes:
             changes.born[item.work_id] = since
         changes.timers.update({(row.execution_id, name): at for name, at in row.timers})
         changes.messages.update({message.message_id: (to, message) for to, message in row.inbox})
+        for one in row.letters:
+            _add_letter(changes, LetterChange(one.message_id, one.status, one.last_seen, one))
     return changes
+
+
+def by_id(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
+    """Give dead letters in the order of their ids."""
+    return sorted(letters, key=lambda letter: letter.message_id)
 
 
 def about(projection: Mapping[str, Any]) -> tuple[str, str | None, list[str], int]:

@@ -6,27 +6,30 @@ stores may share their tables, as several processes share a file. Tested in test
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import msgspec
 
 from noetl.model.events import Event
+from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.batch import Changes, about, judge, lost
 from noetl.stores.catalog_memory import MemoryCatalog
+from noetl.stores.letters_memory import MemoryLetters
 from noetl.stores.tables import Row, Tables
 
 _encode = msgspec.json.encode
 _event = msgspec.json.Decoder(Event)
 _message = msgspec.json.Decoder(AnyMessage)
+_letter = msgspec.json.Decoder(DeadLetter)
 
 
-class MemoryStore(MemoryCatalog):
-    """An event log, a work queue and a catalog in memory."""
+class MemoryStore(MemoryCatalog, MemoryLetters):
+    """An event log, a work queue, a catalog and the dead letters in memory."""
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         verdicts, changes = judge(commits, self.tables)
@@ -79,6 +82,7 @@ class MemoryStore(MemoryCatalog):
         tables.timers = {key: at for key, at in tables.timers.items() if key[0] != execution_id}
         tables.keys = {key: kept for key, kept in tables.keys.items() if kept[0] != execution_id}
         tables.messages = {key: found for key, found in tables.messages.items() if found[0] != execution_id}
+        tables.letters = {key: row for key, row in tables.letters.items() if key.partition("-")[0] != execution_id}
         self._count()
         return True
 
@@ -184,7 +188,9 @@ def apply(tables: Tables, changes: Changes) -> None:
     projections = {key: _encode(row) for key, row in changes.projections.items()}
     work = {key: _encode(item) for key, item in changes.work.items()}
     messages = {key: (found, _encode(message)) for key, (found, message) in changes.messages.items()}
+    letters = _letters(tables, changes.letters.values()) if changes.letters else {}
     tables.note(changes.audit)
+    tables.letters.update(letters)
     for event, text in events:
         log = tables.logs.setdefault(event.execution_id, [])
         tables.written += 1
@@ -208,6 +214,16 @@ def apply(tables: Tables, changes: Changes) -> None:
         tables.messages.pop(message_id, None)
     for message_id, row in messages.items():
         tables.messages.setdefault(message_id, row)
+
+
+def _letters(tables: Tables, changes: Iterable[LetterChange]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for change in changes:
+        text = tables.letters.get(change.message_id)
+        letter = changed(None if text is None else _letter.decode(text), change)
+        if letter is not None:
+            found[letter.message_id] = _encode(letter)
+    return found
 
 
 def _put(tables: Tables, item: WorkItem, text: bytes, born: int) -> None:

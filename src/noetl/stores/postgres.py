@@ -17,6 +17,7 @@ from noetl.model.work import Lease
 from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.batch import lost
 from noetl.stores.catalog_postgres import PostgresCatalog
+from noetl.stores.letters_postgres import PostgresLetters
 from noetl.stores.postgres_claims import Claims
 from noetl.stores.postgres_commit import Written, commit_batch, new_writer
 from noetl.stores.postgres_database import PostgresDatabase, columns
@@ -53,8 +54,8 @@ _CONDITIONS = {
 }
 
 
-class PostgresStore(PostgresCatalog):
-    """An event log, a work queue and a catalog in one database."""
+class PostgresStore(PostgresCatalog, PostgresLetters):
+    """An event log, a work queue, a catalog and the dead letters in one database."""
 
     def __init__(self, url: str) -> None:
         super().__init__(PostgresDatabase(url))

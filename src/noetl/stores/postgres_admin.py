@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _SQL = queries("postgres")
 _PATIENT_S = 3_600.0
-_PRUNED = ("prune_execution", "prune_snapshot", "prune_timer", "prune_message", "prune_queue")
+_PRUNED = ("prune_execution", "prune_snapshot", "prune_timer", "prune_message", "prune_queue", "prune_dlq")
 
 
 class PostgresAdmin:

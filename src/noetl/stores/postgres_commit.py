@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from noetl.model.errors import Conflict
 from noetl.ports import Claim, Commit, Receipt
 from noetl.stores.batch import Changes, judge
+from noetl.stores.letters_postgres import letter_columns
 from noetl.stores.postgres_claims import Claims
 from noetl.stores.postgres_rows import audit_columns, event_rows, execution_row, message_row, number, numbered, work_row
 from noetl.stores.queries import queries
@@ -120,8 +121,9 @@ async def commit_batch(
 
 
 async def _commit(connection: asyncpg.Connection, given: tuple[Any, ...], changes: Changes) -> list[Any]:
-    if changes.audit:
-        return list(await connection.fetch(_SQL["commit_noted_batch"], *given, *audit_columns(changes.audit)))
+    if changes.audit or changes.letters:
+        beside = (*audit_columns(changes.audit), *letter_columns(changes.letters.values()))
+        return list(await connection.fetch(_SQL["commit_noted_batch"], *given, *beside))
     return list(await connection.fetch(_SQL["commit_batch"], *given))
 
 
@@ -129,7 +131,8 @@ async def put_changes(database: PostgresDatabase, writer: int, changes: Changes)
     """Put rows in where nothing is."""
     expected = Expected(())
     expected.last_seqs = dict.fromkeys(changes.last_seqs, 0)
-    await database.rows("commit_batch", *_parameters(writer, expected, changes, Claims(())))
+    async with database.connection(apart=True) as connection:
+        await _commit(connection, _parameters(writer, expected, changes, Claims(())), changes)
 
 
 async def _commit_on_facts(

@@ -22,6 +22,7 @@ from noetl.stores.audit_sqlite import note
 from noetl.stores.batch import Changes, about, judge, lost
 from noetl.stores.catalog_sqlite import SqliteCatalog
 from noetl.stores.database import Database
+from noetl.stores.letters_sqlite import SqliteLetters, put_letters
 from noetl.stores.queries import queries
 from noetl.stores.sqlite_queue import Epochs, hand_out, take
 
@@ -55,11 +56,12 @@ _REMOVALS = (
     "remove_messages_of",
     "remove_snapshot",
     "remove_keys_of",
+    "remove_letters_of",
 )
 
 
-class SqliteStore(SqliteCatalog):
-    """An event log, a work queue and a catalog in one file."""
+class SqliteStore(SqliteCatalog, SqliteLetters):
+    """An event log, a work queue, a catalog and the dead letters in one file."""
 
     def __init__(self, path: Path | str, database: Database | None = None) -> None:
         super().__init__(database or Database(path))
@@ -291,6 +293,8 @@ def apply(connection: sqlite3.Connection, changes: Changes, known: Mapping[str, 
         connection.execute(_SQL["put_message"], _message_row(*row))
     if changes.audit:
         note(connection, changes.audit)
+    if changes.letters:
+        put_letters(connection, changes.letters.values())
 
 
 def _put_execution(

@@ -62,6 +62,7 @@ class Tables(Struct):
     outbox: dict[int, OutboxMessage] = {}  # by number
     outbox_number: int = 0
     duties: dict[str, tuple[str, int]] = {}  # name → holder, until
+    letters: dict[str, bytes] = {}
     writer_id: str = field(default_factory=lambda: uuid4().hex[:16])
     number: int = 0  # of rows of the queue
     epoch: int = 0

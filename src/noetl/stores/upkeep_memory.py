@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from noetl.model.letters import DeadLetter
 from noetl.model.messages import AnyMessage
 from noetl.ports import Beside
+from noetl.ports.letters import LetterSelection
 from noetl.ports.upkeep import Open
-from noetl.stores.batch import changes_of
+from noetl.stores.batch import ALL, by_id, changes_of
 from noetl.stores.memory import MemoryStore, apply
 
 _OPEN = ("pending", "running", "waiting", "paused")
@@ -50,6 +52,9 @@ class MemoryUpkeep:
             tuple(found.lease().work.work_id for found in work if found.state == "dead"),
         )
 
+    async def letters_of(self, execution_id: str) -> list[DeadLetter]:
+        return by_id(await self._store.letters(LetterSelection(execution_id=execution_id, limit=ALL)))
+
     async def open(self, after: int, before: int, most: int) -> list[Open]:
         tables, found = self._tables, list[Open]()
         busy = {row.execution_id for row in tables.queue.values()} | {owner for owner, _ in tables.timers}
@@ -69,7 +74,14 @@ class MemoryUpkeep:
 
     async def empty(self, epoch: int) -> None:
         tables = self._tables
-        for table in (tables.executions, tables.queue, tables.timers, tables.messages, tables.snapshots):
+        for table in (
+            tables.executions,
+            tables.queue,
+            tables.timers,
+            tables.messages,
+            tables.snapshots,
+            tables.letters,
+        ):
             table.clear()
         tables.epoch = max(tables.epoch, epoch)
 

@@ -11,18 +11,20 @@ from typing import Any
 
 import msgspec
 
+from noetl.model.letters import DeadLetter
 from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
 from noetl.ports import Beside
+from noetl.ports.letters import LetterSelection
 from noetl.ports.upkeep import Open
-from noetl.stores.batch import changes_of
+from noetl.stores.batch import ALL, by_id, changes_of
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.postgres_commit import put_changes
 from noetl.stores.postgres_rows import message_of, number
 from noetl.stores.queries import queries
 
 _SQL = queries("postgres")
-_EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages", "empty_snapshots")
+_EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages", "empty_snapshots", "empty_letters")
 _work = msgspec.json.Decoder(WorkItem)
 
 
@@ -52,6 +54,9 @@ class PostgresUpkeep:
             else:
                 last_seq, row = at, msgspec.json.decode(body)
         return Beside(execution_id, last_seq, row, tuple(work), tuple(timers), tuple(inbox), tuple(dead))
+
+    async def letters_of(self, execution_id: str) -> list[DeadLetter]:
+        return by_id(await self._store.letters(LetterSelection(execution_id=execution_id, limit=ALL)))
 
     async def open(self, after: int, before: int, most: int) -> list[Open]:
         return [Open(*row) for row in await self._store.database.rows("list_open", after, before, most)]

@@ -12,17 +12,19 @@ from typing import Any
 
 import msgspec
 
+from noetl.model.letters import DeadLetter
 from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
 from noetl.ports import Beside
+from noetl.ports.letters import LetterSelection
 from noetl.ports.upkeep import Open
-from noetl.stores.batch import changes_of
+from noetl.stores.batch import ALL, by_id, changes_of
 from noetl.stores.queries import queries
 from noetl.stores.sqlite import SqliteStore, apply, projection_of
 from noetl.stores.sqlite_queue import Epochs, hand_out
 
 _SQL = queries("sqlite")
-_EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages", "empty_snapshots")
+_EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages", "empty_snapshots", "empty_letters")
 _BESIDE = ("find_execution", "work_of", "timers_of", "messages_of")
 _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
@@ -59,6 +61,9 @@ class SqliteUpkeep:
             tuple((to, _message.decode(text)) for to, text in messages),
             tuple(item.work_id for _, item, status in found if status == "dead"),
         )
+
+    async def letters_of(self, execution_id: str) -> list[DeadLetter]:
+        return by_id(await self._store.letters(LetterSelection(execution_id=execution_id, limit=ALL)))
 
     async def open(self, after: int, before: int, most: int) -> list[Open]:
         return [

@@ -32,6 +32,7 @@ from noetl.model.work import Chunk, Lease
 from noetl.ports import Confirm
 from noetl.worker.context import SMALL, Equipment, Log, Results, TaskContext
 from noetl.worker.cursor import Claimed, Item, claim_task, patiently
+from noetl.worker.last import last_of
 from noetl.worker.reporter import Reporter
 
 _NO_LIMIT: Final = nullcontext()
@@ -107,7 +108,9 @@ class StepWork:
         if isinstance(ended, Suspend):
             return await self._reporter.suspend(_suspension(ended, pipeline), self._want())
         status = "error" if ended.status == "error" else "ok"
-        ending = Ending(status, ended.result, ended.error, ended.scratch)
+        ending = Ending(
+            status, ended.result, ended.error, ended.scratch, last_of(pipeline, ended, self._shared.secrets)
+        )
         return await self._reporter.end(ending, ended.writes, self._want())
 
     # Items of a loop
@@ -179,7 +182,8 @@ class StepWork:
         if isinstance(ended, Suspend):
             await self._reporter.suspend(_suspension(ended, pipeline, index))
             return None
-        self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes, key))
+        last = last_of(pipeline, ended, self._shared.secrets)
+        self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes, key, last))
         if not self._is_parallel:
             self._see(ended.writes)
         return ended.status != "error" or self._is_best_effort

@@ -7,6 +7,20 @@ SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5
 WITH noted AS (
   INSERT INTO audit (at, actor, action, entity, detail)
   SELECT * FROM unnest($12::bigint[], $13::text[], $14::text[], $15::text[], $16::json[])
+), letters AS (
+  INSERT INTO dlq SELECT * FROM json_populate_recordset(NULL::dlq, $17::json)
+  ON CONFLICT (message_id) DO UPDATE SET
+    step_id = excluded.step_id, run_id = excluded.run_id, reason = excluded.reason, attempts = excluded.attempts,
+    last_error = excluded.last_error, fingerprint = excluded.fingerprint, first_seen = excluded.first_seen,
+    last_seen = excluded.last_seen, path = excluded.path, loop_index = excluded.loop_index, loop_key =
+    excluded.loop_key, task = excluded.task, tool_kind = excluded.tool_kind, sink_id = excluded.sink_id, replays =
+    excluded.replays, last_stack = excluded.last_stack, payload = excluded.payload, context_excerpt =
+    excluded.context_excerpt, error = excluded.error, status = excluded.status, closed_at = excluded.closed_at,
+    closed_by = excluded.closed_by, note = excluded.note
+), closed AS (
+  UPDATE dlq SET status = x.status, closed_at = x.closed_at, closed_by = x.closed_by, note = x.note
+  FROM json_to_recordset($18::json) AS x (message_id text, status text, closed_at bigint, closed_by text, note text)
+  WHERE dlq.message_id = x.message_id
 )
 SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
@@ -54,6 +68,7 @@ WITH ended AS MATERIALIZED (
 ), timers AS (DELETE FROM timer AS t USING ended WHERE t.execution_id = ended.execution_id
 ), messages AS (DELETE FROM message AS t USING ended WHERE t.execution_id = ended.execution_id
 ), keys AS (DELETE FROM request_key AS t USING ended WHERE t.execution_id = ended.execution_id
+), letters AS (DELETE FROM dlq AS t USING ended WHERE t.execution_id = ended.execution_id
 ), snapshots AS (DELETE FROM snapshot AS t USING ended WHERE t.execution_id = ended.execution_id)
 DELETE FROM execution AS t USING ended WHERE t.execution_id = ended.execution_id RETURNING 1;
 
@@ -361,6 +376,9 @@ DELETE FROM message WHERE execution_id >= $1 AND execution_id < $2;
 -- name: prune_queue
 DELETE FROM queue WHERE execution_id >= $1 AND execution_id < $2;
 
+-- name: prune_dlq
+DELETE FROM dlq WHERE execution_id >= $1 AND execution_id < $2;
+
 -- name: shape_of_schema
 -- Each row is a thing and what it is. Partitions are not counted.
 SELECT 'column ' || c.relname || '.' || a.attname,
@@ -506,3 +524,37 @@ SELECT
 
 -- name: forget_outbox
 DELETE FROM outbox WHERE state IN ('delivered', 'discarded') AND coalesce(delivered_at, created_at) < $1 RETURNING 1;
+
+-- name: prune_letters
+DELETE FROM dlq WHERE closed_at < $1 RETURNING 1;
+
+-- name: empty_letters
+DELETE FROM dlq;
+
+-- name: find_letter
+SELECT
+  message_id, execution_id, step_id, run_id, reason, attempts, last_error, fingerprint, first_seen, last_seen, path,
+  loop_index, loop_key, task, tool_kind, sink_id, replays, last_stack, payload, context_excerpt, error, status, closed_at,
+  closed_by, note
+FROM dlq WHERE message_id = $1;
+
+-- name: list_letters
+-- The conditions that are asked for are put behind the first.
+SELECT
+  message_id, execution_id, step_id, run_id, reason, attempts, last_error, fingerprint, first_seen, last_seen, path,
+  loop_index, loop_key, task, tool_kind, sink_id, replays, last_stack, payload, context_excerpt, error, status, closed_at,
+  closed_by, note
+FROM dlq WHERE attempts > -1 ORDER BY last_seen DESC, message_id DESC LIMIT $1;
+
+-- name: group_letters
+WITH chosen AS (SELECT * FROM dlq WHERE attempts > -1), grouped AS (
+  SELECT fingerprint, count(*) AS count, count(DISTINCT execution_id) AS executions, min(first_seen) AS oldest,
+    max(last_seen) AS newest
+  FROM chosen GROUP BY fingerprint
+), newest AS (
+  SELECT *, row_number() OVER (PARTITION BY fingerprint ORDER BY last_seen DESC, message_id DESC) AS place FROM chosen
+)
+SELECT n.fingerprint, n.path, n.step_id, n.task, n.tool_kind, n.reason, n.last_error, n.message_id, g.count, g.executions,
+  g.oldest, g.newest
+FROM newest AS n JOIN grouped AS g ON g.fingerprint = n.fingerprint
+WHERE n.place = 1 ORDER BY g.count DESC, n.fingerprint LIMIT $1;

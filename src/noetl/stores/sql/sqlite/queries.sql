@@ -433,3 +433,58 @@ SELECT
 
 -- name: forget_outbox
 DELETE FROM outbox WHERE state IN ('delivered', 'discarded') AND coalesce(delivered_at, created_at) < ?;
+
+-- name: put_letter
+INSERT INTO dlq (
+  message_id, execution_id, step_id, run_id, reason, attempts, last_error, fingerprint, first_seen, last_seen, path,
+  loop_index, loop_key, task, tool_kind, sink_id, replays, last_stack, payload, context_excerpt, error, status, closed_at,
+  closed_by, note
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (message_id) DO UPDATE SET
+  step_id = excluded.step_id, run_id = excluded.run_id, reason = excluded.reason, attempts = excluded.attempts,
+  last_error = excluded.last_error, fingerprint = excluded.fingerprint, first_seen = excluded.first_seen,
+  last_seen = excluded.last_seen, path = excluded.path, loop_index = excluded.loop_index, loop_key =
+  excluded.loop_key, task = excluded.task, tool_kind = excluded.tool_kind, sink_id = excluded.sink_id, replays =
+  excluded.replays, last_stack = excluded.last_stack, payload = excluded.payload, context_excerpt =
+  excluded.context_excerpt, error = excluded.error, status = excluded.status, closed_at = excluded.closed_at,
+  closed_by = excluded.closed_by, note = excluded.note;
+
+-- name: close_letter
+UPDATE dlq SET status = ?, closed_at = ?, closed_by = ?, note = ? WHERE message_id = ?;
+
+-- name: prune_letters
+DELETE FROM dlq WHERE closed_at < ?;
+
+-- name: remove_letters_of
+DELETE FROM dlq WHERE execution_id = ?;
+
+-- name: empty_letters
+DELETE FROM dlq;
+
+-- name: find_letter
+SELECT
+  message_id, execution_id, step_id, run_id, reason, attempts, last_error, fingerprint, first_seen, last_seen, path,
+  loop_index, loop_key, task, tool_kind, sink_id, replays, last_stack, payload, context_excerpt, error, status, closed_at,
+  closed_by, note
+FROM dlq WHERE message_id = ?;
+
+-- name: list_letters
+-- The conditions that are asked for are put behind the first.
+SELECT
+  message_id, execution_id, step_id, run_id, reason, attempts, last_error, fingerprint, first_seen, last_seen, path,
+  loop_index, loop_key, task, tool_kind, sink_id, replays, last_stack, payload, context_excerpt, error, status, closed_at,
+  closed_by, note
+FROM dlq WHERE attempts > -1 ORDER BY last_seen DESC, message_id DESC LIMIT ?;
+
+-- name: group_letters
+WITH chosen AS (SELECT * FROM dlq WHERE attempts > -1), grouped AS (
+  SELECT fingerprint, count(*) AS count, count(DISTINCT execution_id) AS executions, min(first_seen) AS oldest,
+    max(last_seen) AS newest
+  FROM chosen GROUP BY fingerprint
+), newest AS (
+  SELECT *, row_number() OVER (PARTITION BY fingerprint ORDER BY last_seen DESC, message_id DESC) AS place FROM chosen
+)
+SELECT n.fingerprint, n.path, n.step_id, n.task, n.tool_kind, n.reason, n.last_error, n.message_id, g.count, g.executions,
+  g.oldest, g.newest
+FROM newest AS n JOIN grouped AS g ON g.fingerprint = n.fingerprint
+WHERE n.place = 1 ORDER BY g.count DESC, n.fingerprint LIMIT ?;

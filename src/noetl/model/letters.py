@@ -1,0 +1,70 @@
+"""Dead letters: work that failed for good, as it waits for somebody to decide what becomes of it.
+
+What is a dead letter, and what it says, is decided in `engine.dead_letters`; stores keep rows of it. Tested in
+tests/unit/engine/test_dead_letters.py and tests/conformance/test_dead_letters.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+PENDING: Final = "pending"
+REPLAYING: Final = "replaying"
+REPLAYED: Final = "replayed"
+DISCARDED: Final = "discarded"
+STATUSES: Final = (PENDING, REPLAYING, REPLAYED, DISCARDED)
+OPEN: Final = (PENDING, REPLAYING)
+
+
+class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step-run, or an item of its loop, that failed for good. Times are milliseconds since the epoch."""
+
+    message_id: str
+    execution_id: str
+    step_id: str
+    run_id: str
+    reason: str  # exhausted, fatal, poison, lease
+    attempts: int
+    last_error: str
+    fingerprint: str  # the same for failures of one cause
+    first_seen: int
+    last_seen: int
+    path: str = ""
+    loop_index: int | None = None
+    loop_key: str | None = None
+    task: str = ""
+    tool_kind: str | None = None
+    sink_id: str | None = None
+    replays: int = 0
+    last_stack: str = ""
+    payload: Mapping[str, Any] = {}  # what the task was given, without secrets; never used to run it again
+    context_excerpt: str = ""  # the last 2 KB
+    error: Mapping[str, Any] = {}
+    status: str = PENDING
+    closed_at: int | None = None  # since when it is replayed or discarded
+    closed_by: str = ""
+    note: str = ""  # why it was discarded
+
+
+class LetterChange(msgspec.Struct, frozen=True):
+    """What an event changes about a dead letter: the whole of it, or what became of it."""
+
+    message_id: str
+    status: str
+    at: int
+    letter: DeadLetter | None = None
+    by: str = ""
+    note: str = ""
+
+
+def changed(known: DeadLetter | None, change: LetterChange) -> DeadLetter | None:
+    """Give a letter after a change; None where there is none to change."""
+    if change.letter is not None:
+        return change.letter
+    if known is None:
+        return None
+    closed = None if change.status in OPEN else change.at
+    return msgspec.structs.replace(known, status=change.status, closed_at=closed, closed_by=change.by, note=change.note)

@@ -1,0 +1,63 @@
+"""Dead letters in PostgreSQL. Tested in tests/conformance/test_dead_letters.py."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from noetl.model.letters import DeadLetter, LetterChange
+from noetl.ports.letters import LetterSelection
+from noetl.stores.letter_rows import COLUMNS, closed, group_of, letter_of, narrowed, whole
+from noetl.stores.postgres_database import PostgresDatabase
+from noetl.stores.postgres_rows import number
+from noetl.stores.queries import queries
+
+_SQL = queries("postgres")
+_CLOSED = ("message_id", "status", "closed_at", "closed_by", "note")
+
+
+def letter_columns(changes: Collection[LetterChange]) -> list[str]:
+    """Give what changes about dead letters, as two lists of rows in JSON."""
+    fields = [{name: getattr(letter, name) for name in COLUMNS} for letter in whole(changes)]
+    rows = [dict(zip(_CLOSED, row, strict=True)) for row in closed(changes)]
+    return [msgspec.json.encode(fields).decode(), msgspec.json.encode(rows).decode()]
+
+
+class PostgresLetters:
+    """Work that failed for good, by id."""
+
+    database: PostgresDatabase
+
+    async def letter(self, message_id: str) -> DeadLetter | None:
+        rows = await self.database.rows("find_letter", message_id)
+        return letter_of(rows[0]) if rows else None
+
+    async def letters(self, selection: LetterSelection) -> list[DeadLetter]:
+        return [letter_of(row) for row in await self._found("list_letters", selection, selection.before)]
+
+    async def letter_groups(self, selection: LetterSelection) -> list[Mapping[str, Any]]:
+        return [group_of(row) for row in await self._found("group_letters", selection, None)]
+
+    async def prune_letters(self, before: int) -> int:
+        return len(await self.database.rows("prune_letters", before))
+
+    async def _found(self, name: str, selection: LetterSelection, before: str | None) -> list[Any]:
+        asked = narrowed(selection)
+        if "execution_id" in asked:
+            asked["execution_id"] = number(asked["execution_id"])
+            if asked["execution_id"] is None:
+                return []
+        conditions = [
+            f"status = ANY (${place}::text[])" if column == "status" else f"{column} = ${place}"
+            for place, column in enumerate(asked, 2)
+        ]
+        given = list(asked.values())
+        if before is not None:
+            place = f"(SELECT last_seen, message_id FROM dlq WHERE message_id = ${len(given) + 2})"
+            conditions.append(f"(last_seen, message_id) < {place}")
+            given.append(before)
+        text = _SQL[name].replace("attempts > -1", " AND ".join(("attempts > -1", *conditions)))
+        async with self.database.connection() as connection:
+            return list(await connection.fetch(text, selection.limit, *given))
