@@ -161,3 +161,33 @@ def busy(folder: Folder) -> str:
 
 def events(folder: Folder) -> list[dict[str, object]]:
     return folder.events() if folder.ids() else []
+
+
+def test_a_cancel_undoes_what_was_done_if_asked(folder: Folder) -> None:
+    workflow = "- step: pay\n  tool: { kind: noop, result: 7 }\n  compensate: refund\n  next: ask\n" + ASK
+    workflow += '\n- step: refund\n  tool: { kind: noop, result: "{{ pay }}" }'
+    ran = folder.run(folder.playbook(workflow))
+    cancelled = send(folder, "cancel", ran.id, "--compensate")
+    assert (cancelled.code, cancelled.status, cancelled.data["steps"]["refund"]["done"]) == (3, "cancelled", 1)
+
+
+def test_one_run_is_not_compensated(folder: Folder) -> None:
+    ran = folder.run(folder.playbook(ASK))
+    refused = folder.call("cancel", ran.id, "--run", "ask#1", "--compensate")
+    assert (refused.code, "for a whole execution" in refused.err) == (2, True)
+
+
+def test_the_time_outs_that_run_are_told(folder: Folder) -> None:
+    workflow = busy(folder).replace("kind: shell,", "kind: shell, timeout_ms: 300000,") + "\n  spec: { timeout_s: 400 }"
+    with folder.started("run", folder.playbook(workflow), "--json") as process:
+        until((folder.path / "begun").exists, "the step")
+
+        def told() -> list[str]:
+            found = json.loads(folder.call("explain", "last", "--json").out)["standing"][0]["deadlines"]
+            return [limit["what"] for limit in found]
+
+        expected = ["the task `busy_task` (`timeout_ms`)", "the step (`timeout_s`)"]
+        until(lambda: told() == expected, "the time-out of the task")
+        assert "time-out" in folder.call("explain", "last").out
+        assert folder.call("cancel", "last").code == 0
+        process.communicate(timeout=60)

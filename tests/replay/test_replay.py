@@ -26,4 +26,13 @@ def test_the_histories_hold_what_the_fold_of_an_execution_is_made_of() -> None:
     assert not {name for name in EVENT_TYPES if not name.startswith(_SELDOM)} - held
 
 
-_SELDOM = ("report.", "task.logged", "step.forced", "step.skipped", "loop.item.", "playbook.corrected", "dlq.")
+_SELDOM = (
+    "report.",
+    "task.logged",
+    "step.forced",
+    "step.skipped",
+    "loop.item.",
+    "playbook.corrected",
+    "dlq.",
+    "execution.repaired",
+)

@@ -242,6 +242,21 @@ async def test_cancelling_tells_the_reason_and_who(tmp_path: Path) -> None:
         assert events[0]["payload"]["by"] == "local"
 
 
+async def test_cancelling_undoes_what_was_done_if_asked(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        undo = "  - {step: pay, tool: {kind: noop, result: 7}, compensate: refund, next: ask}\n"
+        book = WAITS.replace("workflow:\n", "workflow:\n" + undo)
+        started = await served.start(book + "  - {step: refund, tool: {kind: noop, result: '{{ pay }}'}}\n")
+        await served.until(started, "waiting")
+        path = f"/api/executions/{started}/cancel"
+        told = await served.json("POST", path, {"run": "pay#1", "compensate": True}, 422)
+        assert told["where"] == "$.compensate"
+        await served.json("POST", path, {"compensate": True})
+        assert (await served.until(started, "cancelled"))["compensated"] is True
+        path = f"/api/executions/{started}/events?type=step.done"
+        assert [event["entity_id"] for event in (await served.json("GET", path))["events"]] == ["pay", "refund"]
+
+
 async def test_a_failed_execution_is_retried_from_the_step_that_failed(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served, served.embedded.working(""):
         started = await served.start(FAILS)

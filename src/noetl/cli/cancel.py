@@ -17,8 +17,16 @@ from noetl.cli.store import AsJson, Place, call
 def command(
     id: Id,
     run: Annotated[
-        str | None, typer.Option("--run", metavar="STEP#N", help="Only this step-run; it fails with kind `cancelled`.")
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="STEP[#N]",
+            help="Only this step-run, or all runs of a step; they fail with kind `cancelled`.",
+        ),
     ] = None,
+    compensate: Annotated[
+        bool, typer.Option("--compensate", help="Undo what was done first, with the steps that `compensate` names.")
+    ] = False,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the log.")] = "",
     json: AsJson = False,
     store: Place = None,
@@ -28,9 +36,13 @@ def command(
     async def job() -> int:
         from noetl.cli.drive import new_id
         from noetl.cli.send import send
+        from noetl.model.errors import InvalidInput
         from noetl.model.messages import Cancel
 
-        message = Cancel(new_id(), reason or "it was cancelled from the command line", run, by="cli")
+        if run is not None and compensate:
+            raise InvalidInput("--compensate is for a whole execution: leave --run or --compensate away")
+        said = reason or "it was cancelled from the command line"
+        message = Cancel(new_id(), said, run, by="cli", compensate=compensate)
         return await send(store, id, message, "cancellation sent to", as_json=json)
 
     raise typer.Exit(call(job))

@@ -91,6 +91,10 @@ def _standing(found: tuple[Standing, ...]) -> Iterator[str]:
             yield f"    it read    {values(one.read)}"
         yield f"    since      {clock(one.since)}"
         yield f"    until      {clock(one.until) if one.until is not None else 'no time is set'}"
+        for limit in one.deadlines:
+            time = f"{clock(limit.at)} " if limit.at is not None else ""
+            span = f", {limit.ms / 1000:g} s" if limit.ms is not None else ""
+            yield f"    time-out   {time}{limit.what}{span}"
         yield f"    moved by   {one.moved_by}"
 
 

@@ -209,9 +209,12 @@ class Client:
 
     # Steering
 
-    async def cancel(self, execution_id: str, reason: str = "", run: str | None = None) -> Told:
+    async def cancel(
+        self, execution_id: str, reason: str = "", run: str | None = None, *, compensate: bool = False
+    ) -> Told:
         """End an execution, or one step-run of it."""
-        return await self._http.ask("POST", _place(execution_id, "cancel"), Told, {"reason": reason, "run": run})
+        asked = {"reason": reason, "run": run, "compensate": compensate}
+        return await self._http.ask("POST", _place(execution_id, "cancel"), Told, asked)
 
     async def pause(self, execution_id: str) -> Told:
         """Let an execution schedule nothing new."""

@@ -128,11 +128,13 @@ def _cancel(d: Deciding, message: Cancel) -> None:
     reason = message.reason or "it was cancelled"
     if message.run_id is not None:
         run = d.state.runs.get(message.run_id)
-        if run is not None and run.phase != "routing":
-            _end_early(d, run, failure("cancelled", reason))
+        for one in [run] if run is not None else _unended(d, message.run_id):
+            if one.phase != "routing":
+                _end_early(d, one, failure("cancelled", reason))
         return
     error = failure("cancelled", reason)
-    payload = {"cause": "cancelled", "outcome": "cancelled", "error": error, "by": message.by}
+    payload: dict[str, Any] = {"cause": "cancelled", "outcome": "cancelled", "error": error, "by": message.by}
+    payload |= {"compensate": True} if message.compensate else {}
     d.emit("execution.cancelled", d.state.execution_id, payload)
     stop(d, reason)
 

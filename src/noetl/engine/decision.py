@@ -148,9 +148,11 @@ class Deciding:
         for found in [work_id(self.state, run), *(work_id(self.state, run, piece) for piece in pieces)]:
             self.work.pop(found, None)
             self.dropped.append(found)
+        undo = isinstance(self.message, Cancel) and self.message.compensate
         for child, (owner, _) in self.state.children.items():
             if owner == run.run_id:
-                self.send(child, Cancel(self.message_id(), f"its parent {self.state.execution_id} ended the step"))
+                reason = f"its parent {self.state.execution_id} ended the step"
+                self.send(child, Cancel(self.message_id(), reason, compensate=undo))
 
     def made(self) -> Decision:
         """Give the decision."""

@@ -319,6 +319,7 @@ def _cancelled(state: Execution, _event: Event, payload: Payload) -> None:
     state.cut = payload["cause"]
     state.outcome = payload["outcome"]
     state.error = payload.get("error")
+    state.undo = bool(payload.get("compensate"))
     state.paused = False
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from noetl.engine.deadlines import Deadline, deadlines, running_tasks
 from noetl.engine.join import Meeting, meetings
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, Suspended, Token
@@ -28,6 +30,7 @@ class Standing(Struct, frozen=True):
     since: int
     until: int | None = None
     read: Mapping[str, Any] | None = None  # the values that the last decision on it looked at
+    deadlines: tuple[Deadline, ...] = ()  # every time-out that runs for it, the earliest first
 
 
 class Choice(Struct, frozen=True):
@@ -69,7 +72,16 @@ def standings(
         for token in event.payload.get("tokens", ())
     }
     found = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks)]
-    return tuple(sorted(found, key=lambda standing: standing.since))
+    tasks = running_tasks(events)
+    timed = (_timed(plan, state, standing, tasks) for standing in found)
+    return tuple(sorted(timed, key=lambda standing: standing.since))
+
+
+def _timed(plan: Plan, state: Execution, standing: Standing, tasks: Mapping[str, list[Deadline]]) -> Standing:
+    run = state.runs.get(standing.name.partition("[")[0])
+    under = deadlines(plan, state, run, tasks)
+    until = _earlier(standing.until, under[0].at if under else None)
+    return replace(standing, deadlines=under, until=until)
 
 
 def choices(events: Sequence[Event]) -> tuple[Choice, ...]:

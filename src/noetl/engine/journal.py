@@ -25,6 +25,13 @@ def begun(frame: Frame, at: int) -> list[Record]:
     return [] if _quiet(frame) else [_record(frame, "task.started", at, payload={"kind": frame.task.kind})]
 
 
+def allowed(records: list[Record], timeout_ms: float) -> None:
+    """Note in the record of an attempt that has just begun how long it may take."""
+    last = records[-1]
+    if last.event_type in ("task.started", "task.attempt.started"):
+        records[-1] = msgspec.structs.replace(last, payload={**last.payload, "timeout_ms": timeout_ms})
+
+
 def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[Record]:
     """Give the records of an attempt that ended, and of what it leads to."""
     memory, found = frame.memory, []

@@ -25,7 +25,7 @@ from noetl.dsl.playbook import Task, Value
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.calls import bounded, earliest, limited
 from noetl.engine.frame import Frame
-from noetl.engine.journal import begun, paged, settled
+from noetl.engine.journal import allowed, begun, paged, settled
 from noetl.engine.memory import Held, Memory, settled_result
 from noetl.engine.pages import added, room, strategy
 from noetl.engine.render import RenderError, reads_secret
@@ -179,6 +179,8 @@ class Pipeline(Frame):
         within = renderer.over(input=whole) if whole else renderer
         fields = self.fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
         timeout = self.timeout_ms(within)
+        if timeout is not None and self._records:
+            allowed(self._records, timeout)
         if task.kind in SUSPENDING:
             if task.kind == "playbook" and any(reads_secret(value.data) for value in self.given()):
                 raise RenderError("input", "a secret of `keychain` must not be given to a child", "let it use `auth`")

@@ -57,9 +57,14 @@ def close(d: Deciding) -> bool:
 
 def _next_undone(d: Deciding) -> Completed | None:
     state = d.state
-    if d.plan.playbook.rollback != "on_fail" or state.outcome != "failed" or state.final_ended:
+    if not _rolls_back(d) or state.final_ended:
         return None
     return next((found for found in reversed(state.completed) if found.state == "open"), None)
+
+
+def _rolls_back(d: Deciding) -> bool:
+    """Tell whether this ending is one that undoes what was done."""
+    return d.state.undo or (d.state.outcome == "failed" and d.plan.playbook.rollback == "on_fail")
 
 
 def _compensate(d: Deciding, completed: Completed) -> None:
@@ -103,7 +108,7 @@ def _finish(d: Deciding) -> None:
     state = d.state
     status = state.outcome or "completed"
     payload: dict[str, Any] = {"status": status, "result": state.result, "error": state.error}
-    if status == "failed" and d.plan.playbook.rollback == "on_fail":
+    if _rolls_back(d):
         # A final step that fails after success undoes nothing: then what was done stays, and this says so.
         payload["compensated"] = all(found.state == "done" for found in state.completed)
     took = float(max(0, d.at - state.started_at))

@@ -203,6 +203,7 @@ class Execution(Struct):
     phase: str = "pending"  # pending, running, ending, closing, ended
     outcome: str | None = None  # how it ends or ended: completed, failed, cancelled, partial
     cut: str | None = None  # why it was stopped from outside: cancelled, timeout
+    undo: bool = False  # whoever cancelled it wants what was done to be compensated
     paused: bool = False
     path: str = ""
     playbook: str = ""

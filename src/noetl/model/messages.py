@@ -135,11 +135,12 @@ class ChildEnded(Message, frozen=True):
 
 
 class Cancel(Message, frozen=True):
-    """End the execution, or one step-run of it."""
+    """End the execution, or one step-run of it, or all runs of one step."""
 
     reason: str = ""
-    run_id: str | None = None
+    run_id: str | None = None  # `step#1`, or `step` for every run of it that has not ended
     by: str = ""
+    compensate: bool = False  # what was done is undone, as after a failure
 
 
 class Complete(Message, frozen=True):

@@ -209,7 +209,7 @@ def message(message_id: str, said: Mapping[str, Any]) -> AnyMessage:
     if "patch" in said:
         return PatchCtx(message_id, said["patch"], "operator")
     if "cancel" in said:
-        return Cancel(message_id, said["cancel"] or "", said.get("run"))
+        return Cancel(message_id, said["cancel"] or "", said.get("run"), compensate=said.get("compensate", False))
     if "pause" in said:
         return Pause(message_id)
     if "resume" in said:

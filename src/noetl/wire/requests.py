@@ -85,10 +85,11 @@ class StateQuery(Asked, frozen=True):
 
 
 class Cancellation(Asked, frozen=True):
-    """End an execution, its children with it, or one step-run of it."""
+    """End an execution, its children with it, or one step of it."""
 
     reason: Text = ""
-    run: str | None = None  # such as fetch#1
+    run: str | None = None  # such as fetch#1; a step's name stands for all of its runs that have not ended
+    compensate: bool = False  # what was done is undone first, newest first, as after a failure
     cascade: bool = True  # children are always cancelled with their parent; only true is allowed
 
 

@@ -41,7 +41,7 @@ async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: An
     _PLACE + "/cancel",
     "operator",
     act="execution.cancel",
-    example={"reason": "wrong date"},
+    example={"reason": "wrong date", "compensate": True},
     problems=(404, 409, 503),
 )
 async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
@@ -51,8 +51,12 @@ async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
             422, "invalid-input", "children are cancelled with their parent", where="$.cascade", fix="Leave it away."
         )
     reason = body.reason or f"it was cancelled by {call.actor.name}"
-    message = Cancel(uuid4().hex, reason, body.run, by=call.actor.name)
-    return await _tell(call, execution_id, message, reason=body.reason, run=body.run)
+    if body.compensate and body.run is not None:
+        text = "one step-run is cancelled without compensation: its router decides what follows"
+        raise Refusal(422, "invalid-input", text, where="$.compensate", fix="Leave `run` or `compensate` away.")
+    message = Cancel(uuid4().hex, reason, body.run, by=call.actor.name, compensate=body.compensate)
+    detail = {"compensate": True} if body.compensate else {}
+    return await _tell(call, execution_id, message, reason=body.reason, run=body.run, **detail)
 
 
 @noun.route("POST", _PLACE + "/pause", "operator", act="execution.pause", problems=(404, 409, 503))
