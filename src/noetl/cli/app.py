@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "db": ("noetl.cli.db", "Make the PostgreSQL database of the store, bring it up to date, or check it."),
     "admin": ("noetl.cli.admin", "Look after a store."),
     "validate": ("noetl.cli.validate", "Check playbooks and report everything that is wrong with them."),
+    "record": ("noetl.cli.record", "Keep what the tasks of an execution came to, for tests."),
     "test": ("noetl.cli.test", "Play the tests of playbooks, in pretended time."),
     "graph": ("noetl.cli.graph", "Draw the net of a playbook."),
     "fmt": ("noetl.cli.fmt", "Format playbooks in place; comments stay."),

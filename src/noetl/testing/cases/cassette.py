@@ -1,23 +1,29 @@
 """Cassettes: what the tasks of a real run came to, kept so that a test can answer with it.
 
-Made from the log of an execution and of its children; read back as mocks. Secrets are masked by name here; by value they
-were masked before they reached the log. Tested in tests/unit/testing/test_cases.py.
+Made by `recording`, written as YAML, and read back as answers to the calls of a play. Times are seconds. Tested in
+tests/unit/testing/test_cassette.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
 from noetl.engine.writes import merge
 from noetl.model.errors import InvalidInput
-from noetl.testing.cases.read import Given
+from noetl.model.events import Event
+from noetl.model.manifest import combined
+from noetl.model.refs import is_manifest
+from noetl.testing.cases.expect import route
+from noetl.testing.cases.read import Given, duration_ms
 
 VERSION: Final = 1
+_MOST_SHOWN: Final = 2_000  # bytes of a result that a first test compares
 
 
 class Cassette(Struct, frozen=True):
@@ -32,14 +38,12 @@ class Cassette(Struct, frozen=True):
         """Give what a case is given with this cassette below it, and the answers by call."""
         answers: dict[str, Any] = {}
         for call in self.calls:
-            answers.setdefault(str(call.get("call")), []).append(
-                {name: value for name, value in call.items() if name != "call"}
-            )
-        laid = replace(
-            given,
-            workload=merge(self.workload, given.workload),
-            messages=given.messages or [dict(message) for message in self.messages],
-        )
+            answer = {name: value for name, value in call.items() if name != "call"}
+            if "takes" in answer:
+                answer["takes"] = duration_ms(answer["takes"]) or 0.0
+            answers.setdefault(str(call.get("call")), []).append(answer)
+        messages = [{**message, "at": duration_ms(message.get("at", 0)) or 0.0} for message in self.messages]
+        laid = replace(given, workload=merge(self.workload, given.workload), messages=given.messages or messages)
         return laid, answers
 
 
@@ -55,3 +59,32 @@ def read_cassette(text: bytes, name: str) -> Cassette:
     return Cassette(
         str(data.get("playbook", "")), data.get("workload") or {}, data.get("messages") or [], data.get("calls") or []
     )
+
+
+def written(made: Mapping[str, Any]) -> str:
+    """Write a cassette as YAML."""
+    head = "# A cassette: what the tasks of a real run came to. Made by `noetl record`; change it as you like.\n"
+    return head + str(yaml.safe_dump(dict(made), sort_keys=False, allow_unicode=True, width=120))
+
+
+def first_test(made: Mapping[str, Any], events: Sequence[Event], cassette: str) -> str:
+    """Write a first file of tests, which expects of the cassette what the run came to."""
+    expect: dict[str, Any] = {"status": made.get("status") or "waiting", "route": route(list(events))}
+    ended = next((event for event in reversed(events) if event.event_type == "playbook.finished"), None)
+    result = ended.payload.get("result") if ended is not None else None
+    if result is not None and len(msgspec.json.encode(result)) <= _MOST_SHOWN:
+        expect["result"] = result
+    name = str(made.get("playbook", "")).rpartition("/")[2]
+    data = {
+        "playbook": f"{name}.yaml",
+        "tests": [{"name": "goes as it was recorded", "cassette": cassette, "expect": expect}],
+    }
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+
+
+async def fetched(reference: Mapping[str, Any], get: Callable[[str], Awaitable[bytes]]) -> Any:
+    """Give the value of a reference whose bytes a server gives, part by part where it has parts."""
+    if not is_manifest(reference):
+        return msgspec.json.decode(await get(str(reference["ref"])))
+    parts = [part["value"] if "value" in part else await fetched(part, get) for part in reference["parts"]]
+    return combined(reference, parts)
