@@ -1,7 +1,8 @@
-"""Settings that every test shares: how hypothesis looks for counter-examples."""
+"""What every test shares: how hypothesis looks for counter-examples, and a place for summaries of long tests."""
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Same examples for everybody and every run: a red test is red on the next machine too. Time never decides a test.
@@ -13,3 +14,18 @@ settings.register_profile(
     "chaos", deadline=None, print_blob=True, max_examples=500, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("NOETL_HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what long tests have to tell: `record_property("summary", text)`."""
+    told = [
+        (report.nodeid, text)
+        for found in terminalreporter.stats.values()
+        for report in found
+        if isinstance(report, pytest.TestReport) and report.when == "call"
+        for name, text in report.user_properties
+        if name == "summary"
+    ]
+    for name, text in told:
+        terminalreporter.section(name)
+        terminalreporter.write_line(str(text))
