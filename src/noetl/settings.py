@@ -45,7 +45,7 @@ EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
 SECTIONS = tuple(
     f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR")
 )  # of settings for executions: see `configuration`
-_CAPACITY = 16
+_CAPACITY = 32
 _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
 _POLL_S = 10

@@ -54,7 +54,7 @@ class Worker:
         shared: Equipment,
         *,
         pools: Sequence[str] = ("",),
-        capacity: int = 16,
+        capacity: int = 32,
         heartbeat_s: float = 1.0,
         claim_s: float = _CLAIM_S,
     ) -> None:
