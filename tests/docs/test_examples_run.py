@@ -198,8 +198,27 @@ def test_every_waiting_row_is_claimed_once(folder: Folder, api: Backend, databas
     assert states == [("sent", 6), ("taken", 1)]
 
 
+def test_patterns_undo_repeat_and_deliver(folder: Folder, api: Backend) -> None:
+    api.refused = frozenset({"/charge"})
+    assert run(folder, "patterns/explicit_undo", f"payments={api.url}").result["booked"] is False
+    api.refused = frozenset()
+    assert run(folder, "patterns/explicit_undo", f"payments={api.url}").result == {"booked": True}
+    with duckdb.connect(str(folder.path / "slots.duckdb")) as kept:
+        assert kept.execute("SELECT confirmed FROM slots").fetchall() == [(True,)]
+    for amount in (75, 80):
+        given = f'totals=[{{"region": "south", "amount": {amount}}}]'
+        assert run(folder, "patterns/upsert", given).result == [{"region": "south", "amount": amount}]
+    for number in (1, 2):
+        run(folder, "patterns/outbox", f'order={{"id": "o-{number}", "amount": 5}}')
+    assert run(folder, "patterns/deliver", f"target={api.url}/events").result == {"delivered": 2, "failed": 0}
+    assert run(folder, "patterns/deliver", f"target={api.url}/events").result == {"delivered": 0, "failed": 0}
+    assert api.count("POST /events") == 2
+    assert len(set(api.keys[-2:])) == 2
+
+
 def test_no_example_is_left_out() -> None:
     source = Path(__file__).read_text(encoding="utf-8").partition("def test_no_example")[0]
-    runs = {name for name in (path.stem for path in EXAMPLES.glob("*.yaml")) if f'"{name}"' in source}
+    examples = {path.stem for path in EXAMPLES.glob("*.yaml") if ".test." not in path.name}
+    runs = {name for name in examples if f'"{name}"' in source}
     runs |= {name for name in ("approval",) if f'"examples/{name}.yaml"' in source}
-    assert runs == {path.stem for path in EXAMPLES.glob("*.yaml")}
+    assert runs == examples

@@ -64,6 +64,7 @@ def test_a_good_file_has_no_troubles_and_names_its_playbook() -> None:
         (GOOD.replace("status: completed", "events: [step.doen]"), "5:23", "Did you mean `step.done`?"),
         (GOOD.replace("mocks:", "real: [pyton]\nmocks:"), "2:8", "no tool kind `pyton`. Did you mean `python`?"),
         (GOOD.replace("mocks:", "messages: [{at: 1}]\nmocks:"), "2:12", "A message is one of signal, patch"),
+        (GOOD.replace("{ok: 1}", "{items: {0: {ok: 1}}}"), "2:24", "The step `fetch` is no loop"),
         ("tests: []", "1:8", "'tests' is empty"),
         ("mocks: {}", "1:1", "neither 'tests' nor 'saga'"),
         ("tests: [", "1:9", ""),

@@ -53,7 +53,7 @@ MOCK: Final = Level(
         Field(
             "items",
             MapOf(_CALLS),
-            "What the calls for the items of a loop come to, by index from 0; `else` is for all others.",
+            "What the calls for the items of a loop come to, by index from 0, or by the key of a claimed row; `else`: others.",
             example="{0: {ok: 1}, else: {error: timeout}}",
         ),
     ),
@@ -70,6 +70,7 @@ MESSAGE: Final = Level(
         Field("patch", MapOf(_ANY), "Keys of `ctx` that an operator sets."),
         Field("cancel", Text(), "The execution is cancelled, for this reason."),
         Field("run", Text(), "Only this step-run is cancelled.", example="fetch#1"),
+        Field("compensate", Flag(), "With `cancel`: what was done is undone.", default="false"),
         Field("pause", Flag(), "The execution is paused."),
         Field("resume", Flag(), "The execution goes on."),
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -32,7 +32,7 @@ class Site(Struct, frozen=True, order=True):
     playbook: str
     step: str
     task: str
-    index: int | None = None
+    index: int | str | None = None  # of an item; of a row that a cursor claimed, its key
     visit: int = 1  # of this item of this task, each time under a new idempotency key
 
     def __str__(self) -> str:
@@ -70,6 +70,7 @@ class MockedTools(ScriptedTools):
         recorded: Mapping[str, Any] | None = None,
         faults: Mapping[Site, Fault] | None = None,
         real: Tools | None = None,
+        cursors: Collection[tuple[str, str]] = (),  # playbook and step of loops over claimed rows
     ) -> None:
         super().__init__({})
         self._case = given
@@ -77,7 +78,8 @@ class MockedTools(ScriptedTools):
         self._recorded = recorded or {}
         self._faults = faults or {}
         self._real = real
-        self._keys: dict[tuple[str, str, str, int | None], list[str]] = {}
+        self._cursors = cursors
+        self._keys: dict[tuple[str, str, str, int | str | None], list[str]] = {}
         self._failed: Counter[Site] = Counter()
         self._done: set[str] = set()  # idempotency keys whose effect the world has seen
         self.world: dict[str, Any] = msgspec.to_builtins(given.world)
@@ -109,7 +111,9 @@ class MockedTools(ScriptedTools):
         return outcome
 
     def _site(self, path: str, context: ToolContext) -> Site:
-        index = item_of(context.idempotency_key)
+        index: int | str | None = item_of(context.idempotency_key)
+        if (path, context.step) in self._cursors:
+            index = _row_of(context.idempotency_key, context.task)
         place = (path, context.step, context.task, index)
         seen = self._keys.setdefault(place, [])
         if context.idempotency_key not in seen:
@@ -211,6 +215,13 @@ class MockedTools(ScriptedTools):
         self._done.add(key)
         for name, value in rendered(found[1], names).items():
             put(self.world, name, value)
+
+
+def _row_of(key: str, task: str) -> str | None:
+    """Give the key of the row that an idempotency key names; None for the claim itself."""
+    rest = key.split(":", 2)[-1]
+    at = rest.rfind(f":{task}")
+    return rest[:at] if at > 0 else None
 
 
 def entry_of(table: Mapping[str, Any], playbook: tuple[str, str], step: str, task: str) -> tuple[str, Any] | None:

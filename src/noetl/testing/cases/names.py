@@ -15,7 +15,7 @@ from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar, plain
 from noetl.dsl.playbook import Playbook
 from noetl.model.events import CANONICAL, EVENT_TYPES
 from noetl.testing.cases.read import TestFile, texts
-from noetl.testing.cases.trouble import Trouble, unknown
+from noetl.testing.cases.trouble import Trouble, at, unknown
 
 _ROUTES: Final = ("route", "visits", "avoids", "failed", "compensations")
 
@@ -96,6 +96,24 @@ def _tasks(tests: TestFile, names: Names, node: Node | None) -> Iterator[Trouble
     for entry in node.entries if isinstance(node, MapNode) else ():
         if not names.has_task(entry.key.text):
             yield unknown(tests.source, entry.key, "step or task", entry.key.text, names.tasks())
+        items = entry.value.get("items") if isinstance(entry.value, MapNode) else None
+        if isinstance(items, MapNode):
+            yield from _items_of(tests, names, entry.key.text, items)
+
+
+def _items_of(tests: TestFile, names: Names, key: str, items: MapNode) -> Iterator[Trouble]:
+    """Look at the items of a mock: there must be a loop, and only rows that a cursor claims have keys of their own."""
+    place = key.rpartition(":")[2].partition(".")[0]
+    loops = [step.loop for one in names.playbooks for step in one.workflow if step.name == place]
+    if not any(loops):
+        yield at(
+            tests.source, items, f"The step `{place}` is no loop, so it has no items.", "Write the outcome itself."
+        )
+    elif all(loop is None or loop.cursor is None for loop in loops):
+        for entry in items:
+            if entry.key.text != "else" and not entry.key.text.isdigit():
+                said = f"`{entry.key.text}` is no index of an item."
+                yield at(tests.source, entry.key, said, "Write a number from 0, or `else`.")
 
 
 def _items(node: Node | None) -> Iterator[Node]:

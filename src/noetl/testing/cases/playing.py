@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
@@ -96,13 +97,14 @@ def play(
         if stage.equipment is None:
             return await player.seen()
         equipment = stage.equipment()
-        with threads():
-            player.children, player.http = await equipment.__aenter__()
-        try:
-            return await player.seen()
-        finally:
+        with TemporaryDirectory(prefix="noetl-test-") as player.folder:
             with threads():
-                await equipment.__aexit__(None, None, None)
+                player.children, player.http = await equipment.__aenter__()
+            try:
+                return await player.seen()
+            finally:
+                with threads():
+                    await equipment.__aexit__(None, None, None)
 
     return run(main)
 
@@ -122,9 +124,16 @@ class _CasePlayer(Player):
         self._memory = MemoryStore()
         self._paths: dict[str, tuple[str, str]] = {}
         self._names = {one.tree.path: one.tree.name for one in stage.playbooks}
+        self.folder = "."  # where relative paths of tools begin that really run
         self.children: Any = None
         self.http: Callable[..., Any] = lambda: None
-        self.mocked = MockedTools(given, self._path_of, recorded, faults, stage.real)
+        cursors = {
+            (one.tree.path, step.name)
+            for one in stage.playbooks
+            for step in one.tree.workflow
+            if step.loop is not None and step.loop.cursor is not None
+        }
+        self.mocked = MockedTools(given, self._path_of, recorded, faults, stage.real, cursors)
         script = {
             "payload": given.workload,
             "messages": given.messages,
@@ -179,8 +188,14 @@ class _CasePlayer(Player):
             return self._given.keychain[name]
 
         made = super()._equipment()
-        clock = self._leaping.clock(_HOUSEKEEPING_S)
-        return dataclasses.replace(made, credentials=credential, children=self.children, http=self.http, clock=clock)
+        return dataclasses.replace(
+            made,
+            credentials=credential,
+            children=self.children,
+            http=self.http,
+            folder=self.folder,
+            clock=self._leaping.clock(_HOUSEKEEPING_S),
+        )
 
     async def _rests(self) -> bool:
         row = await self._memory.execution(EXECUTION)

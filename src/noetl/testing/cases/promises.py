@@ -60,7 +60,7 @@ def broken_promises(playbook: Playbook, events: list[Event]) -> Iterator[str]:
     state = fold(events[0].execution_id, events)
     if state.runs or state.tokens:
         yield f"the execution has ended, and something of it goes on: {sorted([*state.runs, *state.tokens])}"
-    if found.status != "failed" or playbook.rollback != "on_fail" or not _failed_before_its_end(events):
+    if not _rolls_back(playbook, found, events):
         if found.begun:
             yield f"compensations ran though the execution is {found.status}: {' '.join(found.begun)}"
         return
@@ -76,7 +76,11 @@ def broken_promises(playbook: Playbook, events: list[Event]) -> Iterator[str]:
         yield f"`compensated` is {found.compensated}, and {len(found.given_up)} compensations were given up"
 
 
-def _failed_before_its_end(events: list[Event]) -> bool:
-    """Tell whether an execution had failed before its final step began: one that only fails there undoes nothing."""
+def _rolls_back(playbook: Playbook, found: Undoing, events: list[Event]) -> bool:
+    """Tell whether an execution undoes what it did: it failed before its final step, or was cancelled with that wish."""
+    if found.status == "cancelled":
+        return found.compensated is not None
+    if found.status != "failed" or playbook.rollback != "on_fail":
+        return False
     last = next((i for i, event in enumerate(events) if event.payload.get("role") == "final"), None)
     return last is None or fold(events[0].execution_id, events[:last]).outcome == "failed"

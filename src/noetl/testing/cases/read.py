@@ -159,9 +159,6 @@ class _Reading(Struct, frozen=True):
         items = node.get("items") if isinstance(node, MapNode) else None
         if not isinstance(items, MapNode):
             return self.outcome(node)
-        for key in (entry.key for entry in items):
-            if key.text != "else" and not key.text.isdigit():
-                self.wrong(key, f"`{key.text}` is no index of an item.", "Write a number from 0, or `else`.")
         found = {entry.key.text: self.mock(entry.value) for entry in items}
         own = {name: value for name, value in self.outcome(node).items() if name != "items"}
         return {"items": {"else": own, **found} if own else found}

@@ -78,6 +78,10 @@ class _Reading:
         ] = {}  # results that are still to come
 
     def read(self) -> None:
+        for step in self._log.playbook.workflow:
+            if step.loop is not None and step.loop.cursor is not None:
+                said = f"the rows that `{step.name}` claimed are not known: give mocks for it and `{step.name}_claim`"
+                self._found.notes.append(said)
         for event in self._log.events:
             if event.event_type in _ENDS:
                 self._call(event)
