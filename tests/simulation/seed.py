@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,12 +21,18 @@ class SeedError(AssertionError):
 
 def play(seed: int, folder: Path | None = None) -> tuple[World, dict[str, list[Event]]]:
     """Play a seed and hold it to every invariant, in memory or on a file in a folder. Raises SeedError, which tells how to play it again."""
+    again = f"play it again: python -m tests.simulation.seed {'' if folder is None else '--file '}{seed}"
+    return play_world(lambda: World(seed, folder), seed, again)
+
+
+def play_world(make: Callable[[], World], seed: int, again: str = "") -> tuple[World, dict[str, list[Event]]]:
+    """Play a world and hold it to every invariant likewise."""
     log = logging.getLogger("noetl")
     level = log.level
     log.setLevel(logging.CRITICAL)  # faults are what this is about
 
     async def main() -> tuple[World, dict[str, list[Event]]]:
-        world = World(seed, folder)
+        world = make()
         try:
             return world, await _played(world)
         finally:
@@ -34,7 +41,6 @@ def play(seed: int, folder: Path | None = None) -> tuple[World, dict[str, list[E
     try:
         return run(main)
     except BaseException as error:
-        again = f"play it again: python -m tests.simulation.seed {'' if folder is None else '--file '}{seed}"
         raise SeedError(f"seed {seed}: {error!r}\n{again}") from error
     finally:
         log.setLevel(level)

@@ -1,0 +1,45 @@
+"""Reports that come twice, in another order or a day late leave the state as it is; rows that vanish are put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from noetl.model.events import Event
+from tests.simulation.late import LateWorld, LossyWorld
+from tests.simulation.seed import play_world
+from tests.simulation.world import World
+
+_PART = 50
+_INTERLEAVINGS = 10_000
+PARTS = [0, *(pytest.param(first, marks=pytest.mark.chaos) for first in range(_PART, _INTERLEAVINGS, _PART))]
+
+
+def played(make: Callable[[int], World], first: int) -> list[tuple[World, dict[str, list[Event]]]]:
+    return [play_world(lambda seed=seed: make(seed), seed) for seed in range(first, first + _PART)]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("first", PARTS)
+def test_reports_that_come_again_or_a_day_late_change_nothing(first: int) -> None:
+    worlds = [world for world, _ in played(LateWorld, first)]
+    counts = [(world.deliveries, world.late) for world in worlds if isinstance(world, LateWorld)]
+    assert sum(count for count, _ in counts) > 10 * _PART
+    assert sum(late for _, late in counts) > 0
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.chaos) for n in range(_PART, 1_000, _PART))])
+def test_executions_whose_rows_vanish_end_all_the_same(first: int) -> None:
+    found = played(lambda seed: LossyWorld(seed, loses=True), first)
+    assert sum(world.lost for world, _ in found if isinstance(world, LossyWorld)) > _PART
+    repaired = [
+        event for _, logs in found for log in logs.values() for event in log if event.event_type.endswith("repaired")
+    ]
+    assert len(repaired) > _PART // 2
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.chaos) for n in range(_PART, 1_000, _PART))])
+def test_what_runs_through_faults_is_never_taken_for_what_is_lost(first: int) -> None:
+    for _, logs in played(lambda seed: LossyWorld(seed, loses=False), first):
+        for log in logs.values():
+            assert not [event for event in log if event.event_type == "execution.repaired"]
