@@ -31,6 +31,7 @@ _SELDOM = (
     "task.logged",
     "step.forced",
     "step.skipped",
+    "step.repaired",
     "loop.item.",
     "playbook.corrected",
     "dlq.",

@@ -1,4 +1,6 @@
-"""Keeps, for every fork, who remembers it; a fork that at most one token or run remembers is forgotten.
+"""Keeps, for every fork, who remembers it, and lets go of what nobody waits for any more.
+
+A fork that at most one token or run remembers is forgotten.
 
 Part of the fold: it decides nothing. Tested in tests/unit/engine/test_laws.py and test_decide.py.
 """
@@ -53,9 +55,19 @@ def settle(state: Execution, fork: Fork) -> None:
 
 
 def give_up(state: Execution) -> None:
-    """Forget whatever could still have moved."""
+    """Forget whatever could still have moved; replays of dead letters go on."""
     state.tokens.clear()
-    state.timers.clear()
     state.forks.clear()
-    state.children.clear()
     state.signals.clear()
+    for timer_id in [name for name, timer in state.timers.items() if timer.run_id not in state.replays]:
+        del state.timers[timer_id]
+    for child_id in [child for child, (owner, _) in state.children.items() if owner not in state.replays]:
+        del state.children[child_id]
+
+
+def forget(state: Execution, run_id: str) -> None:
+    """Take out what only this run waits for."""
+    for timer_id in [timer.timer_id for timer in state.timers.values() if timer.run_id == run_id]:
+        del state.timers[timer_id]
+    for child_id in [child for child, (owner, _) in state.children.items() if owner == run_id]:
+        del state.children[child_id]

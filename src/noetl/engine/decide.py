@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from noetl.engine import reports
+from noetl.engine import replays, reports
 from noetl.engine.admit import schedule
 from noetl.engine.away import NOTHING, Missing, Needs, Resolved
 from noetl.engine.decision import Deciding, Decision
@@ -20,6 +20,7 @@ from noetl.engine.flow import advance
 from noetl.engine.loops import collect, fail, go_on
 from noetl.engine.names import EventName
 from noetl.engine.plan import Plan
+from noetl.engine.recording import late as record_late
 from noetl.engine.route import Ending, end, failure, patch
 from noetl.engine.saga import stop
 from noetl.engine.start import start
@@ -31,10 +32,12 @@ from noetl.model.messages import (
     ChildEnded,
     Collect,
     Complete,
+    Discard,
     LeaseLost,
     Mend,
     PatchCtx,
     Pause,
+    Replay,
     Report,
     Resume,
     Signal,
@@ -51,7 +54,7 @@ def decide(
     """Decide a message; `state` becomes the decided state. A state that `Needs` has touched is good for nothing."""
     d = Deciding(plan, state, message, at, resolved)
     try:
-        if state.phase not in ("pending", "ended") or isinstance(message, Start | Report):
+        if state.phase not in ("pending", "ended") or isinstance(message, _always(state)):
             _HANDLERS[type(message)](d, message)
             advance(d)
     except Missing as missing:
@@ -59,10 +62,17 @@ def decide(
     return d.made()
 
 
+def _always(state: Execution) -> tuple[type, ...]:
+    """Give the messages that are decided also before an execution has begun, or when it has ended."""
+    if state.phase == "pending":
+        return (Start, Report)
+    return _FOR_REPLAYS if state.replays else _AFTER_THE_END
+
+
 def late(plan: Plan, state: Execution, message: Report, at: int) -> Decision:
     """Record a report whose lease was gone when it was to be committed; nothing else changes."""
     d = Deciding(plan, state, message, at)
-    reports.late(d, message)
+    record_late(d, message)
     return d.made()
 
 
@@ -83,7 +93,7 @@ def _timer(d: Deciding, message: TimerDue) -> None:
     timer = d.state.timers.get(message.timer_id)
     if timer is None:
         return
-    run = d.state.runs.get(timer.run_id or "")
+    run = _run(d, timer.run_id or "")
     if timer.cause == "wake" and run is not None:
         d.emit("timer.fired", timer.timer_id, {"cause": timer.cause}, run=run, iteration=timer.index)
         wake(d, run, timer.index, {"by": "timer"})
@@ -104,9 +114,16 @@ def _timer(d: Deciding, message: TimerDue) -> None:
         _end_early(d, run, failure("timeout", text))
 
 
+def _run(d: Deciding, run_id: str) -> StepRun | None:
+    return d.state.runs.get(run_id) or d.state.replays.get(run_id)
+
+
 def _end_early(d: Deciding, run: StepRun, error: dict[str, Any]) -> None:
     if run.loop is not None:
         fail(d, run, error)
+    elif run.role == "replay":
+        d.drop_work(run)
+        replays.give_back(d, run, error)
     else:
         d.drop_work(run)
         end(d, run, Ending("error", None, error, last={}))
@@ -116,7 +133,7 @@ def _child(d: Deciding, message: ChildEnded) -> None:
     if message.child_id not in d.state.children:
         return
     owner, index = d.state.children[message.child_id]
-    run = d.state.runs.get(owner)
+    run = _run(d, owner)
     if run is None:
         return
     told = {"status": message.status, "result": message.result, "error": message.error}
@@ -204,4 +221,8 @@ _HANDLERS: dict[type, Callable[[Deciding, Any], None]] = {
     LeaseLost: reports.lease_lost,
     Collect: collect,
     Mend: _mend,
+    Replay: replays.replay,
+    Discard: replays.discard,
 }
+_AFTER_THE_END: tuple[type, ...] = (Start, Report, Replay, Discard)
+_FOR_REPLAYS: tuple[type, ...] = (*_AFTER_THE_END, TimerDue, ChildEnded, LeaseLost)

@@ -60,6 +60,7 @@ def work(plan: Plan, state: Execution, recorded: Recorded) -> list[tuple[int, Wo
         elif plan.is_work(run.step):
             later = recorded.available_at.get(run.run_id, 0)
             found.append((run.scheduled_at, item(plan, state, run, available_at=later)))
+    found += [(run.scheduled_at, item(plan, state, run)) for run in state.replays.values() if run.phase != "suspended"]
     return sorted(found, key=lambda pair: pair[0])
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from noetl.engine import evolve_letters as letters
 from noetl.engine import evolve_loops as loops
-from noetl.engine.carriers import add, give_up, lineage_of, remove, settle
+from noetl.engine.carriers import add, forget, give_up, lineage_of, remove, settle
 from noetl.engine.state import Completed, Ended, Execution, Fork, StepRun, Suspended, Timer, Token, see
 from noetl.engine.writes import put
 from noetl.model.events import SCHEMA_VERSION, Event
@@ -118,7 +119,7 @@ def _consume(state: Execution, token_id: str) -> None:
 
 def _scheduled(state: Execution, event: Event, payload: Payload) -> None:
     run_id = str(event.step_run_id)
-    known = state.runs.get(run_id)
+    known = state.runs.get(run_id) or state.replays.get(run_id)
     if known is not None:
         _again(state, known, payload)
         return
@@ -168,7 +169,8 @@ def _woken(state: Execution, suspended: Suspended | None, payload: Payload) -> N
 
 
 def _run_started(state: Execution, event: Event, payload: Payload) -> None:
-    run = state.runs.get(str(event.step_run_id))
+    run_id = str(event.step_run_id)
+    run = state.runs.get(run_id) or state.replays.get(run_id)
     if run is not None:
         run.phase = "started"
         run.epoch = payload.get("epoch", run.epoch)
@@ -176,13 +178,19 @@ def _run_started(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def _task_recorded(state: Execution, event: Event, payload: Payload) -> None:
-    run = state.runs.get(str(event.step_run_id))
-    if run is not None and "pipeline" in payload:
-        run.resume = {"pipeline": payload["pipeline"]}
+    if "pipeline" in payload:
+        run = _under_way(state, event)
+        if run is not None:
+            run.resume = {"pipeline": payload["pipeline"]}
+
+
+def _under_way(state: Execution, event: Event) -> StepRun | None:
+    run_id = str(event.step_run_id)
+    return state.runs.get(run_id) or state.replays.get(run_id)
 
 
 def _suspended(state: Execution, event: Event, payload: Payload) -> None:
-    run = state.runs.get(str(event.step_run_id))
+    run = _under_way(state, event)
     if run is None:
         return
     suspended = Suspended(
@@ -227,10 +235,11 @@ def _run_ended(state: Execution, event: Event, payload: Payload) -> None:
         state.final_ended = True
         state.outcome = "failed" if status == "error" else state.outcome
         state.error = state.error or payload.get("error")
-    if run.loop is not None and run.loop.failed and status == "ok" and state.outcome is None:
-        state.outcome = "partial"
+    if run.loop is not None and run.loop.failed and status == "ok":
+        state.partial[run.run_id] = run.loop.failed
+        state.outcome = state.outcome or "partial"
     if state.timers or state.children:
-        _forget(state, run)
+        forget(state, run.run_id)
     run.loop = run.suspended = run.resume = run.seen = None
     if run.role != "step" or payload.get("cancelled"):
         _leave(state, run)
@@ -246,14 +255,6 @@ def _compensated(state: Execution, run: StepRun, status: str, payload: Payload) 
         if status == "ok" or payload.get("dead"):
             completed.state = "done" if status == "ok" else "failed"
             state.compensated = status == "ok" and state.compensated is not False
-
-
-def _forget(state: Execution, run: StepRun) -> None:
-    """Take out what only this run waits for."""
-    for timer_id in [timer.timer_id for timer in state.timers.values() if timer.run_id == run.run_id]:
-        del state.timers[timer_id]
-    for child_id in [child for child, (owner, _) in state.children.items() if owner == run.run_id]:
-        del state.children[child_id]
 
 
 def _routed(state: Execution, event: Event, payload: Payload) -> None:
@@ -367,6 +368,12 @@ _HANDLERS: dict[str, Handler] = {
     "execution.cancelled": _cancelled,
     "workflow.finished": _workflow_finished,
     "playbook.finished": _finished,
+    "dlq.replayed": letters.replayed,
+    "dlq.returned": letters.returned,
+    "dlq.discarded": letters.discarded,
+    "loop.item.repaired": letters.item_repaired,
+    "step.repaired": letters.step_repaired,
+    "playbook.corrected": letters.corrected,
     "loop.started": loops.started,
     "loop.claim.scheduled": loops.claim_scheduled,
     "loop.claim.recorded": loops.claim_recorded,

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from noetl.engine.state import Execution, Loop, Piece, Suspended
+from noetl.engine.state import Execution, Loop, Piece, StepRun, Suspended
 from noetl.engine.writes import ctx_keys, put
 from noetl.model.events import Event
 
@@ -136,6 +136,31 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
         if result is not None:
             loop.results[index] = result
             loop.bytes += _weight(result)
+    _write(state, run, loop, index, payload)
+    _end_of_piece(loop, str(payload.get("chunk")), index, event.timestamp)
+
+
+def repaired(state: Execution, run: StepRun, index: int, status: str, payload: Payload) -> None:
+    """Count an item that had failed as one that succeeded, while the loop still runs."""
+    loop = run.loop
+    if loop is None:
+        return
+    loop.failed -= 1
+    loop.errors = [one for one in loop.errors if one["index"] != index]
+    if status == "skipped":
+        loop.skipped += 1
+    else:
+        loop.succeeded += 1
+    if "parts" in payload:
+        at = payload["at"]
+        loop.parts = [*loop.parts[:at], *payload["parts"], *loop.parts[at + 1 :]]
+    elif payload.get("result") is not None:
+        loop.results[index] = payload["result"]
+        loop.bytes += _weight(payload["result"])
+    _write(state, run, loop, index, payload)
+
+
+def _write(state: Execution, run: StepRun, loop: Loop, index: int, payload: Payload) -> None:
     for key, value in ctx_keys(payload.get("writes", {})).items():
         if loop.sequential and key not in loop.reduce:
             put(state.ctx, key, value)
@@ -143,7 +168,6 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
                 put(run.seen.ctx, key, value)  # the items after it see it, on whatever delivery
         else:
             _keep(loop, key, index, value)
-    _end_of_piece(loop, str(payload.get("chunk")), index, event.timestamp)
 
 
 def collected(state: Execution, event: Event, payload: Payload) -> None:

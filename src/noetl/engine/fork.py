@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from noetl.engine import gather
+from noetl.engine.dead_letters import change_of
 from noetl.engine.decision import Decision, projection
 from noetl.engine.evolve import fold
 from noetl.engine.plan import Plan
@@ -101,7 +102,9 @@ def fork(plan: Plan, events: Sequence[Event], execution_id: str) -> Decision:
     timers = tuple((timer.timer_id, timer.at) for timer in state.timers.values())
     whole = (*events, *moved)
     inbox = tuple((execution_id, message) for message in gather.unsaid(state))
-    return Decision(whole, tuple(_under_way(plan, state)), timers=timers, inbox=inbox, projection=projection(state))
+    letters = tuple(change for event in whole if (change := change_of(state.path, event)) is not None)
+    work = tuple(_under_way(plan, state))
+    return Decision(whole, work, timers=timers, inbox=inbox, projection=projection(state), letters=letters)
 
 
 def _later(state: Execution, events: Sequence[Event]) -> tuple[Event, ...]:
@@ -162,4 +165,4 @@ def _under_way(plan: Plan, state: Execution) -> list[WorkItem]:
             found += [item(plan, state, run, chunk) for chunk in run.loop.pieces]
         elif run.phase in ("scheduled", "started") and plan.is_work(run.step):
             found.append(item(plan, state, run))
-    return found
+    return found + [item(plan, state, run) for run in state.replays.values() if run.phase != "suspended"]

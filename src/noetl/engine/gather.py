@@ -8,7 +8,7 @@ itself. Tested in tests/unit/engine/test_gather.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -17,6 +17,7 @@ import msgspec
 from noetl.engine.away import Missing, Resolved, found
 from noetl.engine.decision import Deciding
 from noetl.engine.state import Execution, Loop, StepRun
+from noetl.model.ids import message_digest
 from noetl.model.manifest import is_list, manifest, within
 from noetl.model.messages import Collect
 from noetl.model.refs import KIND, SCHEME, is_manifest
@@ -123,6 +124,23 @@ def put_away(d: Deciding, run: StepRun, loop: Loop, upto: int) -> bool:
     }
     d.emit("result.manifest.updated", run.step, payload, run=run)
     return True
+
+
+def replaced(d: Deciding, run: StepRun, parts: Sequence[Mapping[str, Any]], index: int, value: Any) -> dict[str, Any]:
+    """Give the part of stored results that a repaired item is in anew: where it stands, and what takes its place."""
+    first, at = 0, 0
+    while at < len(parts) - 1 and first + int(parts[at]["count"]) <= index:
+        first, at = first + int(parts[at]["count"]), at + 1
+    part = parts[at]
+    if part["ref"] not in d.resolved:
+        raise Missing({"kind": KIND, **part})
+    listed = list(found(d.resolved, part["ref"]))
+    listed[index - first] = value
+    ref = f"{_place(d.state, run)}/results/{first}/repaired/{message_digest(d.message.message_id)[:12]}"
+    if ref not in d.resolved:
+        raise Missing(puts={ref: listed})
+    made: Mapping[str, Any] | None = found(d.resolved, ref)
+    return {"at": at, "parts": list(part if made is None else made["parts"])}
 
 
 def results(state: Execution, run: StepRun, loop: Loop) -> Any:

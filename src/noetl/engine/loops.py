@@ -208,7 +208,7 @@ def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> M
     loop = run.loop
     if loop is None:
         return None
-    clash = _conflict(loop, item)
+    clash = conflict(loop, item)
     if clash is not None:
         return clash
     payload: dict[str, Any] = {} if chunk is None else {"chunk": chunk}
@@ -235,7 +235,8 @@ def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> M
     return {**error, "message": f"item {item.index} of the loop failed: {error.get('message', '')}", "details": details}
 
 
-def _conflict(loop: Loop, item: ItemEnd) -> Mapping[str, Any] | None:
+def conflict(loop: Loop, item: ItemEnd) -> Mapping[str, Any] | None:
+    """Give the error of an item that wrote another value to `ctx` than one before it."""
     if loop.sequential:
         return None
     for key, value in ctx_keys(item.writes).items():

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from noetl.engine import loops
+from noetl.engine import loops, replays
 from noetl.engine.decision import Deciding
+from noetl.engine.recording import late, record
 from noetl.engine.retry import chance, delivery_delay_ms
 from noetl.engine.route import Ending, end, failure
 from noetl.engine.runs import started
@@ -19,22 +20,15 @@ from noetl.engine.suspend import suspend
 from noetl.engine.work import item as work_item
 from noetl.engine.work import work_id
 from noetl.model import messages
-from noetl.model.events import EVENT_TYPES
 from noetl.model.messages import ItemEnd, LeaseLost, Report
-
-
-def late(d: Deciding, message: Report) -> None:
-    """Record that a report came from a worker that had lost its lease."""
-    payload: dict[str, Any] = {"worker": message.worker, "epoch": message.epoch}
-    payload |= {"chunk": message.chunk} if message.chunk is not None else {}
-    payload |= {"ending": message.ending.status} if message.ending is not None else {}
-    d.emit("report.late", message.run_id.partition("#")[0], payload, step_run_id=message.run_id)
 
 
 def report(d: Deciding, message: Report) -> None:
     """Apply what a worker did."""
     run = d.state.runs.get(message.run_id)
-    if run is None or run.phase in ("routing", "suspended") or d.state.phase == "ended":
+    if run is None and message.run_id in d.state.replays:
+        replays.report(d, d.state.replays[message.run_id], message)
+    elif run is None or run.phase in ("routing", "suspended") or d.state.phase == "ended":
         late(d, message)
     elif run.loop is not None:
         _report_items(d, run, message)
@@ -48,7 +42,7 @@ def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
     work = work_id(d.state, run)
     if run.phase == "scheduled" or message.epoch > run.epoch:
         started(d, run, message)
-    _records(d, run, message)
+    record(d, run, message)
     if message.suspension is not None:
         d.finished.append((work, message.epoch))
         suspend(d, run, message.suspension)
@@ -69,29 +63,6 @@ def _ending(given: messages.Ending, writes: Mapping[str, Any]) -> Ending:
     return Ending("error", given.result, error, writes, scratch=given.scratch, last=given.last or {})
 
 
-def _records(d: Deciding, run: StepRun, message: Report) -> None:
-    records = [record for record in message.records if record.event_type in EVENT_TYPES]
-    goes_on = message.pipeline is not None and message.ending is None and message.suspension is None
-    for number, record in enumerate(records):
-        payload = dict(record.payload)
-        if goes_on and number == len(records) - 1:
-            payload["pipeline"] = message.pipeline
-        d.emit(
-            record.event_type,
-            record.task,
-            payload,
-            run=run,
-            at=record.at,
-            source="worker",
-            parent_id=run.run_id,
-            task_run_id=record.task_run_id,
-            iteration=record.iteration,
-            attempt=record.attempt,
-            status=record.status,
-            duration_ms=record.duration_ms,
-        )
-
-
 def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
     loop = run.loop
     piece = loop.pieces.get(message.chunk or "") if loop is not None else None
@@ -103,7 +74,7 @@ def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
         return
     work = work_id(d.state, run, message.chunk)
     _begin_piece(d, run, piece, message)
-    _records(d, run, message)
+    record(d, run, message)
     for item in message.items:
         if item.index in piece.pending:
             error = loops.item_ended(d, run, item, message.chunk)
@@ -129,7 +100,7 @@ def _report_claim(d: Deciding, run: StepRun, loop: Loop, chunk: str, message: Re
     work = work_id(d.state, run, chunk)
     if run.phase == "scheduled":
         started(d, run, message)
-    _records(d, run, message)
+    record(d, run, message)
     if message.rows:
         loops.record_rows(d, run, loop, chunk, message.epoch, message.rows)
     if message.ending is None:
@@ -177,6 +148,10 @@ def _give_up(
 def lease_lost(d: Deciding, message: LeaseLost) -> None:
     """Hand work out again as it stands now, or fail it when no delivery is left."""
     run = d.state.runs.get(message.run_id)
+    if run is None and message.run_id in d.state.replays:
+        replayed = d.state.replays[message.run_id]
+        replays.lease_lost(d, replayed, message, message.exhausted or _is_last(d, replayed, message.attempt))
+        return
     if run is None or run.phase in ("routing", "suspended"):
         return
     piece = run.loop.pieces.get(message.chunk or "") if run.loop is not None else None

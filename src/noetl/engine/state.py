@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-STATE_VERSION = 5  # of the fold: a snapshot of another version is ignored
+STATE_VERSION = 6  # of the fold: a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 
 
@@ -139,7 +139,7 @@ class StepRun(Struct):
     scheduled_at: int
     phase: str = "scheduled"  # scheduled, started, suspended, routing
     epoch: int = 0
-    role: str = "step"  # step, final, compensation
+    role: str = "step"  # step, final, compensation, replay
     compensates: str | None = None
     attempt: int = 1  # of a compensation
     suspended: Suspended | None = None
@@ -150,6 +150,7 @@ class StepRun(Struct):
     seen: Seen | None = None  # None: its templates read nothing that changes
     pool: str = ""
     priority: int = 0
+    of: Mapping[str, Any] | None = None  # of a replay: the dead letter's run, item and patch
 
 
 class Ended(Struct):
@@ -229,6 +230,9 @@ class Execution(Struct):
     compensated: bool | None = None
     failures: list[dict[str, Any]] = []
     final_ended: bool = False
+    replays: dict[str, StepRun] = {}  # of dead letters, under way; nothing waits for them
+    letters: dict[str, str] = {}  # dead letters that somebody acted on → status
+    partial: dict[str, int] = {}  # loops that ended with failed items → how many are not repaired
     result: Any = None
     error: Mapping[str, Any] | None = None
 

@@ -108,7 +108,7 @@ def wake(d: Deciding, run: StepRun, index: int | None, by: Mapping[str, Any], si
 
 def _suspended(state: Execution) -> list[tuple[StepRun, int | None, Suspended]]:
     found: list[tuple[StepRun, int | None, Suspended]] = []
-    for run in state.runs.values():
+    for run in (*state.runs.values(), *state.replays.values()):
         if run.suspended is not None:
             found.append((run, None, run.suspended))
         if run.loop is not None:

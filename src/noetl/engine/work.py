@@ -6,7 +6,9 @@ Tested in tests/unit/engine/test_decide.py and test_loops.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from noetl.engine.patches import patched_value
 from noetl.engine.plan import Plan
 from noetl.engine.slice import scopes
 from noetl.engine.state import Execution, Loop, StepRun
@@ -14,7 +16,9 @@ from noetl.model.events import Event
 from noetl.model.manifest import within
 from noetl.model.work import Chunk, WorkItem
 
-WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled", "loop.claim.scheduled"})  # put work in the queue
+# put work in the queue
+WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled", "loop.claim.scheduled", "dlq.replayed"})
+REPLAYED = "replayed"  # the name of the only piece that a replay of an item has
 
 
 def work_id(state: Execution, run: StepRun, chunk: str | None = None) -> str:
@@ -28,6 +32,10 @@ def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
         run = state.runs.get(str(event.step_run_id))
         if run is not None and plan.is_work(run.step):
             return [item(plan, state, run, available_at=event.payload.get("available_at", 0))]
+        if run is None and event.step_run_id in state.replays:
+            return [item(plan, state, state.replays[event.step_run_id])]
+    elif event.event_type == "dlq.replayed":
+        return [item(plan, state, state.replays[str(event.step_run_id)])]
     elif event.event_type in ("loop.iteration.scheduled", "loop.claim.scheduled"):
         run = state.runs.get(str(event.step_run_id))
         if run is not None:
@@ -41,6 +49,8 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
     part, resume = None, run.resume
     if chunk is not None and loop is not None:
         part, resume = _part(loop, chunk), loop.pieces[chunk].resume
+    if run.of is not None:
+        return _again(plan, state, run, run.of)
     deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
     return WorkItem(
         work_id(state, run, chunk),
@@ -58,6 +68,37 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         available_at,
         min(deadlines, default=None),
         plan.requires(plan.step(run.step)),
+    )
+
+
+def _again(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) -> WorkItem:
+    """Make the work of a replay: that of the run or item that failed, under its idempotency keys, and patched."""
+    index, part = of.get("index"), None
+    if index is not None:
+        near = of.get("source")
+        items = () if near is not None else (of.get("item"),)
+        keys = (of["key"],) if of.get("key") is not None else ()
+        part = Chunk(
+            REPLAYED, index, items, of.get("total"), keys=keys, count=1 if near is not None else 0, source=near
+        )
+    deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
+    sent, patch = scopes(plan, state, run), of.get("patch") or {}
+    return WorkItem(
+        work_id(state, run),
+        state.execution_id,
+        run.run_id,
+        run.step,
+        run.number,
+        plan.playbook_hash,
+        sent | {"args": patched_value(run.args, patch, "args")},
+        part,
+        run.resume,
+        of.get("role", "step"),
+        state.pool or run.pool,
+        run.priority,
+        deadline=min(deadlines, default=None),
+        requires=plan.requires(plan.step(run.step)),
+        patch={"task": of.get("task", ""), "values": patch} if patch else None,
     )
 
 

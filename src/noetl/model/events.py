@@ -75,6 +75,12 @@ EVENT_TYPES: dict[str, EventType] = {
         ),
         EventType("step.failed", "step", "A step-run failed.", ("call.error", "action_error")),
         EventType("step.forced", "step", "Somebody took a step as done without its work."),
+        EventType(
+            "step.repaired", "step", "A failed step-run was replayed with success; what follows is not run again."
+        ),
+        EventType("dlq.replayed", "step", "The work of a dead letter was put in the queue once more."),
+        EventType("dlq.returned", "step", "A replay failed; its dead letter waits again."),
+        EventType("dlq.discarded", "step", "Somebody closed a dead letter without doing its work."),
         EventType("step.skipped", "step", "A step-run ended without doing its work."),
         EventType("step.suspended", "step", "A pipeline gave its lease back until something happens."),
         EventType("loop.started", "loop", "A loop's list was evaluated.", ("loop_started",)),
@@ -87,7 +93,7 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("loop.iteration.started", "loop", "A worker began a range of items."),
         EventType("loop.iteration.done", "loop", "An item succeeded.", ("loop.iteration.finished",)),
         EventType("loop.iteration.failed", "loop", "An item failed."),
-        EventType("loop.item.repaired", "loop", "A failed item of an ended loop was replayed with success."),
+        EventType("loop.item.repaired", "loop", "A failed item of a loop was replayed with success."),
         EventType("loop.done", "loop", "Every item of a loop has ended.", ("loop.finished", "loop_completed")),
         EventType("task.started", "task", "A task began.", ("tool.started",)),
         EventType("task.attempt.started", "task", "One attempt of a retried task began."),

@@ -186,6 +186,31 @@ class Mend(Message, frozen=True):
     inbox: tuple[tuple[str, Start | ChildEnded | Cancel | LeaseLost | Collect], ...] = ()
 
 
+class Again(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The work of a dead letter, as it was when it failed."""
+
+    run_id: str
+    step: str
+    work: Mapping[str, Any]  # number, args, seen, role, item …
+    index: int | None = None
+
+
+class Replay(Message, frozen=True):
+    """Do the work of dead letters once more, perhaps with other values than the playbook has."""
+
+    letters: tuple[Again, ...]
+    patch: Mapping[str, Any] = {}
+    by: str = ""
+
+
+class Discard(Message, frozen=True):
+    """Close dead letters without doing their work; each is (step, run_id, index)."""
+
+    letters: tuple[tuple[str, str, int | None], ...]
+    reason: str
+    by: str = ""
+
+
 AnyMessage = (
     Start
     | Report
@@ -200,4 +225,6 @@ AnyMessage = (
     | LeaseLost
     | Collect
     | Mend
+    | Replay
+    | Discard
 )

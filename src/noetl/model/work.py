@@ -55,6 +55,7 @@ class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True):
     available_at: int = 0  # milliseconds since the epoch
     deadline: int | None = None
     requires: tuple[str, ...] = ()  # tags that a worker must have to be handed this
+    patch: Mapping[str, Any] | None = None  # of a replay: {task, values}, over what the playbook says
 
 
 class Lease(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -66,6 +66,7 @@ async def fork_from(
     check_schema(plan, fold(execution_id, copied).workload)
     made = fork(plan, copied, execution_id)
     first = Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)
+    first = replace(first, letters=made.letters)
     receipt = await store.commit([first if act is None else replace(first, audit=(act,))])
     if receipt.commits[0].status not in ("applied", "duplicate"):
         raise Conflict(f"the id {execution_id} is that of another execution; fork again.")

@@ -86,7 +86,7 @@ class Rebuild:
         self._children[execution_id] = frozenset(state.children)
         inbox: list[tuple[str, AnyMessage]] = []
         work: tuple[Any, ...] = ()
-        if state.phase != "ended":
+        if state.phase != "ended" or state.replays:
             plan = await self._plans.get(state.playbook)
             work = tuple(derive.work(plan, state, recorded))
             unborn = [child for child in state.children if not await self._log.read(child, 0, 1)]

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from noetl.dsl.pin import unpinned
 from noetl.dsl.playbook import Playbook, Step
+from noetl.engine.patches import patched
 from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.messages import Ending
 from noetl.model.outcome import failed
@@ -155,6 +156,7 @@ class Worker:
             step = steps.get(work.step)
             if step is None:
                 raise NoetlError(f"the playbook has no step `{work.step}`")
+            step = step if work.patch is None else patched(step, work.patch, self._shared.kinds)
             return await StepWork(self._shared, playbook, step, held.reporter, self._want).run()
         except asyncio.CancelledError:
             _log.info("stopped %s", work.work_id)

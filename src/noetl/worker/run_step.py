@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from noetl.dsl.playbook import Loop, Playbook, Step
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.extract import Wanted, for_item, for_task, server_reads, wanted
+from noetl.engine.patches import patched_items
 from noetl.engine.pipeline import Pipeline, restore, start
 from noetl.engine.plan import plan
 from noetl.engine.render import RenderError
@@ -117,7 +118,7 @@ class StepWork:
 
     async def _run_items(self, chunk: Chunk) -> list[Lease]:
         self._total = chunk.total
-        items = await self._items(chunk)
+        items = patched_items(await self._items(chunk), self._work.patch)
         keys = chunk.keys or (None,) * len(items)
         numbered = zip(range(chunk.start, chunk.start + len(keys)), items, keys, strict=True)
         await self._at_once((one for one in numbered if one[0] not in chunk.ended), chunk.width)

@@ -1,0 +1,126 @@
+"""Patches of a replay: values of the failed task that are to be others than the playbook says.
+
+    spec.<field>    a field of the task that failed, such as `spec.url`; `spec.auth` names another credential
+    input.<name>    what the step is given; templates are rendered as in the playbook
+    args.<name>     what the arc bound
+    item[.<key>]    the item of the loop, or something in it
+
+A patch takes the place of what the playbook says before anything is rendered, so it may hold templates. It stands in the
+log, so it may hold no secret. Changes no playbook. Tested in tests/unit/engine/test_patches.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from noetl.dsl.kinds import Kinds
+from noetl.dsl.playbook import Step, Task, Value
+from noetl.dsl.secret_names import is_secret_name
+from noetl.model.errors import InvalidInput
+
+ROOTS: Final = ("spec", "input", "args", "item")
+Patch = Mapping[str, Any]
+
+
+def check(step: Step, task: str, patch: Patch, *, is_item: bool) -> None:
+    """Refuse a patch that cannot be applied to a letter of a step. Raises InvalidInput."""
+    for path in patch:
+        root, _, rest = path.partition(".")
+        keys = rest.split(".")
+        if root not in ROOTS or (root != "item" and not rest) or "" in path.split("."):
+            raise InvalidInput(
+                f"the patch `{path}` cannot be used: a path begins with spec, input, args or item, such as spec.url."
+            )
+        if is_secret_name(path):
+            raise InvalidInput(
+                f"the patch `{path}` would put a secret into the log. Keep it as a credential, and patch spec.auth "
+                "with its name."
+            )
+        if root == "item" and not is_item:
+            raise InvalidInput(f"the patch `{path}` needs an item, and step `{step.name}` failed outside of a loop.")
+        if root == "spec" and _found(step, task) is None:
+            raise InvalidInput(
+                f"the patch `{path}` needs the task that failed, and `{task}` is not a task of step `{step.name}` itself."
+            )
+        if root == "spec" and len(keys) > 1:
+            _walk(_fields(_found(step, task)), keys, path)
+        if root == "input" and len(keys) > 1:
+            _walk({name: value.data for name, value in step.input.items()}, keys, path)
+
+
+def _found(step: Step, task: str) -> Task | None:
+    return next((one for one in step.tasks if one.label == task), None)
+
+
+def _fields(task: Task | None) -> dict[str, Any]:
+    return {} if task is None else {name: value.data for name, value in task.fields.items()}
+
+
+def _walk(data: Any, keys: list[str], path: str) -> None:
+    for key in keys[:-1]:
+        data = data.get(key) if isinstance(data, Mapping) else None
+        if data is not None and not isinstance(data, Mapping):
+            raise InvalidInput(
+                f"the patch `{path}` goes into `{key}`, which is not a map in the playbook; patch `{key}` as a whole."
+            )
+
+
+def patched(step: Step, given_patch: Mapping[str, Any], kinds: Kinds) -> Step:
+    """Give a step whose task and input are as the patch of its work says: {task, values}."""
+    task, patch = given_patch["task"], given_patch["values"]
+    own = {path.partition(".")[2]: value for path, value in patch.items() if path.startswith("spec.")}
+    given = {path.partition(".")[2]: value for path, value in patch.items() if path.startswith("input.")}
+    tasks = tuple(_patched(one, own, kinds) if own and one.label == task else one for one in step.tasks)
+    return replace(step, tasks=tasks, input=_values(step.input, given))
+
+
+def _patched(task: Task, own: Patch, kinds: Kinds) -> Task:
+    fields = {path: value for path, value in own.items() if path != "auth"}
+    kind = kinds.get(task.kind)
+    known = {
+        path: value
+        for path, value in fields.items()
+        if path.partition(".")[0] in task.fields or kind is None or kind.input.field(path.partition(".")[0]) is not None
+    }
+    rest = {path: value for path, value in fields.items() if path not in known}
+    made = replace(task, fields=_values(task.fields, known), spec=_values(task.spec, rest))
+    if "timeout_ms" in rest:
+        made = replace(made, timeout_ms=Value(rest["timeout_ms"]))
+    return replace(made, auth=Value(own["auth"])) if "auth" in own else made
+
+
+def _values(values: Mapping[str, Value], patch: Patch) -> dict[str, Value]:
+    made = dict(values)
+    for path, value in patch.items():
+        name, _, rest = path.partition(".")
+        made[name] = Value(put_at(made[name].data if name in made else None, rest.split("."), value) if rest else value)
+    return made
+
+
+def put_at(data: Any, keys: list[str], value: Any) -> Any:
+    """Give data with another value at a path; maps on the way are copied, and made where there are none."""
+    key, rest = keys[0], keys[1:]
+    if isinstance(data, list | tuple) and key.isdecimal() and int(key) < len(data):
+        made = list(data)
+        made[int(key)] = put_at(made[int(key)], rest, value) if rest else value
+        return made
+    below = dict(data) if isinstance(data, Mapping) else {}
+    below[key] = put_at(below.get(key), rest, value) if rest else value
+    return below
+
+
+def patched_items(items: Sequence[Any], given_patch: Mapping[str, Any] | None) -> Sequence[Any]:
+    """Give the items of a piece of work as its patch says."""
+    return items if given_patch is None else [patched_value(item, given_patch["values"], "item") for item in items]
+
+
+def patched_value(data: Any, patch: Patch, root: str) -> Any:
+    """Give `args` or the item as a patch says."""
+    for path, value in patch.items():
+        first, _, rest = path.partition(".")
+        if first == root:
+            data = put_at(data, rest.split("."), value) if rest else value
+    return data

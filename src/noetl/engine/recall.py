@@ -1,0 +1,63 @@
+"""Finds the work of dead letters again: what it was given when it failed, from the log of its execution.
+
+The log is folded up to each failure, so a replay sees what its first run saw, whatever happened since. Nothing of a
+letter's own payload is used: that has masks where secrets were. Tested in tests/unit/engine/test_replays.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from noetl.engine.evolve import evolve
+from noetl.engine.state import Execution, StepRun
+from noetl.model.events import Event
+from noetl.model.letters import DeadLetter
+from noetl.model.manifest import within
+from noetl.model.messages import Again
+
+_FAILURES = ("loop.iteration.failed", "step.failed")
+
+
+def recalled(events: Iterable[Event], letters: Iterable[DeadLetter]) -> dict[str, Again]:
+    """Give the work of letters of one execution, by the letter's id; what is not found is left out."""
+    wanted = {(letter.run_id, letter.loop_index): letter for letter in letters}
+    found: dict[str, Again] = {}
+    state: Execution | None = None
+    for event in events:
+        state = state or Execution(event.execution_id)
+        letter = wanted.get((str(event.step_run_id), event.iteration)) if event.event_type in _FAILURES else None
+        run = state.runs.get(letter.run_id) if letter is not None else None
+        if letter is not None and run is not None and letter.message_id not in found:
+            found[letter.message_id] = _again(run, letter)
+        evolve(state, event)
+    return found
+
+
+def _again(run: StepRun, letter: DeadLetter) -> Again:
+    work: dict[str, Any] = {
+        "number": run.number - run.attempt + 1,
+        "args": run.args,
+        "role": run.role,
+        "task": letter.task,
+        "attempts": letter.attempts,
+        "first_seen": letter.first_seen,
+        "replays": letter.replays,
+    }
+    work |= {"seen": msgspec.to_builtins(run.seen)} if run.seen is not None else {}
+    work |= {name: getattr(run, name) for name in ("compensates", "pool", "priority") if getattr(run, name)}
+    if letter.loop_index is not None and run.loop is not None:
+        work |= _item(run, letter.loop_index)
+        work |= {"key": letter.loop_key} if letter.loop_key is not None else {}
+    return Again(letter.run_id, letter.step_id, work, letter.loop_index)
+
+
+def _item(run: StepRun, index: int) -> Mapping[str, Any]:
+    loop = run.loop
+    assert loop is not None
+    total = {} if loop.cursor else {"total": loop.total}
+    if isinstance(loop.items, Mapping):  # the list was stored: the worker reads its range
+        return {"source": within(loop.items, index, 1), **total}
+    return {"item": loop.items[index] if index < len(loop.items) else None, **total}

@@ -1,0 +1,45 @@
+"""Records what workers saw: the events of their tasks, and that a report came too late.
+
+Tested in tests/unit/engine/test_decide.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetl.engine.decision import Deciding
+from noetl.engine.state import StepRun
+from noetl.model.events import EVENT_TYPES
+from noetl.model.messages import Report
+
+
+def late(d: Deciding, message: Report) -> None:
+    """Record that a report came from a worker that had lost its lease."""
+    payload: dict[str, Any] = {"worker": message.worker, "epoch": message.epoch}
+    payload |= {"chunk": message.chunk} if message.chunk is not None else {}
+    payload |= {"ending": message.ending.status} if message.ending is not None else {}
+    d.emit("report.late", message.run_id.partition("#")[0], payload, step_run_id=message.run_id)
+
+
+def record(d: Deciding, run: StepRun, message: Report) -> None:
+    """Record the events of a report."""
+    records = [record for record in message.records if record.event_type in EVENT_TYPES]
+    goes_on = message.pipeline is not None and message.ending is None and message.suspension is None
+    for number, record in enumerate(records):
+        payload = dict(record.payload)
+        if goes_on and number == len(records) - 1:
+            payload["pipeline"] = message.pipeline
+        d.emit(
+            record.event_type,
+            record.task,
+            payload,
+            run=run,
+            at=record.at,
+            source="worker",
+            parent_id=run.run_id,
+            task_run_id=record.task_run_id,
+            iteration=record.iteration,
+            attempt=record.attempt,
+            status=record.status,
+            duration_ms=record.duration_ms,
+        )

@@ -1,0 +1,150 @@
+"""Replays and discards dead letters: the work of a letter runs once more, beside whatever else its execution does.
+
+Nothing waits for a replay: not its loop, not the end of its execution. Where it succeeds, an item counts in the loop that
+still runs; of an ended one it is a repair, which amends the results and, with the last one, turns a partial execution into
+a complete one. Where it fails, the letter waits again. Steps behind are not run again. Tested in
+tests/unit/engine/test_replays.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.engine import gather, loops
+from noetl.engine.dead_letters import about, letter_id
+from noetl.engine.decision import Deciding
+from noetl.engine.recording import late, record
+from noetl.engine.route import failure
+from noetl.engine.runs import started
+from noetl.engine.state import StepRun
+from noetl.engine.suspend import suspend
+from noetl.engine.work import item as work_item
+from noetl.engine.work import work_id
+from noetl.engine.writes import ctx_keys, plain
+from noetl.model.letters import PENDING
+from noetl.model.messages import Discard, ItemEnd, LeaseLost, Replay, Report
+from noetl.model.refs import is_manifest
+
+
+def replay(d: Deciding, message: Replay) -> None:
+    """Put the work of letters that wait into the queue once more."""
+    for again in message.letters:
+        name = letter_id(d.state.execution_id, again.run_id, again.index)
+        if d.state.letters.get(name, PENDING) != PENDING or again.step not in d.plan.net.index:
+            continue
+        run_id = f"{again.run_id}!{d.state.numbers.get('replay', 0) + 1}"
+        payload: dict[str, Any] = {"of": again.run_id, "work": again.work, "by": message.by}
+        payload |= {"patch": dict(message.patch)} if message.patch else {}
+        event = d.emit("dlq.replayed", again.step, payload, step_run_id=run_id, iteration=again.index)
+        d.about_letter(event)
+
+
+def discard(d: Deciding, message: Discard) -> None:
+    """Close letters that wait without doing anything."""
+    for step, run_id, index in message.letters:
+        name = letter_id(d.state.execution_id, run_id, index)
+        if d.state.letters.get(name, PENDING) == PENDING:
+            payload = {"of": run_id, "reason": message.reason, "by": message.by}
+            d.about_letter(d.emit("dlq.discarded", step, payload, iteration=index))
+
+
+def report(d: Deciding, run: StepRun, message: Report) -> None:
+    """Apply what a worker did on a replay."""
+    if run.phase == "suspended" or message.epoch < run.epoch:
+        late(d, message)
+        return
+    work = work_id(d.state, run)
+    if run.phase == "scheduled" or message.epoch > run.epoch:
+        started(d, run, message)
+    record(d, run, message)
+    end = _end_of(message)
+    if message.suspension is not None or end is not None:
+        d.finished.append((work, message.epoch))
+    if message.suspension is not None:
+        suspend(d, run, message.suspension)
+    elif end is not None:
+        _ended(d, run, end)
+    else:
+        d.held.append((work, message.epoch))
+        if message.pipeline is not None:
+            d.work[work] = work_item(d.plan, d.state, run)
+
+
+def _end_of(message: Report) -> ItemEnd | None:
+    """Give how a replay ended: as an item, as a run, or in a way that its worker could not tell of an item."""
+    if message.items:
+        return message.items[0]
+    ending = message.ending
+    if ending is None:
+        return None
+    error = None if ending.status == "ok" else ending.error or failure("unknown", "the worker gave no reason")
+    return ItemEnd(0, "ok" if error is None else "error", ending.result, error, message.writes, last=ending.last)
+
+
+def lease_lost(d: Deciding, run: StepRun, message: LeaseLost, is_last: bool) -> None:
+    """Hand a replay out again, or let its letter wait when no delivery is left."""
+    if run.phase == "suspended":
+        return
+    if not is_last:
+        again = work_item(d.plan, d.state, run)
+        d.work[again.work_id] = again
+        return
+    text = "no worker finished this work in the deliveries that `limits.max_attempts` allows; each lease ran out"
+    d.dropped.append(work_id(d.state, run))
+    give_back(d, run, failure("unknown", text, "LEASE_LOST"), {"attempts": message.attempt})
+
+
+def give_back(d: Deciding, run: StepRun, error: Mapping[str, Any], last: Mapping[str, Any] | None = None) -> None:
+    """Let the letter of a replay that failed wait again, with what was seen this time."""
+    of = run.of or {}
+    letter = about(d.state, run, error, last, of.get("item"))
+    letter["attempts"] += of.get("attempts", 0)
+    letter |= {"first_seen": of.get("first_seen", letter["first_seen"]), "replays": of.get("replays", 0) + 1}
+    payload: dict[str, Any] = {"of": of.get("run_id"), "error": error, "letter": letter}
+    payload |= {"key": of["key"]} if of.get("key") is not None else {}
+    d.about_letter(d.emit("dlq.returned", run.step, payload, run=run, iteration=of.get("index")))
+
+
+def _ended(d: Deciding, run: StepRun, end: ItemEnd) -> None:
+    of = run.of or {}
+    owner = d.state.runs.get(str(of.get("run_id")))
+    loop = owner.loop if owner is not None else None
+    index = of.get("index")
+    error: Mapping[str, Any] | None = end.error
+    if error is None and loop is not None and index is not None:
+        error = loops.conflict(loop, ItemEnd(index, end.status, writes=end.writes))
+    if error is not None:
+        give_back(d, run, error, end.last)
+        return
+    payload: dict[str, Any] = {"of": of.get("run_id"), "replay": True}
+    payload |= {"writes": plain(ctx_keys(end.writes))} if end.writes else {}
+    if index is None:
+        payload["result"] = end.result
+        d.about_letter(d.emit("step.repaired", run.step, payload, run=run, status="ok"))
+        return
+    payload |= _placed(d, run, index, end.result)
+    event = d.emit("loop.item.repaired", run.step, payload, run=run, iteration=index, status=end.status)
+    d.about_letter(event)
+    if d.state.phase == "ended" and d.state.outcome == "partial" and not d.state.partial:
+        told = {"status": "completed", "result": d.state.result}
+        d.emit("playbook.corrected", d.state.execution_id, told, status="completed")
+
+
+def _placed(d: Deciding, run: StepRun, index: int, result: Any) -> dict[str, Any]:
+    """Give where the result of an item goes: its place in a list, or the part that takes the place of a stored one."""
+    parts = _stored_parts(d, run, index)
+    if parts is None or result is None:
+        return {} if result is None else {"result": result}
+    return {"result": result, **gather.replaced(d, run, parts, index, result)}
+
+
+def _stored_parts(d: Deciding, run: StepRun, index: int) -> list[Mapping[str, Any]] | None:
+    of = str((run.of or {}).get("run_id"))
+    owner, ended = d.state.runs.get(of), d.state.ended.get(run.step)
+    if owner is not None and owner.loop is not None:
+        return list(owner.loop.parts) if index < owner.loop.kept else None
+    results = ended.result.get("results") if ended is not None and isinstance(ended.result, Mapping) else None
+    if ended is None or ended.run_id != of or not is_manifest(results):
+        return None
+    return list(results["parts"])

@@ -1,0 +1,77 @@
+"""Patches of a replay: over what the playbook says, before anything is rendered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from noetl.dsl.playbook import Step, Value
+from noetl.engine.patches import check, patched, patched_items, patched_value
+from noetl.model.errors import InvalidInput
+from noetl.testing.play import read
+from noetl.tools import kinds
+from tests.unit.engine.given import book
+
+TEXT = book(
+    """  - step: one
+    input: {n: 1, deep: {a: 1}}
+    tool:
+      - get: {kind: http, url: "http://old/{{ n }}", headers: {A: 1}, params: "{{ p }}"}
+      - put: {kind: noop}"""
+)
+
+
+def step() -> Step:
+    return read(TEXT).workflow[0]
+
+
+def made(**values: Any) -> Step:
+    named = {path.replace("__", "."): value for path, value in values.items()}
+    return patched(step(), {"task": "get", "values": named}, kinds())
+
+
+def test_a_field_of_the_task_that_failed_is_replaced() -> None:
+    found = made(spec__url="http://new/{{ n }}", spec__headers__B=2).tasks[0]
+    assert found.fields["url"] == Value("http://new/{{ n }}")
+    assert found.fields["headers"] == Value({"A": 1, "B": 2})
+    assert made(spec__url="x").tasks[1] == step().tasks[1]
+
+
+def test_a_field_that_the_task_had_not_and_its_settings() -> None:
+    found = made(spec__body={"x": 1}, spec__timeout_ms=5, spec__auth="other").tasks[0]
+    assert found.fields["body"] == Value({"x": 1})
+    assert (found.timeout_ms, found.auth) == (Value(5), Value("other"))
+
+
+def test_input_args_and_items() -> None:
+    assert made(input__n=2, input__deep__b=3).input == {"n": Value(2), "deep": Value({"a": 1, "b": 3})}
+    assert patched_value({"a": 1}, {"args.b": 2, "item.c": 3}, "args") == {"a": 1, "b": 2}
+    assert patched_items([{"id": 1}], {"task": "t", "values": {"item.url": "x"}}) == [{"id": 1, "url": "x"}]
+    assert patched_items([5], {"task": "t", "values": {"item": 6}}) == [6]
+    assert patched_items([[1, 2]], {"task": "t", "values": {"item.1": 9}}) == [[1, 9]]
+    assert patched_items([5], None) == [5]
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("url", "begins with spec"),
+        ("spec", "begins with spec"),
+        ("spec..x", "begins with spec"),
+        ("spec.headers.Authorization", "Keep it as a credential"),
+        ("item.x", "failed outside of a loop"),
+        ("spec.params.x", "patch `params` as a whole"),
+        ("input.n.x", "patch `n` as a whole"),
+    ],
+)
+def test_a_patch_that_cannot_be_used_is_refused(path: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match="patch") as caught:
+        check(step(), "get", {path: 1}, is_item=False)
+    assert says in str(caught.value)
+
+
+def test_a_patch_that_can_be_used() -> None:
+    check(step(), "get", {"spec.url": "x", "input.new.deep": 1, "args.a": 1, "item.x": 2}, is_item=True)
+    with pytest.raises(InvalidInput, match="is not a task of step"):
+        check(step(), "call/inner", {"spec.url": "x"}, is_item=False)
