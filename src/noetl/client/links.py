@@ -73,12 +73,11 @@ class SocketLink:
         self.welcome = welcome
         self._socket = socket
         self._receive = receive
+        self._closed = _connection_closed()
         self._reading = asyncio.create_task(self._read())
         socket.sink = self._take
 
     async def send(self, frame: FromWorker) -> None:
-        from websockets.exceptions import ConnectionClosed
-
         data = _encode(frame)
         if len(data) > _MOST_SENT:
             raise NoetlError(
@@ -86,7 +85,7 @@ class SocketLink:
             )
         try:
             await self._socket.send_message(data)
-        except ConnectionClosed as error:
+        except self._closed as error:
             raise Unreachable(f"the session was closed: {error}") from None
 
     async def broken(self) -> None:
@@ -99,9 +98,7 @@ class SocketLink:
 
     async def _read(self) -> None:
         """Take what comes the long way, until the connection is closed."""
-        from websockets.exceptions import ConnectionClosed
-
-        with suppress(ConnectionClosed):
+        with suppress(self._closed):
             async for data in self._socket:
                 self._take(data)
 
@@ -111,6 +108,12 @@ class SocketLink:
         except msgspec.MsgspecError as error:
             _log.error("the server sent a frame that this version does not know: %s", error)
             self._reading.cancel()  # so the link is broken
+
+
+def _connection_closed() -> type[Exception]:
+    from websockets.exceptions import ConnectionClosed
+
+    return ConnectionClosed
 
 
 async def open_socket(url: str, token: str | None, hello: Hello, receive: Receive) -> SocketLink:

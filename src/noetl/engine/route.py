@@ -253,7 +253,6 @@ def _handle(d: Deciding, run: StepRun, step: Step, ending: Ending, scope: Scope,
 def _choose(d: Deciding, step: Step, scope: Scope, takes_bare: bool) -> Choice:
     choice = Choice()
     router = step.router
-    limit = d.plan.setting("evaluate_when_timeout_ms", step)
     for index, arc in enumerate(step.arcs):
         if arc.step not in d.plan.net.index:
             continue
@@ -261,6 +260,7 @@ def _choose(d: Deciding, step: Step, scope: Scope, takes_bare: bool) -> Choice:
         if arc.when is None:
             looked["matched"] = takes_bare
         else:
+            limit = d.plan.setting("evaluate_when_timeout_ms", step)
             verdict = test(arc.when.data, scope, d.calls, when_budget(limit))
             looked |= {"when": arc.when.data, "matched": verdict.holds, "read": verdict.read}
             if verdict.error is not None:

@@ -84,7 +84,7 @@ CREATE TABLE queue (
   node_id text NOT NULL UNIQUE, -- the work id
   action text NOT NULL, -- the step
   context json NOT NULL, -- the whole work item
-  status text NOT NULL DEFAULT 'queued' CHECK (status IN ('queued', 'leased', 'dead')),
+  status text NOT NULL DEFAULT 'queued', -- queued, leased, dead; a constraint would be read anew by every insert
   priority integer NOT NULL DEFAULT 0,
   attempts integer NOT NULL DEFAULT 0,
   max_attempts integer NOT NULL DEFAULT 5,
