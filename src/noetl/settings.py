@@ -42,6 +42,11 @@ SANDBOX = "NOETL_SANDBOX"
 EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
 EGRESS_DENY = "NOETL_EGRESS_DENY"
 EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
+OUTBOX_URL = "NOETL_OUTBOX_URL"
+OUTBOX_MAX_ATTEMPTS = "NOETL_OUTBOX_MAX_ATTEMPTS"
+OUTBOX_BASE_MS = "NOETL_OUTBOX_BASE_MS"
+OUTBOX_MAX_MS = "NOETL_OUTBOX_MAX_MS"
+OUTBOX_DAYS = "NOETL_OUTBOX_DAYS"
 SECTIONS = tuple(
     f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR")
 )  # of settings for executions: see `configuration`
@@ -129,11 +134,26 @@ VARIABLES: dict[
         "allow",
         "`deny`: addresses of this machine and of private networks are reached only where `NOETL_EGRESS_ALLOW` names them.",
     ),
+    OUTBOX_URL: ("", "Where the relay sends messages of the outbox that name no address: this, a slash and the topic."),
+    OUTBOX_MAX_ATTEMPTS: ("20", "How often a message of the outbox is tried before it is dead and waits for a person."),
+    OUTBOX_BASE_MS: ("1000", "The delay after the first failed attempt of a message, in milliseconds; it doubles."),
+    OUTBOX_MAX_MS: ("300000", "No delay between two attempts of a message is longer, in milliseconds."),
+    OUTBOX_DAYS: ("7", "How long messages stay in the outbox after they were delivered or discarded, in days."),
     CREDENTIAL + "NAME": (
         "",
         "A credential: `auth: pg_main` reads `NOETL_CREDENTIAL_PG_MAIN`, a JSON object, an address or a token.",
     ),
 }
+
+
+class OutboxSettings(Struct, frozen=True):
+    """How messages of the outbox are delivered."""
+
+    url: str = ""  # for those that name no address
+    max_attempts: int = 20
+    base_ms: int = 1_000
+    max_ms: int = 300_000
+    days: int = 7  # how long they stay when they are done
 
 
 class Settings(Struct, frozen=True):
@@ -152,6 +172,7 @@ class Settings(Struct, frozen=True):
     egress_deny: tuple[str, ...] = ()  # hosts that they must not
     egress_private: bool = True  # whether private addresses may be reached without being named
     layer: Mapping[str, Any] = {}  # what executions have where their playbooks say nothing
+    outbox: OutboxSettings = OutboxSettings()
 
     @property
     def locks(self) -> Path:
@@ -268,7 +289,18 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         egress_allow=_listed(environment.get(EGRESS_ALLOW, "")),
         egress_deny=_listed(environment.get(EGRESS_DENY, "")),
         egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",
+        outbox=_outbox(environment),
     )
+
+
+def _outbox(environment: Mapping[str, str]) -> OutboxSettings:
+    least = {OUTBOX_MAX_ATTEMPTS: 1}
+    names = (OUTBOX_MAX_ATTEMPTS, OUTBOX_BASE_MS, OUTBOX_MAX_MS, OUTBOX_DAYS)
+    numbers = [_number(environment, name, int(VARIABLES[name][0]), least.get(name, 0)) for name in names]
+    url = environment.get(OUTBOX_URL, "").strip()
+    if url and not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"the environment variable {OUTBOX_URL} must begin with http:// or https://.")
+    return OutboxSettings(url, *numbers)
 
 
 def _choice(environment: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,10 +37,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from noetl.model.events import Event
+    from noetl.ports.outbox import Outbox, OutboxIn
     from noetl.server.collector import Collector
     from noetl.server.control import LocalControl
     from noetl.server.credentials import Vault
     from noetl.server.rebuild import Rebuild
+    from noetl.server.relay import Relay
     from noetl.server.services import Services
     from noetl.stores.postgres_admin import PostgresAdmin
     from noetl.worker.children import ChildPool
@@ -201,6 +203,22 @@ class Embedded:
     store: Store
     control: LocalControl
     credential: Callable[[str], Awaitable[Mapping[str, Any]]]
+    used: set[str] = field(default_factory=set)  # what tasks here asked for: `outbox`
+
+    def outbox(self) -> Outbox:
+        """Give the outbox of the store, for a task."""
+        from noetl.wiring_outbox import open_outbox
+
+        self.used.add("outbox")
+        return open_outbox(self.store)
+
+    def relaying(self) -> AbstractAsyncContextManager[Relay]:
+        """Give what delivers the messages of the outbox."""
+        from noetl.wiring_outbox import relaying
+        from noetl.worker.web import HttpClient
+
+        client = HttpClient(egress_rules(self.settings))
+        return relaying(self.settings, self.store, SystemClock(), kinds(), client, self.credential)
 
     @asynccontextmanager
     async def working(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[None]:
@@ -216,7 +234,7 @@ class Embedded:
         name = f"{os.uname().nodename}:{os.getpid()}"
         blobs = open_blobs(self.settings, self.store)
         async with equipped(
-            self.settings, self.control, blobs, self.credential, children, self.control.defaults
+            self.settings, self.control, blobs, self.credential, children, self.control.defaults, self.outbox
         ) as shared:
             worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
             running = create_task(worker.run(), name="noetl-worker")
@@ -237,6 +255,7 @@ async def equipped(
     resolve: Callable[[str], Awaitable[Mapping[str, Any]]],
     children: ChildPool,
     layer: Mapping[str, Any],
+    outbox: Callable[[], OutboxIn],
 ) -> AsyncIterator[Equipment]:
     """Give a worker what its tasks share; it is closed at the end. `layer` is the server's, read for every piece of work."""
     from noetl.worker.context import Equipment
@@ -256,6 +275,7 @@ async def equipped(
         StoredResults(blobs, clock),
         defaults=layer,
         folder=os.getcwd(),
+        outbox=outbox,
     )
     try:
         yield shared
@@ -308,6 +328,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
     """Run a server's parts on the store; the application is made of them."""
     from noetl.server.app import running
     from noetl.server.auth import Gate, is_loopback, needs_token
+    from noetl.server.credentials import stored_credentials
     from noetl.server.handouts import Handouts
     from noetl.server.metrics import Metrics
     from noetl.server.reading import Reader
@@ -328,6 +349,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             store=store,
             team=team,
             blobs=open_blobs(settings, store),
+            outbox=app.outbox(),
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
@@ -338,8 +360,9 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),
         )
-        async with running(services, open_collector(settings, store)):
-            yield services, replace(app, credential=_stored(team, vault))
+        served = replace(app, credential=stored_credentials(_credential, team, vault))
+        async with served.relaying() as relay, running(services, open_collector(settings, store), relay):
+            yield services, served
 
 
 def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
@@ -347,33 +370,11 @@ def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
 
     Servers that share a database share a key too, so there it has to be given.
     """
-    from base64 import urlsafe_b64encode
-    from secrets import token_bytes
-
-    from noetl.server.credentials import Vault, keys_of
+    from noetl.server.credentials import Vault, keys_of, vault_beside
 
     if server.key:
         return Vault(keys_of(server.key))
-    if settings.database:
-        return None
-    path = settings.store.with_name("key")
-    with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(urlsafe_b64encode(token_bytes(32)).decode())
-    return Vault(keys_of(path.read_text(encoding="ascii")))
-
-
-def _stored(team: Credentials, vault: Vault | None) -> Callable[[str], Awaitable[Mapping[str, Any]]]:
-    """Give what resolves credentials for a worker of this process: its environment first, then the store."""
-
-    async def resolve(name: str) -> Mapping[str, Any]:
-        with suppress(KeyError):
-            return credential(os.environ, name)
-        row = await team.sealed_credential(name)
-        if row is None or vault is None:
-            raise KeyError(name)
-        return vault.open(name, bytes(row["sealed"]))
-
-    return resolve
+    return None if settings.database else vault_beside(settings.store.with_name("key"))
 
 
 async def _credential(name: str) -> Mapping[str, Any]:

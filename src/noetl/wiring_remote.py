@@ -12,7 +12,7 @@ from typing import Any
 
 from noetl import __version__
 from noetl.client.http import Http, Servers
-from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials
+from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials, RemoteOutbox
 from noetl.client.session import Session
 from noetl.settings import Settings, WorkerSettings, credential
 from noetl.wire.session import Hello
@@ -42,9 +42,10 @@ async def remote_worker(settings: Settings, given: WorkerSettings) -> AsyncItera
 
     try:
         control, blobs = RemoteControl(session, http), RemoteBlobs(http, given.name, held)
+        outbox = RemoteOutbox(http, given.name, held)
         async with (
             child_processes(settings) as children,
-            equipped(settings, control, blobs, resolve, children, session.layer) as shared,
+            equipped(settings, control, blobs, resolve, children, session.layer, lambda: outbox) as shared,
         ):
             worker = Worker(given.name, shared, pools=given.pools, capacity=given.capacity, claim_s=given.poll_s)
             yield worker, session

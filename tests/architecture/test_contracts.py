@@ -42,7 +42,19 @@ PACKAGES = (
 def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     """A package with every layer of the real one and nothing in it, then the given files."""
     files = dict.fromkeys(
-        ("__init__", "__main__", "wiring", "wiring_remote", "configuration", "settings", "wire", "ports", "errors"), ""
+        (
+            "__init__",
+            "__main__",
+            "wiring",
+            "wiring_outbox",
+            "wiring_remote",
+            "configuration",
+            "settings",
+            "wire",
+            "ports",
+            "errors",
+        ),
+        "",
     )
     files |= {f"{package}/__init__": "" for package in PACKAGES}
     files |= {"tools/contract": "", "tools/fields": "import noetl.tools.contract", "dsl/parse": "", "expr/budget": ""}

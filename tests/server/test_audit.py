@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from noetl.ports.outbox import OutboxMessage
 from noetl.server.api import endpoints
 from noetl.server.tokens import made
 from noetl.settings import ServerSettings
@@ -22,7 +23,7 @@ ACTS = [one for one in endpoints() if one.act]
 QUIET = {
     "POST /api/worker/claim", "POST /api/worker/report", "POST /api/worker/heartbeat", "POST /api/worker/ack",
     "POST /api/worker/release", "POST /queue/lease", "POST /api/queue/{work_id}/heartbeat", "POST /events",
-    "POST /api/workers/{worker_id}/heartbeat", "PUT /api/blobs", "POST /context/render",
+    "POST /api/workers/{worker_id}/heartbeat", "PUT /api/blobs", "POST /context/render", "POST /api/worker/outbox",
 }  # fmt: skip
 
 
@@ -114,6 +115,14 @@ async def using(served: Served) -> Asked:
     return "/api/worker/credential", {"name": "pg", "worker": "w", "work": [lease["work"]["work_id"], lease["epoch"]]}
 
 
+def message(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
+    async def ask(served: Served) -> Asked:
+        number = await served.services.outbox.put(OutboxMessage("k", available_at=2**50), 100)
+        return f"/api/outbox/{number}/{verb}", body
+
+    return ask
+
+
 CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/execute": start,
     "POST /api/executions/execute": start_named,
@@ -131,6 +140,8 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "DELETE /api/catalog": registered,
     "PUT /api/credentials/{name}": plain("/api/credentials/pg", {"data": {"a": 1}}),
     "DELETE /api/credentials/{name}": credential,
+    "POST /api/outbox/{number}/retry": message("retry", {}),
+    "POST /api/outbox/{number}/discard": message("discard", {"reason": "enough"}),
     "POST /api/tokens": plain("/api/tokens", {"role": "viewer"}),
     "DELETE /api/tokens/{token_id}": token,
     "POST /api/workers": plain("/api/workers", {"worker_id": "host:1", "pool": "gpu"}),

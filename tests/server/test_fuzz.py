@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from noetl.ports.outbox import OutboxMessage
 from noetl.server.api import endpoints
 from noetl.server.app import app
 from noetl.server.endpoint import Endpoint
@@ -38,6 +39,7 @@ async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Serve
     async with in_process(folder, ServerSettings(key=key), **more) as served:
         names: dict[str, Any] = {"waits": await served.start(WAITS), "one": await served.register(ONE)}
         await served.json("PUT", "/api/credentials/pg_main", {"data": {"dsn": "x"}})
+        names["message"] = await served.services.outbox.put(OutboxMessage("k", available_at=2**50), 1)
         await served.json("POST", "/api/worker/hello", {"worker": "host:17", "acks": False, "capacity": 4})
         await served.start(TWO)
         claimed = await served.json("POST", "/api/worker/claim", {"id": "c-0", "worker": "host:17", "most": 4})
@@ -71,6 +73,10 @@ def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
         "/api/worker/ack": [{"worker": "host:17", "held": [held]}],
         "/api/worker/release": [{"worker": "host:17", "held": [["1:x#1", 3]]}],
         "/api/worker/credential": [{"name": "pg_main", "worker": "host:17", "work": held}],
+        "/api/worker/outbox": [
+            {"work": held, "worker": "host:17", "key": f"{work['execution_id']}:one:t", "topic": "t", "address": "a"}
+            | {"payload": {"a": [1]}, "headers": {"X": "y"}, "auth": "pg_main", "target": "http", "available_at": 2**50}
+        ],
         "/context/render": [
             {"execution_id": names["waits"], "template": {"a": "{{ workload.n }}"}, "strict": True, "args": {}}
         ],
@@ -87,6 +93,7 @@ def target(endpoint: Endpoint, names: dict[str, Any], fuzz: Fuzz) -> str:
         "work_id": work["work_id"],
         "name": "pg_main",
         "worker_id": "host:17",
+        "number": str(names["message"]),
     }
     path = endpoint.path
     for name in endpoint.places:

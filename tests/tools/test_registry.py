@@ -23,7 +23,7 @@ from noetl.tools.contract import decode
 
 NAMES = [
     *("noop", "http", "python", "postgres", "duckdb", "ducklake", "shell", "script", "playbook", "workbook", "secrets"),
-    *("transfer", "artifact", "resolve", "nats", "snowflake", "container", "mcp", "sleep", "wait"),
+    *("transfer", "artifact", "resolve", "outbox", "nats", "snowflake", "container", "mcp", "sleep", "wait"),
 ]
 SUPPORT = {"__init__", "contract", "fields", "markers", "connections", "pg_pool", "rows", "tables", "registry"}
 SUSPENDING = {"sleep", "wait", "playbook"}

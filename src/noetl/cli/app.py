@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "register": ("noetl.cli.register", "Put playbooks into a server's catalog."),
     "exec": ("noetl.cli.exec", "Start an execution on a server."),
     "credential": ("noetl.cli.credential", "Keep, list and delete the credentials of a server."),
+    "outbox": ("noetl.cli.outbox", "Look after the messages for other systems: list, show, retry, discard, drain."),
     "token": ("noetl.cli.token", "Make, list and revoke API tokens, of a store or a server."),
     "db": ("noetl.cli.db", "Make the PostgreSQL database of the store, bring it up to date, or check it."),
     "admin": ("noetl.cli.admin", "Look after a store."),

@@ -84,6 +84,10 @@ async def followed(app: Embedded, state: Execution, wait_s: float, *, as_json: b
         state = await drive(app, state, show, wait_s)
     finally:
         show.close()
+    if "outbox" in app.used:
+        from noetl.cli.outbox import deliver
+
+        await deliver(app)
     await say(app, state, as_json=as_json)
     return exit_code(state)
 

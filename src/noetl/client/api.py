@@ -49,6 +49,7 @@ from noetl.wire.answers import (
     WorkerRows,
     WorkerStatus,
 )
+from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
 
 _PAGE: Final = 1_000
 _AGAIN_S: Final = (0.0, 0.1, 0.5, 1.0, 2.0)
@@ -289,6 +290,24 @@ class Client:
 
     async def delete_credential(self, name: str) -> Removed:
         return await self._http.ask("DELETE", f"/api/credentials/{quote(name, safe='')}", Removed)
+
+    async def outbox(self, state: str | None = None, *, before: int | None = None, limit: int = 50) -> OutboxRows:
+        """List the messages for other systems, the newest first."""
+        return await self._http.ask(
+            "GET", "/api/outbox", OutboxRows, query=_given(state=state, before=before, limit=limit)
+        )
+
+    async def outbox_message(self, number: int) -> OutboxRow:
+        """Give a message for another system whole."""
+        return await self._http.ask("GET", f"/api/outbox/{number}", OutboxRow)
+
+    async def retry_message(self, number: int) -> OutboxNumber:
+        """Have a message that is dead or waits sent at once."""
+        return await self._http.ask("POST", f"/api/outbox/{number}/retry", OutboxNumber, {})
+
+    async def discard_message(self, number: int, reason: str) -> OutboxNumber:
+        """Give up a message that is dead or waits."""
+        return await self._http.ask("POST", f"/api/outbox/{number}/discard", OutboxNumber, {"reason": reason})
 
     async def keychain(
         self, path: str | None = None, *, execution_id: str | None = None, version: int | None = None

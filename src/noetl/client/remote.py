@@ -19,7 +19,9 @@ from noetl.client.session import Session
 from noetl.model.errors import CredentialUnavailable, Denied, InvalidInput, NoetlError, Unreachable
 from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
+from noetl.ports.outbox import OutboxMessage
 from noetl.wire.answers import Removed
+from noetl.wire.outbox import OutboxNumber, OutboxPut
 from noetl.wire.session import Claim, CredentialAsked, CredentialGiven, Heartbeat, Held, Leases, Report, Stop
 
 _BEAT_S: Final = 5.0
@@ -103,6 +105,21 @@ class RemoteBlobs:
     def _asks(self, ref: str) -> dict[str, Any]:
         work, epoch = self._lease()
         return {"ref": ref, "worker": self._worker, "work": work, "epoch": epoch}
+
+
+class RemoteOutbox:
+    """The port `OutboxIn` over HTTP, on the strength of the lease whose work asks."""
+
+    def __init__(self, http: Http, worker: str, lease: Callable[[], Held]) -> None:
+        self._http = http
+        self._worker = worker
+        self._lease = lease
+
+    async def put(self, message: OutboxMessage, now: int) -> int:  # noqa: ARG002 - the server has the time
+        """Put a message; sent again after a lost answer, it is the same one."""
+        names = ("key", "topic", "target", "address", "payload", "headers", "auth", "available_at")
+        asked = OutboxPut(self._lease(), worker=self._worker, **{name: getattr(message, name) for name in names})
+        return (await self._http.ask("POST", "/api/worker/outbox", OutboxNumber, asked)).number
 
 
 class RemoteCredentials:

@@ -191,6 +191,8 @@ class Pipeline(Frame):
                 self.memory.phase, self.memory.waiting = "waiting", waiting
                 return woken(waiting, at, at) or waiting
             return waiting
+        if task.kind == "outbox" and (self.holds_secret(fields) or self.holds_secret(own)):
+            raise RenderError("payload", "a secret of a credential must not be written down", "name it with `auth`")
         auth = within.value(task.auth.data, "auth") if task.auth is not None else None
         spec = dict(self.settings)
         for name in ("result", "timeout"):

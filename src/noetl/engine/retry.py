@@ -100,8 +100,8 @@ def may_run_again(kind: str, fields: Mapping[str, Any], error: TaskError, idempo
         return True
     if idempotent or fields.get("transactional") is True:
         return True
-    if fields.get("mode") in _SAFE_MODES or (kind == "artifact" and fields.get("action") == "put"):
-        return True  # the same rows, or the same bytes, are written again
+    if fields.get("mode") in _SAFE_MODES or kind == "outbox" or (kind == "artifact" and fields.get("action") == "put"):
+        return True  # the same rows, bytes or message are written again
     if kind == "http":
         return str(fields.get("method") or "GET").upper() in _SAFE_METHODS
     return kind in _SQL_KINDS and _reads_only(fields)

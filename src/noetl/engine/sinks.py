@@ -1,6 +1,6 @@
 """Names where a storage task writes: the last part of its idempotency key.
 
-A task stores where its fields name a target: a table, the place of a transfer, an artifact. The name is read as it is
+A task stores where its fields name a target: a table, the place of a transfer, a topic, an artifact. The name is read as it is
 written: a template is not rendered, so every try of the task has the same key. Tested in
 tests/unit/engine/test_pipeline_names.py.
 """
@@ -29,6 +29,8 @@ def sink_id(task: Task) -> str | None:
             kind = target.get("kind") or target.get("type")
             return _named(str(kind or task.kind), target.get("table") or target.get("path"))
         return task.kind
+    if task.kind == "outbox" and "topic" in fields:
+        return _named("outbox", fields["topic"].data)
     if task.kind == "artifact" and "action" in fields and fields["action"].data == "put":
         return task.kind
     return None

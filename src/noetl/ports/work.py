@@ -13,6 +13,7 @@ import msgspec
 from noetl.model.messages import Report
 from noetl.model.outcome import Outcome
 from noetl.model.work import Lease
+from noetl.ports.outbox import OutboxIn
 
 
 class Blobs(Protocol):
@@ -109,6 +110,10 @@ class ToolContext(Protocol):
     confirm: Confirm | None
     children: Children
     blobs: Blobs
+
+    @property
+    def outbox(self) -> OutboxIn | None:
+        """Messages for other systems; None where nobody would deliver them."""
 
     @property
     def http(self) -> Any:

@@ -20,6 +20,7 @@ from noetl.server.attendance import strike_off
 from noetl.server.collector import Collector
 from noetl.server.guard import Guard
 from noetl.server.problems import Refusal, answer
+from noetl.server.relay import Relay
 from noetl.server.services import Services
 from noetl.server.sessions import session_route
 
@@ -47,7 +48,9 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 @asynccontextmanager
-async def running(services: Services, collector: Collector | None = None) -> AsyncIterator[None]:
+async def running(
+    services: Services, collector: Collector | None = None, relay: Relay | None = None
+) -> AsyncIterator[None]:
     """Run what the routes need beside the control plane; at the end, let streams and sessions go."""
     services.control.sequencer.on_commit.append(services.metrics.committed)
     sweeping = asyncio.create_task(services.handouts.run(), name="noetl-handouts")
@@ -55,6 +58,9 @@ async def running(services: Services, collector: Collector | None = None) -> Asy
     beside = [asyncio.create_task(strike_off(services.team, services.clock), name="noetl-strike-off")]
     if collector is not None:
         beside.append(asyncio.create_task(collector.run(), name="noetl-collector"))
+    if relay is not None:
+        relay.on_attempt.append(services.metrics.sent)
+        beside.append(asyncio.create_task(relay.run(), name="noetl-relay"))
     try:
         yield
     finally:

@@ -6,17 +6,22 @@ seals, all open, so a key can be replaced. Tested in tests/server/test_credentia
 
 from __future__ import annotations
 
+import os
 import secrets
-from base64 import urlsafe_b64decode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from noetl.model.errors import InvalidInput
+from noetl.ports import Credentials
 
+Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 _MARK_BYTES = 4  # which key sealed it: the start of the key's hash
@@ -71,6 +76,27 @@ def keys_of(text: str) -> list[bytes]:
             raise InvalidInput("a key for credentials is 32 bytes in URL-safe base64; `noetl serve --help` tells how")
         keys.append(key)
     return keys
+
+
+def vault_beside(path: Path) -> Vault:
+    """Give a vault whose key is in a file that only this user reads; the file is made where there is none."""
+    with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(urlsafe_b64encode(secrets.token_bytes(_KEY_BYTES)).decode())
+    return Vault(keys_of(path.read_text(encoding="ascii")))
+
+
+def stored_credentials(first: Resolve, team: Credentials, vault: Vault | None) -> Resolve:
+    """Give what resolves credentials inside a server: what `first` knows wins over the store. It raises KeyError."""
+
+    async def resolve(name: str) -> Mapping[str, Any]:
+        with suppress(KeyError):
+            return await first(name)
+        row = await team.sealed_credential(name)
+        if row is None or vault is None:
+            raise KeyError(name)
+        return vault.open(name, bytes(row["sealed"]))
+
+    return resolve
 
 
 def _mark(key: bytes) -> bytes:

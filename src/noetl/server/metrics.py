@@ -13,7 +13,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from noetl.model.events import Event
+from noetl.model.outcome import Outcome
 from noetl.ports import Commit
+from noetl.ports.outbox import OutboxMessage
 
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
 _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
@@ -59,6 +61,10 @@ class Metrics:
         self._queue = Gauge("noetl_task_queue_inflight", "Work that is queued or leased.", ("pool",), registry=registry)
         self._waiting = Gauge("noetl_messages_unanswered", "Messages that wait for a commit.", registry=registry)
         self._workers = Gauge("noetl_workers", "Workers that speak to this server.", registry=registry)
+        self._sent = counter(
+            "noetl_outbox_attempts_total", "Attempts to deliver messages of the outbox.", "target", "ok"
+        )
+        self._outbox = Gauge("noetl_outbox_messages", "Messages that are not delivered.", ("state",), registry=registry)
         self._begun: dict[tuple[str, str], int] = {}
         self._uncounted: list[Commit] = []
 
@@ -80,9 +86,17 @@ class Metrics:
             if count is not None:
                 count(self, workflow, event)
 
-    def page(self, depths: Iterable[Mapping[str, Any]], waiting: int, workers: int) -> bytes:
+    def sent(self, message: OutboxMessage, outcome: Outcome) -> None:
+        """Count an attempt to deliver a message."""
+        self._sent[message.target, "true" if outcome.error is None else "false"].inc()
+
+    def page(
+        self, depths: Iterable[Mapping[str, Any]], waiting: int, workers: int, outbox: Mapping[str, int] | None = None
+    ) -> bytes:
         """Give everything in the text format."""
         self._count()
+        for state in ("pending", "dead"):
+            self._outbox.labels(state).set((outbox or {}).get(state, 0))
         self._queue.clear()
         sums: dict[str, int] = {}
         for row in depths:

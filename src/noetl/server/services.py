@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from noetl.dsl.kinds import Kinds
 from noetl.ports import AuditTrail, BlobStore, Catalog, Clock, Credentials, EventLog, Keys, Runtime, Tokens, WorkQueue
+from noetl.ports.outbox import Outbox
 from noetl.server.auth import Gate
 from noetl.server.control import LocalControl
 from noetl.server.credentials import Vault
@@ -49,6 +50,7 @@ class Services:
     store: Store
     team: Team
     blobs: BlobStore
+    outbox: Outbox
     clock: Clock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]

@@ -3,8 +3,6 @@
 `sleep`, `wait`, `playbook` and `workbook` are run by the pipeline. Packages add kinds through entry points.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from noetl.tools.registry import ToolKinds
@@ -25,6 +23,7 @@ MODULES = {
     "transfer": "noetl.tools.transfer",
     "artifact": "noetl.tools.artifact",
     "resolve": "noetl.tools.resolve",
+    "outbox": "noetl.tools.outbox",
     "nats": "noetl.tools.nats",
     "snowflake": "noetl.tools.snowflake",
     "container": "noetl.tools.container",

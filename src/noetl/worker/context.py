@@ -16,6 +16,7 @@ from noetl.engine.extract import Wanted
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
+from noetl.ports.outbox import OutboxIn
 from noetl.worker.keychain import KeyRing
 from noetl.worker.redact import Secrets
 from noetl.worker.shared import Shared
@@ -73,6 +74,7 @@ class Equipment:
     results: Results | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
     folder: str = "."
+    outbox: Callable[[], OutboxIn] | None = None  # opens it
     shared: Shared = field(default_factory=Shared)
     secrets: Secrets = field(default_factory=Secrets)
 
@@ -152,6 +154,10 @@ class TaskContext:
         self.blobs = shared.blobs
         self._shared = shared
         self._log = log
+
+    @property
+    def outbox(self) -> OutboxIn | None:
+        return None if self._shared.outbox is None else self._shared.outbox()
 
     @property
     def http(self) -> Any:

@@ -11,7 +11,7 @@ from noetl.server.endpoint import Endpoint, Noun
 
 NOUNS = (
     "health", "execute", "executions", "steering", "events", "results", "vars", "catalog", "playbooks", "credentials", "keychain",
-    "worker", "blobs", "workers", "queue", "tokens", "audit", "context", "page",
+    "worker", "blobs", "outbox", "workers", "queue", "tokens", "audit", "context", "page",
 )  # fmt: skip
 
 

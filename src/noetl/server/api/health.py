@@ -41,5 +41,6 @@ async def metrics(call: Call) -> Response:
     """Give the counters in the text format of Prometheus."""
     services = call.services
     depths = await services.team.depths()
-    text = services.metrics.page(depths, services.control.sequencer.unanswered, services.handouts.workers)
+    outbox, unanswered = await services.outbox.waiting(), services.control.sequencer.unanswered
+    text = services.metrics.page(depths, unanswered, services.handouts.workers, outbox)
     return Response(text, media_type="text/plain; version=0.0.4")

@@ -1,0 +1,159 @@
+"""`noetl outbox`: lists, shows, retries, discards and delivers the messages of the outbox, of a store or a server.
+
+Tested in tests/acceptance/test_outbox_cli.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noetl.cli.completing import among
+from noetl.cli.store import AsJson, Place, as_json, call, local_settings
+from noetl.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from noetl.cli.target import Server
+    from noetl.ports.outbox import Outbox
+    from noetl.wiring import Embedded
+
+_ACTIONS = ("list", "show", "retry", "discard", "drain")
+
+
+def command(
+    action: Annotated[
+        str,
+        typer.Argument(metavar="list|show|retry|discard|drain", help="What to do.", autocompletion=among(*_ACTIONS)),
+    ],
+    number: Annotated[int | None, typer.Argument(metavar="[NUMBER]", help="The message.", min=1)] = None,
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="pending|delivered|dead|discarded", help="With list: only messages like this."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="With list: how many.", min=1, max=1_000)] = 50,
+    reason: Annotated[str | None, typer.Option("--reason", help="With discard: why it is given up.")] = None,
+    json: AsJson = False,
+    store: Place = None,
+) -> None:
+    """Look after the messages for other systems: list, show, retry, discard; drain delivers those of a local store now."""
+
+    async def job() -> None:
+        from noetl.cli.target import server_of
+
+        _check(action, number, state, reason)
+        server = server_of(store)
+        if server is not None:
+            await _there(server, action, number or 0, state, limit, reason or "", json)
+        else:
+            await _here(store, action, number or 0, state, limit, reason or "", json)
+
+    call(job)
+
+
+def _check(action: str, number: int | None, state: str | None, reason: str | None) -> None:
+    from noetl.ports.outbox import STATES
+
+    if action not in _ACTIONS:
+        raise InvalidInput(f"`noetl outbox {action}` is not known: {', '.join(_ACTIONS)}.")
+    if action in ("show", "retry", "discard") and number is None:
+        raise InvalidInput(f"`noetl outbox {action}` needs the number of a message; `noetl outbox list` lists them.")
+    if action == "discard" and not (reason or "").strip():
+        raise InvalidInput("`noetl outbox discard` needs a reason: --reason TEXT.")
+    if state is not None and state not in STATES:
+        raise InvalidInput(f"`--state {state}` is not known: {', '.join(STATES)}.")
+
+
+async def _there(
+    server: Server, action: str, number: int, state: str | None, limit: int, reason: str, json: bool
+) -> None:
+    """Do it on a server."""
+    from noetl.cli.target import connected
+
+    async with connected(server) as client:
+        if action == "drain":
+            raise InvalidInput(
+                "a server delivers its messages by itself; `noetl outbox retry NUMBER` sends one at once."
+            )
+        if action == "list":
+            found = await client.outbox(state, limit=limit)
+            _listed(found.messages, found.pending, found.dead, json)
+        elif action == "show":
+            typer.echo(as_json(await client.outbox_message(number)))
+        elif action == "retry":
+            await client.retry_message(number)
+            _told(number, "is sent again")
+        else:
+            await client.discard_message(number, reason)
+            _told(number, "is discarded")
+
+
+async def _here(
+    store: str | None, action: str, number: int, state: str | None, limit: int, reason: str, json: bool
+) -> None:
+    """Do it on the store of this machine."""
+    from noetl.wiring import embedded, open_store
+    from noetl.wiring_outbox import open_outbox
+
+    settings = local_settings(store)
+    if action == "drain":
+        async with embedded(settings) as app:
+            await deliver(app)
+        return
+    held = open_store(settings)
+    try:
+        outbox = open_outbox(held)
+        if action == "list":
+            waiting = await outbox.waiting()
+            _listed(await outbox.messages(state, None, limit), waiting["pending"], waiting["dead"], json)
+        elif action == "show":
+            found = await outbox.message(number)
+            if found is None:
+                raise InvalidInput(f"the outbox has no message {number}; `noetl outbox list` lists them.")
+            typer.echo(as_json({name: getattr(found, name) for name in found.__struct_fields__}))
+        else:
+            await _steer(outbox, action, number, reason)
+    finally:
+        await held.close()
+
+
+async def _steer(outbox: Outbox, action: str, number: int, reason: str) -> None:
+    from time import time
+
+    from noetl.ports import AuditEntry
+
+    now = int(time() * 1000)
+    act = AuditEntry(now, "cli", f"outbox.{action}", str(number), {"reason": reason} if reason else {})
+    done = await (outbox.again(number, now, act) if action == "retry" else outbox.discard(number, reason, act))
+    if not done:
+        raise InvalidInput(f"the outbox has no message {number} that waits or is dead; `noetl outbox list` lists them.")
+    _told(number, "waits to be sent again; `noetl outbox drain` sends it" if action == "retry" else "is discarded")
+
+
+async def deliver(app: Embedded) -> None:
+    """Deliver what is due now, and tell what came of it."""
+    async with app.relaying() as relay:
+        done = await relay.drain()
+    waiting = await app.outbox().waiting()
+    left = f", {waiting['pending']} wait" if waiting["pending"] else ""
+    dead = f", {waiting['dead']} dead" if waiting["dead"] else ""
+    typer.echo(f"noetl: outbox: {done} delivered{left}{dead}", err=True)
+
+
+def _listed(messages: Any, pending: int, dead: int, json: bool) -> None:
+    from noetl.cli.progress import clock
+
+    for message in messages:
+        if json:
+            names = [name for name in message.__struct_fields__ if name not in ("payload", "headers")]
+            typer.echo(as_json({name: getattr(message, name) for name in names}))
+        else:
+            where = message.address or message.topic
+            head = f"{message.number:>6}  {message.state:<9} {message.attempts:>3}  {clock(message.created_at)}"
+            typer.echo(f"{head}  {message.target} {where}  {message.error}".rstrip())
+    if not json:
+        typer.echo(f"{pending} pending, {dead} dead", err=True)
+
+
+def _told(number: int, what: str) -> None:
+    typer.echo(f"message {number} {what}", err=True)

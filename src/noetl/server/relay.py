@@ -1,0 +1,90 @@
+"""The relay: delivers the messages of the outbox, at least once, each by one of the servers that share a store.
+
+A message that is refused for good, or was tried as often as the settings allow, is dead: it waits for a person. How a
+message reaches its target is somebody else's business. Tested in tests/unit/server/test_relay.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from noetl.engine.retry import Schedule, asked_ms, chance, delay_ms
+from noetl.model.errors import NoetlError
+from noetl.model.outcome import Outcome, failed
+from noetl.ports import Clock
+from noetl.ports.outbox import Outbox, OutboxMessage
+
+_log = logging.getLogger(__name__)
+Deliver = Callable[[OutboxMessage], Awaitable[Outcome]]
+TRY_S: Final = 30.0  # how long one attempt may take
+_HOLD_MS: Final = 120_000  # how long a message is kept from other servers
+_AT_ONCE: Final = 16
+_EVERY_S: Final = 1.0
+_FORGET_EVERY_S: Final = 3600.0
+
+
+class Relay:
+    """Delivers for one process."""
+
+    def __init__(
+        self, outbox: Outbox, deliver: Deliver, clock: Clock, schedule: Schedule, *, kept_ms: int = 7 * 86_400_000
+    ) -> None:
+        self._outbox = outbox
+        self._deliver = deliver
+        self._clock = clock
+        self._schedule = schedule
+        self._kept_ms = kept_ms
+        self.on_attempt: list[Callable[[OutboxMessage, Outcome], None]] = []
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        rest = 0.0
+        while True:
+            try:
+                await self.drain()
+                rest -= _EVERY_S
+                if rest <= 0:
+                    rest = _FORGET_EVERY_S
+                    await self._outbox.forget(self._clock.now() - self._kept_ms)
+            except NoetlError as error:
+                _log.warning("the outbox waits for the store: %s", error)
+            await self._clock.sleep(_EVERY_S)
+
+    async def drain(self) -> int:
+        """Try everything that is due once; gives how many were delivered."""
+        done = 0
+        while True:
+            now = self._clock.now()
+            due = await self._outbox.claim(now, now + _HOLD_MS, _AT_ONCE)
+            if not due:
+                return done
+            done += sum(await asyncio.gather(*map(self._try, due)))
+
+    async def _try(self, message: OutboxMessage) -> bool:
+        try:
+            async with asyncio.timeout(TRY_S):
+                outcome = await self._deliver(message)
+        except TimeoutError:
+            outcome = failed("timeout", f"it took longer than {TRY_S:g} s", code="OUTBOX_TIMEOUT", retryable=True)
+        except Exception as error:  # noqa: BLE001 - what delivers may come from a package, and must not end the relay
+            _log.exception("the target %s raised", message.target, exc_info=error)
+            outcome = failed("unknown", f"the target failed: {type(error).__name__}: {error}", code="TARGET_RAISED")
+        for told in self.on_attempt:
+            told(message, outcome)
+        now = self._clock.now()
+        if outcome.error is None:
+            return await self._outbox.delivered(message.number, message.attempts, now)
+        why = f"{outcome.error.code}: {outcome.error.message}" if outcome.error.code else outcome.error.message
+        again = self._again_at(message, outcome, now)
+        await self._outbox.failed(message.number, message.attempts, why[:2_000], again)
+        return False
+
+    def _again_at(self, message: OutboxMessage, outcome: Outcome, now: int) -> int | None:
+        """Give when to try again; None where that makes no sense, or was done often enough."""
+        if outcome.error is None or not outcome.error.retryable or message.attempts >= self._schedule.attempts:
+            return None
+        delay = delay_ms(self._schedule, message.attempts, chance(message.key, message.attempts))
+        return now + max(delay, asked_ms(outcome.error))

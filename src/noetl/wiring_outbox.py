@@ -1,0 +1,102 @@
+"""The composition root of the outbox: the table of a store, the relay, and what delivers to each kind of target.
+
+`http` is delivered by the tool of that name, so that it has its time-outs, its credentials and its limits. A package offers
+another target as a coroutine function in the entry point group `noetl.outbox`: it takes the message and the `ToolContext`
+and gives an outcome. Tested in tests/acceptance/test_outbox_cli.py and tests/unit/server/test_relay.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, cast
+from urllib.parse import quote
+
+from noetl.dsl.kinds import Kinds
+from noetl.engine.actions import RunTask
+from noetl.engine.retry import Schedule
+from noetl.model.errors import InvalidInput
+from noetl.model.outcome import Outcome, failed
+from noetl.ports import Clock, ToolContext, Tools
+from noetl.ports.outbox import Outbox, OutboxMessage
+from noetl.server.relay import Relay
+from noetl.settings import OutboxSettings, Settings
+from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.web import HttpClient
+
+GROUP = "noetl.outbox"
+Target = Callable[[OutboxMessage, ToolContext], Awaitable[Outcome]]
+
+
+def open_outbox(store: object) -> Outbox:
+    """Give the outbox of a store."""
+    from noetl.stores.outbox_postgres import PostgresOutbox
+    from noetl.stores.outbox_sqlite import SqliteOutbox
+    from noetl.stores.postgres import PostgresStore
+    from noetl.stores.sqlite import SqliteStore
+
+    if isinstance(store, PostgresStore):
+        return PostgresOutbox(store.database)
+    if isinstance(store, SqliteStore):
+        return SqliteOutbox(store.database)
+    raise InvalidInput("this store has no outbox")
+
+
+@asynccontextmanager
+async def relaying(
+    settings: Settings,
+    store: object,
+    clock: Clock,
+    tools: Any,
+    client: HttpClient,
+    credential: Callable[[str], Awaitable[Mapping[str, Any]]],
+) -> AsyncIterator[Relay]:
+    """Give the relay of a store; whoever asks runs it, or has it drained. `tools` are the kinds."""
+    given, nothing = settings.outbox, cast(Any, None)
+    known = (cast(Tools, tools), cast(Kinds, tools))
+    shared = Equipment(nothing, *known, clock, nothing, nothing, client.get, credential, folder=os.getcwd())
+
+    async def deliver(message: OutboxMessage) -> Outcome:
+        return await _delivered(message, shared, given)
+
+    schedule = Schedule(given.max_attempts, given.base_ms, "exponential", given.max_ms, jitter=0.5)
+    try:
+        yield Relay(open_outbox(store), deliver, clock, schedule, kept_ms=given.days * 86_400_000)
+    finally:
+        await shared.shared.close()
+        await client.close()
+
+
+@cache
+def _others() -> Mapping[str, Target]:
+    """Give the targets of installed packages, by name."""
+    return {found.name: cast(Target, found.load()) for found in entry_points(group=GROUP)}
+
+
+async def _delivered(message: OutboxMessage, shared: Equipment, settings: OutboxSettings) -> Outcome:
+    fields: dict[str, Any] = {}
+    if message.target == "http":
+        address = message.address or (settings.url and f"{settings.url.rstrip('/')}/{quote(message.topic, safe='')}")
+        if not address:
+            text = "the message names no address, and NOETL_OUTBOX_URL is not set"
+            return failed("client_error", text, code="NO_ADDRESS")
+        named = {"X-NoETL-Topic": message.topic} if message.topic else {}
+        fields = {"method": "POST", "url": address, "headers": {**named, **message.headers}, "json": message.payload}
+        if message.payload is None:
+            del fields["json"]
+    attempt, key = message.attempts, message.key
+    task = RunTask("outbox", message.target, fields, {}, {}, attempt, key, message.auth or None)
+    context = TaskContext(shared, task, Log(shared.clock, task, None), message.execution_id, "outbox", None)
+    if message.target == "http":
+        run = shared.tools.runner("http")
+        assert run is not None
+        return await run(fields, context)
+    target = _others().get(message.target)
+    if target is None:
+        known = ", ".join(["http", *_others()])
+        text = f"nothing here delivers to `{message.target}`; known: {known}"
+        return failed("client_error", text, code="NO_TARGET")
+    return await target(message, context)

@@ -1,0 +1,78 @@
+"""`noetl outbox` and `kind: outbox` with the real command: a run delivers what it wrote down, and what could not go waits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.running import Folder
+from tests.tools.web import Web
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    made = Web()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def tells(folder: Folder, url: str) -> str:
+    tool = f"{{ kind: outbox, topic: orders, url: '{url}', args: {{ id: 7 }} }}"
+    return folder.playbook(f"- step: tell\n  tool: {tool}")
+
+
+def test_a_run_delivers_what_it_wrote_down(folder: Folder, web: Web) -> None:
+    ran = folder.call("run", tells(folder, f"{web.url}/json"))
+    assert ran.code == 0, ran.err
+    assert "outbox: 1 delivered" in ran.err
+    assert [(asked.method, asked.body) for asked in web.asked] == [("POST", b'{"id":7}')]
+    listed = folder.call("outbox", "list", "--json")
+    [row] = [json.loads(line) for line in listed.out.splitlines()]
+    assert (row["state"], row["attempts"], row["topic"]) == ("delivered", 1, "orders")
+
+
+def test_what_could_not_go_waits_and_is_sent_again(folder: Folder, web: Web) -> None:
+    ran = folder.call("run", tells(folder, f"{web.url}/status/503"))
+    assert ran.code == 0, ran.err
+    assert "0 delivered, 1 wait" in ran.err
+    assert "HTTP_503" in folder.call("outbox", "list").out
+    shown = json.loads(folder.call("outbox", "show", "1").out)
+    assert (shown["state"], shown["payload"]) == ("pending", {"id": 7})
+    assert "waits to be sent again" in folder.call("outbox", "retry", "1").err
+    assert "0 delivered, 1 wait" in folder.call("outbox", "drain").err
+    assert len(web.asked) == 2
+    assert len({asked.headers["idempotency-key"] for asked in web.asked}) == 1
+    assert folder.call("outbox", "discard", "1", "--reason", "enough").code == 0
+    assert "0 pending, 0 dead" in folder.call("outbox", "list", "--state", "pending").err
+
+
+def test_what_is_refused_for_good_is_dead(folder: Folder, web: Web) -> None:
+    ran = folder.call("run", tells(folder, f"{web.url}/status/400"))
+    assert "1 dead" in ran.err
+    assert "HTTP_400" in folder.call("outbox", "list", "--state", "dead").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["fly"], "is not known"),
+        (["show"], "needs the number"),
+        (["show", "99"], "has no message 99"),
+        (["retry", "99"], "has no message 99"),
+        (["discard", "1"], "needs a reason"),
+        (["list", "--state", "odd"], "`--state odd` is not known"),
+    ],
+)
+def test_what_cannot_be_done_is_told(folder: Folder, arguments: list[str], told: str) -> None:
+    ran = folder.call("outbox", *arguments)
+    assert ran.code == 2
+    assert told in ran.err
+    assert "Traceback" not in ran.err
