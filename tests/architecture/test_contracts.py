@@ -62,7 +62,8 @@ def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     files |= {"tools/tables": "import noetl.tools.fields", "tools/duckdb": "import noetl.tools.tables"}
     files |= {"tools/pg_pool": "", "tools/connections": "import noetl.tools.pg_pool"}
     files |= {
-        "tools/rows": "import noetl.tools.connections, noetl.tools.tables",
+        "tools/rows": "import noetl.tools.connections, noetl.tools.tables, noetl.tools.keyed_rows",
+        "tools/keyed_rows": "import noetl.tools.tables",
         "tools/markers": "import noetl.tools.tables",
     }
     files |= dict.fromkeys(

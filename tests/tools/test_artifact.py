@@ -82,3 +82,69 @@ async def test_a_damaged_file_is_never_given_out(attempts: Attempts, tmp_path: P
     error = (await attempts.run("artifact", {"ref": REF})).error
     assert error.kind == "reference"
     assert "damaged" in error.message
+
+
+FILES = ["rows.jsonl", "rows.json", "rows.csv", "rows.parquet"]
+
+
+async def rows(attempts: Attempts, file: str) -> list[dict[str, Any]]:
+    out = {"kind": "file", "path": "seen.json"}
+    moved = {"source": {"kind": "file", "path": file}, "target": out, "mode": "overwrite"}
+    assert (await attempts.run("transfer", moved)).outcome.status == "ok"
+    got = await attempts.run("artifact", {"ref": "file://seen.json"})
+    found: list[dict[str, Any]] = got.result["data"]
+    return found
+
+
+@pytest.mark.parametrize("file", FILES)
+async def test_rows_meet_those_of_a_file_as_the_mode_says(attempts: Attempts, file: str) -> None:
+    async def put(mode: str, data: Any, **more: Any) -> None:
+        tried = await attempts.run(
+            "artifact", {"action": "put", "ref": f"file://{file}", "mode": mode, "data": data, **more}
+        )
+        assert tried.outcome.status == "ok", tried.error
+
+    first = [{"id": 1, "name": "a"}, {"id": 2, "name": "it's; DROP"}]
+    await put("insert", first)
+    for _ in range(2):  # what is run again changes nothing
+        await put("upsert", [{"id": 2, "name": "B"}, {"id": 3, "name": "c"}], key="id")
+    assert await rows(attempts, file) == [{"id": 1, "name": "a"}, {"id": 2, "name": "B"}, {"id": 3, "name": "c"}]
+    for _ in range(2):
+        await put("insert", [{"id": 3, "name": "other"}, {"id": 4, "name": "d"}], key=["id"])
+    assert [row["name"] for row in await rows(attempts, file)] == ["a", "B", "c", "d"]
+    await put("append", {"id": 4, "name": "d"})
+    assert [row["id"] for row in await rows(attempts, file)] == [1, 2, 3, 4, 4]
+    await put("overwrite", {"id": 9, "name": "z"})
+    assert await rows(attempts, file) == [{"id": 9, "name": "z"}]
+
+
+async def test_an_upsert_without_a_key_goes_by_the_idempotency_key(attempts: Attempts) -> None:
+    fields = {"action": "put", "ref": "file://rows.jsonl", "mode": "upsert", "data": {"n": 1}}
+    for _ in range(2):
+        await attempts.run("artifact", fields, execution_id="7")
+    await attempts.run("artifact", fields, execution_id="8")
+    found = await rows(attempts, "rows.jsonl")
+    assert [row["n"] for row in found] == [1, 1]
+    assert len({row["idempotency_key"] for row in found}) == 2
+
+
+async def test_what_is_put_knows_its_idempotency_key(attempts: Attempts) -> None:
+    put = await attempts.run("artifact", {"action": "put", "ref": REF, "data": 1})
+    assert attempts.blobs is not None
+    assert ":" in (await attempts.blobs.about(put.result["ref"]))["idempotency_key"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"ref": REF, "mode": "append", "data": {"a": 1}}, "rows of a file"),
+        ({"ref": "file://a.jsonl", "mode": "append", "data": "text"}, "a row or a list of rows"),
+        ({"ref": "file://a.jsonl", "mode": "append", "data": [1]}, "a row or a list of rows"),
+        ({"ref": "file://a.jsonl", "mode": "upsert", "key": "id", "data": {"a": 1}}, "no `id`, which is its key"),
+        ({"ref": "file://a.bin", "mode": "append", "data": {"a": 1}}, "does not tell its format"),
+    ],
+)
+async def test_rows_that_cannot_be_written_are_told_of(attempts: Attempts, fields: dict[str, Any], words: str) -> None:
+    error = (await attempts.run("artifact", {"action": "put", **fields})).error
+    assert words in error.message
+    assert not error.retryable

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 from noetl.blobs import manifests, pieces, stored
@@ -13,6 +14,9 @@ from noetl.model.outcome import Outcome, failed, ok
 from noetl.model.refs import SCHEME, address, is_manifest, is_ref
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
+from noetl.tools.fields import SqlInput, WriteMode
+from noetl.tools.rows import Place, write_rows
+from noetl.tools.tables import KEY_COLUMN, RowsError, rows_to_write
 
 
 class Store(ToolInput, frozen=True, kw_only=True):
@@ -47,6 +51,16 @@ class Input(ToolInput, frozen=True, kw_only=True):
         ),
     ] = None
     data: Annotated[Any, about("With `put`: what to write; text as it is, anything else as JSON.", {"rows": []})] = None
+    mode: Annotated[
+        WriteMode | None,
+        about(
+            "With `put` to a file: `data` is a row or a list of rows, and how they meet those of the file.", "upsert"
+        ),
+    ] = None
+    key: Annotated[
+        str | list[str] | None,
+        about("With `mode`: the columns that tell rows apart; `insert` leaves known ones.", "id"),
+    ] = None
     content_type: Annotated[str | None, about("With `put`: what the bytes are.", "text/csv")] = None
     store: Annotated[
         Store | str | None, about("With `put`: which store keeps it; a text is the store's kind.", {"kind": "s3"})
@@ -59,9 +73,12 @@ KIND = describe(
     summary="Reads or writes a stored result or file by reference.",
     description="""
     Large results are stored anyway and read where a template needs them; use this kind to store something under an address of
-    your choice, or to read what another execution left. `auth` names the credential of an object store.
+    your choice, or to read what another execution left. `auth` names the credential of an object store. A file is replaced as
+    a whole. With `mode` rows are written to a file of CSV, JSON, JSON lines or Parquet, as its name tells: `append` adds them,
+    `insert` with a `key` only those that are not there, `upsert` puts them in the place of rows with the same `key`, by default
+    the task's idempotency key, and `overwrite` replaces all.
     """,
-    needs=(Need("action", ("ref",), "get"), Need("action", ("data",), "put")),
+    needs=(Need("action", ("ref",), "get"), Need("action", ("data",), "put"), Need("key", ("mode",))),
     result={
         "ref": "The artifact's reference.",
         "store": "The kind of store that keeps it.",
@@ -81,6 +98,18 @@ KIND = describe(
                 uri: "s3://reports/{{ workload.since }}.csv"
                 content_type: text/csv
                 data: "{{ workload.report }}"
+            """,
+        ),
+        KindExample(
+            "Keep one row per customer in a file",
+            """
+            - note:
+                kind: artifact
+                action: put
+                uri: file://out/customers.jsonl
+                mode: upsert
+                key: id
+                data: { id: "{{ workload.customer_id }}", since: "{{ workload.since }}" }
             """,
         ),
         KindExample(
@@ -111,6 +140,8 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return failed("reference", str(error))
     except InvalidInput as error:
         return failed("client_error", str(error))
+    except RowsError as error:
+        return error.outcome
     except (NoetlError, OSError) as error:
         return failed("reference", f"the store cannot be used now: {error}", retryable=True)
 
@@ -146,7 +177,29 @@ async def _whole(reference: Mapping[str, Any], context: ToolContext) -> dict[str
     return {**_shown(str(reference["ref"]), str(reference.get("store")), shown), "data": value}
 
 
+async def _put_rows(input: Input, context: ToolContext) -> dict[str, Any]:
+    """Write rows to a file; it has them all or is as it was."""
+    ref = _address(input.ref)
+    if not ref.startswith(_FILE):
+        raise InvalidInput(f"`mode` is for rows of a file: an address that begins with {_FILE}")
+    if not isinstance(input.data, dict) and not (
+        isinstance(input.data, list) and all(isinstance(row, dict) for row in input.data)
+    ):
+        raise InvalidInput("with `mode`, `data` is a row or a list of rows, each a map from column to value")
+    how = SqlInput(mode=input.mode, key=input.key, values=input.data)
+    rows = rows_to_write(how, context)
+    if input.mode == "upsert" and input.key is None:
+        how = SqlInput(mode=input.mode, key=KEY_COLUMN)
+    path = _path(ref, context)
+    async with write_rows(Place(kind="file", path=str(path)), how, context) as add:
+        await add(rows)
+    data = await asyncio.to_thread(path.read_bytes)
+    return _shown(ref, "file", _told(data, input.content_type or _TYPES.get(path.suffix, _TEXT)))
+
+
 async def _put(input: Input, context: ToolContext) -> dict[str, Any]:
+    if input.mode is not None:
+        return await _put_rows(input, context)
     is_text = isinstance(input.data, str)
     data = input.data.encode() if is_text else await pieces.encoded(input.data)
     content_type = input.content_type or (_TEXT if is_text else stored.JSON)
@@ -169,6 +222,7 @@ async def _put(input: Input, context: ToolContext) -> dict[str, Any]:
     now = context.now()
     scope = place.scope or ("execution" if ref.startswith(_RESULTS) else "permanent")
     terms = {**stored.terms(scope, stored.expiry(place.ttl, now), now), "artifact": True}
+    terms["idempotency_key"] = context.idempotency_key
     meta = await stored.put(context.blobs, ref, data, store, content_type, packing, terms)
     return _shown(ref, store, meta)
 
@@ -186,7 +240,10 @@ def _path(ref: str, context: ToolContext) -> Path:
 
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    with TemporaryDirectory(prefix=".noetl-", dir=path.parent) as folder:
+        whole = Path(folder, path.name)
+        whole.write_bytes(data)
+        whole.replace(path)
 
 
 def _told(data: bytes, content_type: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from noetl.tools.fields import (
     UnreadableError,
 )
 from noetl.tools.markers import in_transaction, once_in_duckdb, refused
-from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
+from noetl.tools.tables import RowsError, answer, name, result_of, rows_to_write, statements, write_statement
 
 
 class Input(SqlInput, frozen=True, kw_only=True):
@@ -106,6 +106,8 @@ async def run(input: Input, context: ToolContext) -> Outcome:
             else:
                 connection.rollback()
         return found
+    except RowsError as error:
+        return error.outcome
     except duckdb.Error as error:
         return duckdb_failed(error)
     except asyncio.CancelledError:

@@ -21,7 +21,7 @@ from noetl.tools.fields import (
 )
 from noetl.tools.markers import once_in_postgres, refused
 from noetl.tools.pg_pool import NoConnectionError
-from noetl.tools.tables import answer, name, result_of, rows_to_write, statements, write_statement
+from noetl.tools.tables import RowsError, answer, name, percent_statement, result_of, rows_to_write, statements
 
 
 class Input(SqlInput, frozen=True, kw_only=True):
@@ -135,6 +135,8 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     try:
         async with pool.connection() as connection:
             return await _perform(connection, pool.markers, input, sent, context)
+    except RowsError as error:
+        return error.outcome
     except (psycopg.Error, NoConnectionError) as error:
         return pg_failed(error)
 
@@ -206,6 +208,5 @@ async def _write(connection: Any, input: Input, context: ToolContext) -> dict[st
         if input.mode == "overwrite":
             await cursor.execute(f"DELETE FROM {name(input.table or '')}")
         for row in rows:
-            sql = write_statement(input, list(row), ["%s"] * len(row))
-            await cursor.execute(sql.replace("%", "%%").replace("%%s", "%s"), [_bindable(v) for v in row.values()])
+            await cursor.execute(percent_statement(input, list(row)), [_bindable(value) for value in row.values()])
     return answer((), (), len(rows), f"INSERT 0 {len(rows)}")

@@ -19,11 +19,12 @@ import msgspec
 from noetl.blobs.parts import matches
 from noetl.expr.sql import split_statements
 from noetl.model.errors import InvalidInput
-from noetl.model.outcome import Outcome, failed
+from noetl.model.outcome import failed
 from noetl.ports import ToolContext
 from noetl.tools.connections import pg_pool
 from noetl.tools.fields import SqlInput
-from noetl.tools.tables import name, plain, write_statement
+from noetl.tools.keyed_rows import by_key
+from noetl.tools.tables import RowsError, name, percent_statement, plain, write_statement
 
 Row = dict[str, Any]
 Add = Callable[[list[Row]], Awaitable[None]]
@@ -44,14 +45,6 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     path: str | None = None
     format: str | None = None
     rows_path: str | None = None
-
-
-class RowsError(Exception):
-    """Rows cannot be read or written; the outcome says why."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.error.message if outcome.error else "")
-        self.outcome = outcome
 
 
 def read_rows(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
@@ -121,7 +114,7 @@ async def _to_postgres(target: Place, how: SqlInput, context: ToolContext) -> As
 
         async def add(rows: list[Row]) -> None:
             columns = list(rows[0])
-            sql = write_statement(how, columns, ["%s"] * len(columns)).replace("%", "%%").replace("%%s", "%s")
+            sql = percent_statement(how, columns)
             values = [
                 [Jsonb(value) if isinstance(value, Mapping) else value for value in (row.get(key) for key in columns)]
                 for row in rows
@@ -312,8 +305,9 @@ def _format(place: Place, path: Path) -> str:
 async def _to_file(target: Place, how: SqlInput, context: ToolContext) -> AsyncIterator[Add]:
     if not target.path:
         raise _lacks("file", "path")
-    if how.mode == "upsert":
-        raise RowsError(failed("schema", "a file has no keys: `mode: upsert` needs a table"))
+    keyed = by_key(how.mode, how.key)
+    if how.mode == "upsert" and keyed is None:
+        raise RowsError(failed("schema", "a file has no keys of its own: with `mode: upsert`, `key` names the columns"))
     path = Path(context.folder, target.path)
     format = _format(target, path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -325,10 +319,17 @@ async def _to_file(target: Place, how: SqlInput, context: ToolContext) -> AsyncI
             with lines.open("ab") as file:
                 file.write(_lines(rows))
 
-        if how.mode != "overwrite" and path.is_file():
-            async for rows in _from_file(path, format, None, 10_000, context):
+        old = _from_file(path, format, None, 10_000, context)
+        there = how.mode != "overwrite" and path.is_file()
+        if there and keyed is None:
+            async for rows in old:
                 await add(rows)
-        yield add
+        yield add if keyed is None else keyed.add
+        if keyed is not None:
+            if there:
+                async for rows in old:
+                    await add(keyed.over(rows))
+            await add(keyed.rest())
         if format == "parquet":
             async with _duckdb(None, context) as connection:
                 sql = f"COPY (SELECT * FROM read_json({_quoted(str(lines))})) TO {_quoted(str(whole))} (FORMAT parquet)"

@@ -11,11 +11,20 @@ from math import isfinite
 from typing import Any
 
 from noetl.expr.sql import split_statements
+from noetl.model.outcome import Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.fields import SqlInput, script_text
 
 _LEAST, _MOST = -(2**63), 2**64 - 1  # whole numbers that every part of the system can carry; larger ones are texts
-_KEY_COLUMN = "idempotency_key"
+KEY_COLUMN = "idempotency_key"
+
+
+class RowsError(Exception):
+    """Rows cannot be read or written; the outcome says why."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.error.message if outcome.error else "")
+        self.outcome = outcome
 
 
 async def statements(input: SqlInput, context: ToolContext) -> list[str]:
@@ -33,15 +42,36 @@ def name(text: str) -> str:
 
 
 def rows_to_write(input: SqlInput, context: ToolContext) -> list[dict[str, Any]]:
-    """Give the rows that a table write is about: its `values`, else the task's own input."""
+    """Give the rows that a table write is about: its `values`, else the task's own input. Raises RowsError."""
     given = input.values if input.values is not None else dict(context.own)
     rows = [dict(row) for row in (given if isinstance(given, list) else [given])]
     if input.mode == "upsert" and input.key is None:
         several = len(rows) > 1
         for index, row in enumerate(rows):
             own = f"{context.idempotency_key}:{index}" if several else context.idempotency_key
-            row.setdefault(_KEY_COLUMN, own)
+            row.setdefault(KEY_COLUMN, own)
+    keys = key_columns(input) if input.mode == "upsert" else []
+    for row in rows:
+        if not row:
+            raise RowsError(
+                failed("schema", "there is nothing to write: name the columns with `values`, or with `args`")
+            )
+        missing = [key for key in keys if key not in row]
+        if missing:
+            raise RowsError(failed("schema", f"a row has no `{missing[0]}`, which is its key"))
     return rows
+
+
+def key_columns(input: SqlInput) -> list[str]:
+    """Give the columns that tell rows apart."""
+    return [input.key] if isinstance(input.key, str) else list(input.key or [KEY_COLUMN])
+
+
+def percent_statement(input: SqlInput, columns: Sequence[str]) -> str:
+    """Give the statement that writes one row, for a driver whose places are `%s`: other percent signs are doubled."""
+    if any("\x00" in text for text in (input.table or "", *columns)):
+        raise RowsError(failed("schema", "a name of a table or column must not hold a zero byte"))
+    return write_statement(input, columns, ["\x00"] * len(columns)).replace("%", "%%").replace("\x00", "%s")
 
 
 def write_statement(input: SqlInput, columns: Sequence[str], marks: Sequence[str]) -> str:
@@ -51,7 +81,7 @@ def write_statement(input: SqlInput, columns: Sequence[str], marks: Sequence[str
     sql = f"INSERT INTO {table} ({listed}) VALUES ({', '.join(marks)})"
     if input.mode != "upsert":
         return sql
-    keys = [input.key] if isinstance(input.key, str) else list(input.key or [_KEY_COLUMN])
+    keys = key_columns(input)
     changed = [column for column in columns if column not in keys]
     conflict = ", ".join(map(name, keys))
     if not changed:

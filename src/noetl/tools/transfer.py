@@ -13,7 +13,8 @@ from noetl.tools.connections import duckdb_failed, pg_failed
 from noetl.tools.contract import Sql, ToolInput, about, describe
 from noetl.tools.fields import SqlInput, WriteMode
 from noetl.tools.pg_pool import NoConnectionError
-from noetl.tools.rows import Place, RowsError, read_rows, write_rows
+from noetl.tools.rows import Place, read_rows, write_rows
+from noetl.tools.tables import RowsError
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 Rows = Annotated[int, msgspec.Meta(ge=1)]
