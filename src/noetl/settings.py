@@ -47,6 +47,7 @@ OUTBOX_MAX_ATTEMPTS = "NOETL_OUTBOX_MAX_ATTEMPTS"
 OUTBOX_BASE_MS = "NOETL_OUTBOX_BASE_MS"
 OUTBOX_MAX_MS = "NOETL_OUTBOX_MAX_MS"
 OUTBOX_DAYS = "NOETL_OUTBOX_DAYS"
+OUTBOX_TIMEOUT_MS = "NOETL_OUTBOX_TIMEOUT_MS"
 SECTIONS = tuple(
     f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR")
 )  # of settings for executions: see `configuration`
@@ -138,6 +139,7 @@ VARIABLES: dict[
     OUTBOX_MAX_ATTEMPTS: ("20", "How often a message of the outbox is tried before it is dead and waits for a person."),
     OUTBOX_BASE_MS: ("1000", "The delay after the first failed attempt of a message, in milliseconds; it doubles."),
     OUTBOX_MAX_MS: ("300000", "No delay between two attempts of a message is longer, in milliseconds."),
+    OUTBOX_TIMEOUT_MS: ("30000", "How long one attempt to deliver a message may take, in milliseconds."),
     OUTBOX_DAYS: ("7", "How long messages stay in the outbox after they were delivered or discarded, in days."),
     CREDENTIAL + "NAME": (
         "",
@@ -154,6 +156,7 @@ class OutboxSettings(Struct, frozen=True):
     base_ms: int = 1_000
     max_ms: int = 300_000
     days: int = 7  # how long they stay when they are done
+    timeout_ms: int = 30_000  # of one attempt
 
 
 class Settings(Struct, frozen=True):
@@ -294,8 +297,8 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
 
 
 def _outbox(environment: Mapping[str, str]) -> OutboxSettings:
-    least = {OUTBOX_MAX_ATTEMPTS: 1}
-    names = (OUTBOX_MAX_ATTEMPTS, OUTBOX_BASE_MS, OUTBOX_MAX_MS, OUTBOX_DAYS)
+    least = {OUTBOX_MAX_ATTEMPTS: 1, OUTBOX_TIMEOUT_MS: 1}
+    names = (OUTBOX_MAX_ATTEMPTS, OUTBOX_BASE_MS, OUTBOX_MAX_MS, OUTBOX_DAYS, OUTBOX_TIMEOUT_MS)
     numbers = [_number(environment, name, int(VARIABLES[name][0]), least.get(name, 0)) for name in names]
     url = environment.get(OUTBOX_URL, "").strip()
     if url and not url.startswith(("http://", "https://")):

@@ -64,7 +64,8 @@ async def relaying(
 
     schedule = Schedule(given.max_attempts, given.base_ms, "exponential", given.max_ms, jitter=0.5)
     try:
-        yield Relay(open_outbox(store), deliver, clock, schedule, kept_ms=given.days * 86_400_000)
+        kept_ms = given.days * 86_400_000
+        yield Relay(open_outbox(store), deliver, clock, schedule, timeout_ms=given.timeout_ms, kept_ms=kept_ms)
     finally:
         await shared.shared.close()
         await client.close()

@@ -10,6 +10,8 @@ import pytest
 from tests.cluster.cluster import Cluster, cluster
 from tests.cluster.ledger import Ledger, ledger
 
+OUTBOX = {"NOETL_OUTBOX_TIMEOUT_MS": "1000", "NOETL_OUTBOX_BASE_MS": "50", "NOETL_OUTBOX_MAX_MS": "200"}
+
 
 @pytest.fixture(scope="session")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -22,7 +24,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def shaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster with short leases, whose processes the tests may kill; each leaves it whole."""
     folder: Path = tmp_path_factory.mktemp("shaken")
-    given = {"NOETL_LEASE_SECONDS": "2", "NOETL_MAX_ATTEMPTS": "50", "NOETL_LOG_LEVEL": "warning"}
+    given = {"NOETL_LEASE_SECONDS": "2", "NOETL_MAX_ATTEMPTS": "50", "NOETL_LOG_LEVEL": "warning"} | OUTBOX
     with cluster(folder, **given) as running:
         yield running
 

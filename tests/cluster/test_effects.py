@@ -34,6 +34,17 @@ SINKS = HEAD.format("sinks") + (
     f"      - add: {{{_ONCE}, table: sink.added, mode: insert, values: {_ROW}}}\n"
     f"      - put: {{kind: postgres, auth: sink, table: sink.upserted, mode: upsert, values: {_ROW}}}\n"
 )
+MESSAGES = HEAD.format("messages") + (
+    "workflow:\n"
+    f"  - step: each\n    loop: {{in: '{{{{ range({ITEMS}) | list }}}}', iterator: i,"
+    " spec: {mode: parallel, max_in_flight: 6}}\n"
+    "    tool:\n"
+    "      - tell: {kind: outbox, topic: t, url: '{{ workload.api }}/flaky/{{ workload.n }}/{{ iter.i }}', payload: {a: 1}}\n"
+    "      - both: {kind: postgres, auth: sink, transactional: true, marker_table: sink.marker, commands: ["
+    "\"INSERT INTO sink.counted VALUES ('{{ workload.n }}', {{ iter.i }})\","
+    " \"INSERT INTO noetl.outbox (key, address, payload) VALUES ('{{ _idempotency_key }}',"
+    " '{{ workload.api }}/do/{{ workload.n }}/{{ iter.i }}', '{}')\"]}\n"
+)
 _TABLES = """
 CREATE SCHEMA IF NOT EXISTS sink;
 CREATE TABLE IF NOT EXISTS sink.counted (run text, item int);
@@ -42,6 +53,9 @@ CREATE TABLE IF NOT EXISTS sink.upserted (idempotency_key text PRIMARY KEY, run 
 CREATE TABLE IF NOT EXISTS sink.total (run text PRIMARY KEY, n int)
 """
 _HELD_PER_KILL = 0.4  # seconds, about: a worker that is always dead does nothing that could be cut short
+
+
+_WAITING = "SELECT number, state, error FROM noetl.outbox WHERE state <> 'delivered'"
 
 
 async def _open(system: Cluster) -> psycopg.AsyncConnection[tuple[object, ...]]:
@@ -119,4 +133,38 @@ async def test_each_effect_happens_once_while_workers_are_killed(
                 assert all(len(set(keys)) == 1 and keys[0] for keys in asked), asked
                 repeated += sum(len(keys) - 1 for keys in asked)
             print(f"seed {seed}: {kills} kills, {len(executions) * ITEMS} items, {repeated} requests were sent again")
+            await load.hold()
+
+
+@pytest.mark.parametrize(("seed", "kills"), [(1, 3), pytest.param(2, 40, marks=pytest.mark.chaos)])
+async def test_messages_arrive_while_servers_and_workers_are_killed(
+    shaken: Cluster, book: Ledger, seed: int, kills: int
+) -> None:
+    """Each is put once, with the writes of its transaction, and arrives at least once, always under the same key."""
+    chance = Random(seed)
+    async with await _open(shaken) as connection:
+        await connection.execute(_TABLES.encode())
+    with told(shaken, seed):
+        async with loading(shaken, book) as load:
+            await load.register(MESSAGES)
+            await load.clients[0].put_credential("sink", {"dsn": shaken.database}, "postgres")
+            runs = {}
+            for _ in range(kills):
+                started = await load.other("messages")
+                runs[started] = load.others[started]
+                await asyncio.sleep(chance.uniform(0, 1))
+                victim = chance.choice([*shaken.serving, *shaken.working])
+                victim.kill()
+                victim.start()
+            statuses = await load.ended()
+            assert set(statuses.values()) == {"completed"}, statuses
+            async with asyncio.timeout(60), await _open(shaken) as connection:
+                while left := await (await connection.execute(_WAITING)).fetchall():
+                    assert not [row for row in left if row[1] != "pending"], left
+                    await asyncio.sleep(0.05)
+            for run in runs.values():
+                assert await _rows(shaken, "counted", run) == dict.fromkeys(range(ITEMS), 1)
+                for how in ("flaky", "do"):
+                    asked = [book.asked[f"/{how}/{run}/{item}"] for item in range(ITEMS)]
+                    assert all(keys and len(set(keys)) == 1 for keys in asked), asked
             await load.hold()

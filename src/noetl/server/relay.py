@@ -19,8 +19,6 @@ from noetl.ports.outbox import Outbox, OutboxMessage
 
 _log = logging.getLogger(__name__)
 Deliver = Callable[[OutboxMessage], Awaitable[Outcome]]
-TRY_S: Final = 30.0  # how long one attempt may take
-_HOLD_MS: Final = 120_000  # how long a message is kept from other servers
 _AT_ONCE: Final = 16
 _EVERY_S: Final = 1.0
 _FORGET_EVERY_S: Final = 3600.0
@@ -30,13 +28,22 @@ class Relay:
     """Delivers for one process."""
 
     def __init__(
-        self, outbox: Outbox, deliver: Deliver, clock: Clock, schedule: Schedule, *, kept_ms: int = 7 * 86_400_000
+        self,
+        outbox: Outbox,
+        deliver: Deliver,
+        clock: Clock,
+        schedule: Schedule,
+        *,
+        timeout_ms: int = 30_000,
+        kept_ms: int = 7 * 86_400_000,
     ) -> None:
         self._outbox = outbox
         self._deliver = deliver
         self._clock = clock
         self._schedule = schedule
         self._kept_ms = kept_ms
+        self._try_s = timeout_ms / 1000  # how long one attempt may take
+        self._hold_ms = timeout_ms * 3 // 2 + 1_000  # how long a message is kept from other servers
         self.on_attempt: list[Callable[[OutboxMessage, Outcome], None]] = []
 
     async def run(self) -> None:
@@ -58,17 +65,17 @@ class Relay:
         done = 0
         while True:
             now = self._clock.now()
-            due = await self._outbox.claim(now, now + _HOLD_MS, _AT_ONCE)
+            due = await self._outbox.claim(now, now + self._hold_ms, _AT_ONCE)
             if not due:
                 return done
             done += sum(await asyncio.gather(*map(self._try, due)))
 
     async def _try(self, message: OutboxMessage) -> bool:
         try:
-            async with asyncio.timeout(TRY_S):
+            async with asyncio.timeout(self._try_s):
                 outcome = await self._deliver(message)
         except TimeoutError:
-            outcome = failed("timeout", f"it took longer than {TRY_S:g} s", code="OUTBOX_TIMEOUT", retryable=True)
+            outcome = failed("timeout", f"it took longer than {self._try_s:g} s", code="OUTBOX_TIMEOUT", retryable=True)
         except Exception as error:  # noqa: BLE001 - what delivers may come from a package, and must not end the relay
             _log.exception("the target %s raised", message.target, exc_info=error)
             outcome = failed("unknown", f"the target failed: {type(error).__name__}: {error}", code="TARGET_RAISED")
