@@ -33,6 +33,7 @@ class Asked:
 
     places: tuple[str, ...]
     saga: bool = False
+    crash: bool = False
     keyword: str = ""
     cover: bool = False
     cover_min: float | None = None
@@ -109,7 +110,7 @@ class Session:
             result.cases.extend(run_cases(tests, stage, recording, self._is_chosen(file), self.outcome.coverage))
         if tests.saga is not None and self._is_chosen(file)("saga"):
             given, recorded = recording(tests.given)
-            result.sagas.append(run_saga(tests, stage, given, recorded, self.outcome.coverage))
+            result.sagas.append(run_saga(tests, stage, given, recorded, self.outcome.coverage, crash=self.asked.crash))
 
     def _is_chosen(self, file: Path) -> Callable[[str], bool]:
         return lambda name: self.asked.keyword.lower() in f"{file} {name}".lower()

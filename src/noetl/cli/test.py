@@ -23,6 +23,10 @@ def command(
     saga: Annotated[
         bool, typer.Option("--saga", help="Only try the sagas: every call fails in turn, then every compensation too.")
     ] = False,
+    crash: Annotated[
+        bool,
+        typer.Option("--crash", help="With sagas: the process also dies before every commit, and another goes on."),
+    ] = False,
     keyword: Annotated[
         str, typer.Option("-k", metavar="TEXT", help="Only cases whose file and name hold this text.")
     ] = "",
@@ -40,7 +44,7 @@ def command(
     """Play the tests of playbooks, in pretended time."""
     from noetl.cli.playtest import Asked, watched
 
-    asked = Asked(tuple(places), saga, keyword, cover or cover_min is not None, cover_min, junit, json)
+    asked = Asked(tuple(places), saga, crash, keyword, cover or cover_min is not None, cover_min, junit, json)
     try:
         code = watched(asked) if watch else asked.run()
     except NoetlError as error:

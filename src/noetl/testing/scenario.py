@@ -122,7 +122,7 @@ class Player:
             self.control.sequencer.on_commit.append(made.hear)
             worker = asyncio.create_task(made.run())
             try:
-                await self.control.submit(EXECUTION, start)
+                await self._begin(start)
                 await self._watch()
                 await asyncio.sleep(_AFTERWARDS_S)
                 played.live = await self.control.sequencer.state(EXECUTION)
@@ -138,6 +138,9 @@ class Player:
             if row["execution_id"] != EXECUTION:
                 played.children.append((row["execution_id"], await self._store.read(row["execution_id"])))
         return played
+
+    async def _begin(self, start: Start) -> None:
+        await self.control.submit(EXECUTION, start)
 
     async def _registered(self) -> Start:
         hashes = {}

@@ -7,6 +7,7 @@ from textwrap import dedent
 from noetl.dsl.playbook import Playbook
 from noetl.model.events import Event
 from noetl.testing.cases.matrix import SagaResult, run_saga
+from noetl.testing.cases.playing import play
 from noetl.testing.cases.promises import broken_promises
 from noetl.testing.cases.read import read_tests
 from noetl.testing.scenario import read_playbook
@@ -40,10 +41,10 @@ saga:
 """
 
 
-def tried(tests: str, playbook: str) -> SagaResult:
+def tried(tests: str, playbook: str, *, crash: bool = False) -> SagaResult:
     found = read_tests(dedent(tests).encode(), "play.test.yaml", "play.test.yaml")
     assert found.troubles == []
-    return run_saga(found, stage(playbook), found.given, {})
+    return run_saga(found, stage(playbook), found.given, {}, crash=crash)
 
 
 def test_every_call_fails_in_turn_and_every_compensation_in_every_way() -> None:
@@ -55,6 +56,23 @@ def test_every_call_fails_in_turn_and_every_compensation_in_every_way() -> None:
         ("b fails", 5, "failed, undone: a"),
         ("c fails", 8, "failed, undone: b a"),
     ]
+
+
+def test_a_process_that_dies_before_any_commit_is_gone_on_with() -> None:
+    found = tried(TESTS, SAGA, crash=True)
+    assert found.failures == []
+    assert [row.plays for row in found.rows] == [1, 4, 9, 14]
+
+
+def test_a_crash_after_an_effect_does_it_again_under_the_same_key() -> None:
+    made = stage(SAGA)
+    given = read_tests(dedent(TESTS).encode(), "play.test.yaml", "play.test.yaml").given
+    keys = set()
+    for dies_at in range(play(made, given).commits):
+        seen = play(made, given, dies_at=dies_at)
+        assert (seen.status, seen.world) == ("completed", {"things": ["a", "b"]})
+        keys |= {call.key for call in seen.calls if sum(call.key == other.key for other in seen.calls) > 1}
+    assert {key.partition(":")[2] for key in keys} == {"a:a_task", "b:b_task", "c:c_task"}
 
 
 def test_a_forgotten_compensation_is_found() -> None:

@@ -53,11 +53,17 @@ class SagaResult(Struct):
 
 
 def run_saga(
-    tests: TestFile, stage: Stage, given: Given, recorded: Mapping[str, Any], coverage: Coverage | None = None
+    tests: TestFile,
+    stage: Stage,
+    given: Given,
+    recorded: Mapping[str, Any],
+    coverage: Coverage | None = None,
+    *,
+    crash: bool = False,
 ) -> SagaResult:
-    """Try the saga of a file."""
+    """Try the saga of a file; with `crash` the process also dies before every commit, and another one goes on."""
     assert tests.saga is not None
-    trial = _Trial(tests, tests.saga, stage, given, recorded, coverage)
+    trial = _Trial(tests, tests.saga, stage, given, recorded, coverage, crash)
     return trial.run()
 
 
@@ -72,7 +78,9 @@ class _Trial:
         given: Given,
         recorded: Mapping[str, Any],
         coverage: Coverage | None,
+        crash: bool,
     ) -> None:
+        self._crash = crash
         self._tests = tests
         self._saga = saga
         self._stage = stage
@@ -108,6 +116,8 @@ class _Trial:
         for_good = Fault(self._saga.error)
         seen = self._play(row, {site: for_good}, row.what)
         row.ended = _told(seen)
+        for commit in range(seen.commits) if self._crash else ():
+            self._play(row, {site: for_good}, f"{what} fails, and the process dies before commit {commit + 1}", commit)
         for way, fault in _WAYS.items():
             if not fault.lost:  # a call that took effect and failed is not one that completed
                 self._play(row, {site: fault}, f"{what} {way}")
@@ -122,10 +132,10 @@ class _Trial:
             return str(site)
         return f"{self._trees[site.playbook].name}:{site}" if site.playbook in self._trees else str(site)
 
-    def _play(self, row: Row, faults: Mapping[Site, Fault], what: str = "") -> Seen:
+    def _play(self, row: Row, faults: Mapping[Site, Fault], what: str = "", dies_at: int | None = None) -> Seen:
         if row not in self._result.rows:
             self._result.rows.append(row)
-        seen = play(self._stage, self._given, self._recorded, faults)
+        seen = play(self._stage, self._given, self._recorded, faults, dies_at)
         row.ended = row.ended or _told(seen)
         row.plays += 1
         self._result.plays += 1

@@ -5,6 +5,7 @@ Tested in tests/unit/testing/test_cases.py.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -23,10 +24,10 @@ from noetl.engine.state import Execution, checksum
 from noetl.engine.waits import SUSPENDING
 from noetl.model.events import Event
 from noetl.model.messages import Start
-from noetl.ports import Children, Tools
-from noetl.stores.memory import MemoryStore
+from noetl.ports import Children, Selection, Tools
 from noetl.testing.cases.leaping import Leaping
 from noetl.testing.cases.mocks import Call, Fault, MockedTools, Site, entry_of
+from noetl.testing.cases.mortal import MortalStore
 from noetl.testing.cases.read import Given
 from noetl.testing.scenario import EXECUTION, Player, Scenario
 from noetl.testing.virtual_time import run, threads
@@ -77,6 +78,7 @@ class Seen:
     world: dict[str, Any]
     law: str | None = None  # that was broken
     workload: Mapping[str, Any] = field(default_factory=dict)
+    commits: int = 0
 
     @property
     def status(self) -> str:
@@ -89,19 +91,20 @@ def play(
     given: Given,
     recorded: Mapping[str, Any] | None = None,
     faults: Mapping[Site, Fault] | None = None,
+    dies_at: int | None = None,
 ) -> Seen:
-    """Play once, from the start until nothing can happen any more."""
+    """Play once, from the start until nothing can happen any more; before commit `dies_at` the process dies, once."""
 
     async def main() -> Seen:
-        player = _CasePlayer(stage, given, recorded, faults)
+        player = _CasePlayer(stage, given, recorded, faults, MortalStore(dies_at=dies_at))
         if stage.equipment is None:
-            return await player.seen()
+            return await player.lived()
         equipment = stage.equipment()
         with TemporaryDirectory(prefix="noetl-test-") as player.folder:
             with threads():
                 player.children, player.http = await equipment.__aenter__()
             try:
-                return await player.seen()
+                return await player.lived()
             finally:
                 with threads():
                     await equipment.__aexit__(None, None, None)
@@ -118,10 +121,12 @@ class _CasePlayer(Player):
         given: Given,
         recorded: Mapping[str, Any] | None,
         faults: Mapping[Site, Fault] | None,
+        store: MortalStore,
+        tools: MockedTools | None = None,
     ) -> None:
         self._stage = stage
         self._given = given
-        self._memory = MemoryStore()
+        self._memory = store
         self._paths: dict[str, tuple[str, str]] = {}
         self._names = {one.tree.path: one.tree.name for one in stage.playbooks}
         self.folder = "."  # where relative paths of tools begin that really run
@@ -133,7 +138,7 @@ class _CasePlayer(Player):
             for step in one.tree.workflow
             if step.loop is not None and step.loop.cursor is not None
         }
-        self.mocked = MockedTools(given, self._path_of, recorded, faults, stage.real, cursors)
+        self.mocked = tools or MockedTools(given, self._path_of, recorded, faults, stage.real, cursors)
         script = {
             "payload": given.workload,
             "messages": given.messages,
@@ -145,6 +150,29 @@ class _CasePlayer(Player):
         self._leaping = Leaping(self._memory)
         scenario = Scenario("case", "", {}, script, {})
         super().__init__(scenario, self._memory, stage.kinds, self.mocked, self._leaping.clock())
+
+    async def lived(self) -> Seen:
+        """Play to the end; where the process dies on the way, another one goes on."""
+        if not self._memory.is_mortal:
+            return await self.seen()
+        playing = asyncio.ensure_future(self.play())
+        dying = asyncio.ensure_future(self._memory.died.wait())
+        await asyncio.wait({playing, dying}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (playing, dying):
+            task.cancel()
+        await asyncio.wait({playing, dying})
+        store = MortalStore(self._memory.tables)
+        heir = _CasePlayer(self._stage, self._given, None, None, store, self.mocked)
+        heir.folder, heir.children, heir.http = self.folder, self.children, self.http
+        return await heir.seen()
+
+    async def _begin(self, start: Start) -> None:
+        """Start, or take over what another process left."""
+        rows = await self._memory.executions(Selection(limit=1_000))
+        if not any(row["execution_id"] == EXECUTION for row in rows):
+            await super()._begin(start)
+        for row in rows:
+            await self.control.take_over(str(row["execution_id"]))
 
     async def seen(self) -> Seen:
         """Play, and give what was seen."""
@@ -163,6 +191,7 @@ class _CasePlayer(Player):
             self.mocked.world,
             law,
             dict(state.workload),
+            self._memory.writes,
         )
 
     async def _path_of(self, execution_id: str) -> tuple[str, str]:
