@@ -65,9 +65,10 @@ def types(given: Iterable[str]) -> frozenset[str]:
     found: set[str] = set()
     for word in given:
         name = CANONICAL.get(word, _DISPLAYED.get(word, word))
-        matching = {
-            known for known in EVENT_TYPES if known == name or (name.endswith("*") and known.startswith(name[:-1]))
-        }
+        if name.endswith("*"):
+            matching = {known for known in EVENT_TYPES if known.startswith(name[:-1])}
+        else:
+            matching = {name} & EVENT_TYPES.keys()
         if not matching:
             raise InvalidInput(f"there is no event type `{word}`; these there are: {', '.join(EVENT_TYPES)}.")
         found |= matching

@@ -6,7 +6,8 @@ knows whether that is so. Does no I/O. Tested by tests/conformance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -22,11 +23,11 @@ class Claims:
 
     def __init__(self, claims: Sequence[Claim], new: Iterable[WorkItem] = ()) -> None:
         self._claims = claims
-        self._groups: dict[tuple[Any, ...], list[int]] = {}  # a place in `claims` for each piece that is asked for
+        self._groups: dict[tuple[Any, ...], list[int]] = {}  # places in `claims` of those who ask for the same
         for place, claim in enumerate(claims):
             if claim.most > 0:
                 key = (tuple(dict.fromkeys(claim.pools)), claim.tags, claim.now, claim.until)
-                self._groups.setdefault(key, []).extend([place] * claim.most)
+                self._groups.setdefault(key, []).append(place)
         self._meant = _meant(claims, new) if claims else {}
 
     def meant(self, work_id: str) -> Claim | None:
@@ -35,9 +36,16 @@ class Claims:
         return None if place is None else self._claims[place]
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Give a row for each group of claims, with a worker for each piece of work that is asked for."""
+        """Give a row for each group of claims: its workers, and how much each of them asks for."""
         return [
-            ([self._claims[place].worker for place in places], list(pools), list(tags), now, until)
+            (
+                [self._claims[place].worker for place in places],
+                list(pools),
+                list(tags),
+                now,
+                until,
+                [self._claims[place].most for place in places],
+            )
             for (pools, tags, now, until), places in self._groups.items()
         ]
 
@@ -56,12 +64,17 @@ class Claims:
         for name, place in self._meant.items() if born else ():
             claim = self._claims[place]
             found[place].append(Lease(_work.decode(texts[name]), born[name], 1, claim.until, claim.worker))
-        places = {group: iter(wanted) for group, wanted in enumerate(self._groups.values(), 1)}
+        places = {group: self._in_turn(asking) for group, asking in enumerate(self._groups.values(), 1)}
         for group, epoch, attempt, _, work in sorted((row for row in rows if row[0]), key=lambda row: row[1]):
             place = next(places[group])
             claim = self._claims[place]
             found[place].append(Lease(_work.decode(work), epoch, attempt, claim.until, claim.worker))
         return tuple(tuple(leases) for leases in found)
+
+    def _in_turn(self, places: Sequence[int]) -> Iterator[int]:
+        """Give the place of the claim that each piece of a group's work is for, the best work first."""
+        for place in places:
+            yield from repeat(place, self._claims[place].most)
 
 
 def _meant(claims: Sequence[Claim], new: Iterable[WorkItem]) -> dict[str, int]:

@@ -322,7 +322,7 @@ CREATE TABLE duty (
 CREATE TYPE lease_row AS (node_id text, epoch bigint, goes boolean); -- without an epoch it goes, whoever has it
 CREATE TYPE timer_row AS (execution_id bigint, timer_id text, at bigint);
 CREATE TYPE message_row AS (message_id text, execution_id bigint, message json);
-CREATE TYPE claim_row AS (workers text[], pools text[], tags text[], now bigint, until bigint);
+CREATE TYPE claim_row AS (workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[]);
 CREATE TYPE execution_row AS (
   execution_id bigint, expected bigint, last_seq bigint, status text, path text, parent text, tags text[],
   started_at bigint, ended_at bigint, error text, projection json
@@ -343,18 +343,24 @@ RETURN to_timestamp(ms / 1000.0);
 CREATE FUNCTION to_ms(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (extract(epoch FROM at) * 1000)::bigint;
 
--- Lease work to those who ask, the best work first: the first of `workers` gets the best, and so on. What work of a pool
--- requires is looked up by one seek for each kind, so work that nobody here can do costs nothing. Work that somebody else is
--- leasing is passed over.
+-- Lease work to those who ask, the best work first: the first of `workers` gets as much of the best as it wants, and so on.
+-- What work of a pool requires is looked up by one seek for each kind, so work that nobody here can do costs nothing. Work
+-- that somebody else is leasing is passed over.
 
 CREATE FUNCTION claim_work(claims claim_row[])
 RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   asked record;
+  takers text[]; -- of each piece of work
 BEGIN
-  FOR asked IN SELECT *, cardinality(workers) AS most FROM unnest(claims) WITH ORDINALITY LOOP
+  FOR asked IN SELECT * FROM unnest(claims) WITH ORDINALITY LOOP
     CONTINUE WHEN none_queued(asked.pools);
+    takers := ARRAY(
+      SELECT w.name FROM unnest(asked.workers, asked.wanted) WITH ORDINALITY AS w (name, most, place),
+        generate_series(1, w.most)
+      ORDER BY w.place
+    );
     RETURN QUERY
     WITH RECURSIVE kind AS (
       SELECT one.pool, '{}'::text[] COLLATE "C" AS requires FROM unnest(asked.pools) AS one (pool)
@@ -370,17 +376,17 @@ BEGIN
         SELECT q.id, q.priority FROM queue AS q
         WHERE q.pool = kind.pool AND q.requires = kind.requires AND q.status = 'queued'
           AND (q.available_at IS NULL OR q.available_at <= to_time(asked.now))
-        ORDER BY q.priority DESC, q.id LIMIT asked.most FOR UPDATE SKIP LOCKED
+        ORDER BY q.priority DESC, q.id LIMIT cardinality(takers) FOR UPDATE SKIP LOCKED
       ) AS found
       WHERE kind.requires <@ asked.tags
-      ORDER BY found.priority DESC, found.id LIMIT asked.most
+      ORDER BY found.priority DESC, found.id LIMIT cardinality(takers)
     ), placed AS MATERIALIZED (
       SELECT id, row_number() OVER (ORDER BY priority DESC, id) AS place FROM best
     ), numbered AS MATERIALIZED (
       SELECT id, place, nextval('lease_epoch') AS epoch FROM (SELECT * FROM placed ORDER BY place) AS sorted
     )
     UPDATE queue SET status = 'leased', epoch = numbered.epoch, attempts = attempts + 1,
-      worker_id = asked.workers[numbered.place], lease_until = to_time(asked.until), last_heartbeat = now(),
+      worker_id = takers[numbered.place], lease_until = to_time(asked.until), last_heartbeat = now(),
       updated_at = now()
     FROM numbered WHERE queue.id = numbered.id
     RETURNING asked.ordinality::integer, numbered.epoch, queue.attempts, queue.node_id, queue.context;
