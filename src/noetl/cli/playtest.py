@@ -117,12 +117,13 @@ class Session:
 
     def _stage(self, tests: TestFile, file: Path) -> Stage | None:
         """Read the playbook and those it calls; what is wrong becomes a trouble of the file."""
-        preparing = Preparing(Path.cwd())
+        here = Path.cwd()
+        preparing = Preparing(here if file.resolve().is_relative_to(here) else file.resolve().parent)
         named = file.parent / tests.playbook
         place = tests.root.get("playbook") or tests.root
         if not named.is_file():
-            here = f"`{named}`" if "playbook" in tests.root else f"`{named.name}` beside this file"
-            tests.troubles.append(at(tests.source, place, f"There is no playbook {here}.", "Write `playbook: FILE`."))
+            said = f"`{named}`" if "playbook" in tests.root else f"`{named.name}` beside this file"
+            tests.troubles.append(at(tests.source, place, f"There is no playbook {said}.", "Write `playbook: FILE`."))
             return None
         try:
             main = preparing.read(str(named), quiet=True)

@@ -106,7 +106,9 @@ def _log(*told: tuple[str, str, dict[str, object]], status: str = "failed", comp
 
 
 def _undo(run: str, of: str, *, dead: bool = False, ok: bool = True) -> list[tuple[str, str, dict[str, object]]]:
-    end: tuple[str, str, dict[str, object]] = ("step.done", run, {}) if ok else ("step.failed", run, {"dead": dead})
+    end: tuple[str, str, dict[str, object]] = (
+        ("step.done", run, {}) if ok else ("step.failed", run, {"dead": dead, "letter": {}})
+    )
     return [("step.scheduled", run, {"role": "compensation", "compensates": of}), end]
 
 
@@ -127,5 +129,9 @@ def test_promises_that_a_log_does_not_keep_are_told() -> None:
         "`compensated` is True, and 1 compensations were given up"
     ]
     assert list(broken_promises(playbook, _log(*done, *given_up, *a, compensated=False))) == []
+    lost = [(kind, run, {key: value for key, value in told.items() if key != "letter"}) for kind, run, told in given_up]
+    assert list(broken_promises(playbook, _log(*done, *lost, *a, compensated=False))) == [
+        "1 compensations were given up, and 0 wait in the dead letters"
+    ]
     assert "though the execution is completed" in next(broken_promises(playbook, _log(*done, *b, status="completed")))
     assert list(broken_promises(playbook, [])) == ["the execution has not ended"]

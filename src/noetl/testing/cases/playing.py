@@ -30,7 +30,7 @@ from noetl.testing.cases.mocks import Call, Fault, MockedTools, Site, entry_of
 from noetl.testing.cases.mortal import MortalStore
 from noetl.testing.cases.read import Given
 from noetl.testing.scenario import EXECUTION, Player, Scenario
-from noetl.testing.virtual_time import run, threads
+from noetl.testing.virtual_time import StuckError, run, threads
 from noetl.worker.context import Equipment
 from noetl.worker.reporter import FLUSH_MS
 
@@ -109,7 +109,10 @@ def play(
                 with threads():
                     await equipment.__aexit__(None, None, None)
 
-    return run(main)
+    try:
+        return run(main)
+    except StuckError as problem:
+        return Seen(None, Execution(EXECUTION), [], [], [], [f"the play does not go on: {problem}"], {})
 
 
 class _CasePlayer(Player):

@@ -22,6 +22,7 @@ class Undoing(Struct, frozen=True):
     begun: tuple[str, ...]  # runs whose compensation began, in order
     undone: tuple[str, ...]  # and those where it succeeded, each time
     given_up: tuple[str, ...]
+    letters: int  # of those, how many wait in the dead letters
     status: str | None  # None: it has not ended
     compensated: bool | None
 
@@ -33,7 +34,7 @@ def undoing(events: list[Event]) -> Undoing:
     undone: list[str] = []
     given_up: list[str] = []
     undoes: dict[str, str] = {}  # compensation run → the run it undoes
-    status, compensated = None, None
+    letters, status, compensated = 0, None, None
     for event in events:
         run = str(event.step_run_id)
         match event.event_type:
@@ -46,9 +47,10 @@ def undoing(events: list[Event]) -> Undoing:
                 completed.append(run)
             case "step.failed" if run in undoes and event.payload.get("dead"):
                 given_up.append(undoes[run])
+                letters += "letter" in event.payload
             case "playbook.finished":
                 status, compensated = event.status, event.payload.get("compensated")
-    return Undoing(tuple(completed), tuple(begun), tuple(undone), tuple(given_up), status, compensated)
+    return Undoing(tuple(completed), tuple(begun), tuple(undone), tuple(given_up), letters, status, compensated)
 
 
 def broken_promises(playbook: Playbook, events: list[Event]) -> Iterator[str]:
@@ -72,6 +74,8 @@ def broken_promises(playbook: Playbook, events: list[Event]) -> Iterator[str]:
         ended = found.undone.count(run) + found.given_up.count(run)
         if ended != 1:
             yield f"{run} was undone {found.undone.count(run)} times and given up {found.given_up.count(run)} times"
+    if found.letters != len(found.given_up):
+        yield f"{len(found.given_up)} compensations were given up, and {found.letters} wait in the dead letters"
     if found.compensated is not (not found.given_up):
         yield f"`compensated` is {found.compensated}, and {len(found.given_up)} compensations were given up"
 

@@ -13,6 +13,7 @@ from noetl.dsl.rules.graph import (
     gate_waits_for_itself,
     ignored_next,
     join_too_large,
+    loop_not_undone,
     never_admitted,
     never_succeeds,
     parallel_write,
@@ -26,4 +27,5 @@ RULES: tuple[Rule, ...] = (
     unreachable_step.RULE, never_admitted.RULE, gate_waits_for_itself.RULE, join_too_large.RULE, endless_cycle.RULE,
     success_not_routed.RULE, failure_not_routed.RULE, swallowed_error.RULE, dead_arc.RULE, parallel_write.RULE,
     useless_reducer.RULE, branch_write.RULE, ignored_next.RULE, dead_rule.RULE, endless_jump.RULE, never_succeeds.RULE,
+    loop_not_undone.RULE,
 )  # fmt: skip
