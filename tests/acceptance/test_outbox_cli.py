@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +77,33 @@ def test_what_cannot_be_done_is_told(folder: Folder, arguments: list[str], told:
     assert ran.code == 2
     assert told in ran.err
     assert "Traceback" not in ran.err
+
+
+PIGEON = """
+from noetl import RetryableError
+from noetl.model.outcome import ok
+
+
+async def deliver(message, context):
+    if message.attempts == 1:
+        raise RetryableError("it rains")
+    with open("loft.txt", "a") as file:
+        file.write(f"{message.address} {message.payload} {context.idempotency_key}\\n")
+    return ok()
+"""
+
+
+def test_a_package_brings_another_target(folder: Folder) -> None:
+    info = folder.path / "site" / "pigeon-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info.parent / "pigeon.py").write_text(PIGEON)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pigeon\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[noetl.outbox]\npigeon = pigeon:deliver\n")
+    path = f"{info.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    file = folder.playbook("- { step: a, tool: { kind: outbox, topic: t, target: pigeon, url: loft, payload: [1] } }")
+    ran = folder.call("run", file, PYTHONPATH=path, NOETL_OUTBOX_BASE_MS="0")
+    assert ran.code == 0, ran.err
+    assert "outbox: 1 delivered" in ran.err
+    [row] = [json.loads(line) for line in folder.call("outbox", "list", "--json").out.splitlines()]
+    assert (row["state"], row["attempts"]) == ("delivered", 2)
+    assert folder.lines("loft.txt") == [f"loft [1] {row['key']}"]

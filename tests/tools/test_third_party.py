@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from noetl.model.outcome import TaskError
 from noetl.ports import Runner, ToolContext
 from noetl.tools import GROUP, MODULES
 from noetl.tools.registry import ToolKinds
@@ -116,6 +117,21 @@ def test_the_kind_of_a_package_is_run_by_its_own_function(site: Path) -> None:
     assert asyncio.run(_call(runner, {"who": "ann"})) == "hello ann"
     refused = asyncio.run(_call(runner, {"name": "ann"}))
     assert refused.error.kind == "schema"
+
+
+def test_a_kind_of_a_package_may_raise_what_a_failure_means(site: Path) -> None:
+    run = "\n\nasync def run(input, context):\n    from noetl import RetryableError\n    raise RetryableError('busy', retry_after=2)\n"
+    install(site, "acme_busy", GREET + run, "greet = acme_busy.tool")
+    runner = ToolKinds(MODULES, GROUP).runner("greet")
+    assert runner is not None
+    tried = runner
+
+    async def error_of() -> TaskError | None:
+        return (await tried({"who": "ann"}, cast(ToolContext, None))).error
+
+    error = asyncio.run(error_of())
+    assert error is not None
+    assert (error.code, error.retryable, error.retry_after) == ("PY_RetryableError", True, 2.0)
 
 
 async def _call(runner: Runner, fields: dict[str, str]) -> Any:

@@ -6,7 +6,7 @@ Tools make outcomes, policies read them. Tested in tests/unit/engine/test_pipeli
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -86,3 +86,29 @@ def failed(
 ) -> Outcome:
     error = TaskError(kind, message, code, retryable, retry_after, details, sent, class_)
     return Outcome("error", result, error, helpers=helpers)
+
+
+_RAISED: Final[Mapping[str, ErrorKind]] = {
+    "RetryableError": "unknown", "FatalError": "unknown", "SinkError": "unknown", "CancelError": "cancelled",
+    "TimeoutError": "timeout",
+}  # fmt: skip
+
+
+def raised(error: BaseException) -> Outcome | None:
+    """Give the outcome that an error of `noetl.errors` stands for, matched by name; None for any other error."""
+    names = [base.__name__ for base in type(error).__mro__]
+    named = next((name for name in names if name in _RAISED), None)
+    if named is None:
+        return None
+    again = ("RetryableError" in names or named == "TimeoutError") and "FatalError" not in names
+    after, details = getattr(error, "retry_after", None), getattr(error, "details", None)
+    return failed(
+        _RAISED[named],
+        str(error) or names[0],
+        code=f"PY_{names[0]}",
+        retryable=again,
+        retry_after=float(after) if isinstance(after, int | float) else None,
+        details=details if isinstance(details, Mapping) else None,
+        sent=named == "TimeoutError",  # nobody knows how far it came
+        class_="SinkError" if "SinkError" in names else "",
+    )

@@ -13,7 +13,7 @@ from typing import Final
 
 from noetl.engine.retry import Schedule, asked_ms, chance, delay_ms
 from noetl.model.errors import NoetlError
-from noetl.model.outcome import Outcome, failed
+from noetl.model.outcome import Outcome, failed, raised
 from noetl.ports import Clock
 from noetl.ports.outbox import Outbox, OutboxMessage
 
@@ -77,8 +77,7 @@ class Relay:
         except TimeoutError:
             outcome = failed("timeout", f"it took longer than {self._try_s:g} s", code="OUTBOX_TIMEOUT", retryable=True)
         except Exception as error:  # noqa: BLE001 - what delivers may come from a package, and must not end the relay
-            _log.exception("the target %s raised", message.target, exc_info=error)
-            outcome = failed("unknown", f"the target failed: {type(error).__name__}: {error}", code="TARGET_RAISED")
+            outcome = raised(error) or failed("unknown", f"the target raised {type(error).__name__}: {error}")
         for told in self.on_attempt:
             told(message, outcome)
         now = self._clock.now()

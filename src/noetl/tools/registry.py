@@ -112,7 +112,7 @@ def _runner(module: ModuleType) -> Runner | None:
 
     from msgspec import ValidationError
 
-    from noetl.model.outcome import failed
+    from noetl.model.outcome import failed, raised
     from noetl.tools.contract import decode
 
     async def read_and_run(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
@@ -120,7 +120,13 @@ def _runner(module: ModuleType) -> Runner | None:
             read = decode(module.Input, module.KIND.input, fields)
         except ValidationError as error:
             return failed("schema", f"the inputs of the task do not fit the kind `{module.KIND.name}`: {error}")
-        found: Outcome = await run(read, context)
+        try:
+            found: Outcome = await run(read, context)
+        except Exception as error:
+            told = raised(error)
+            if told is None:
+                raise
+            return told
         return found
 
     return read_and_run

@@ -73,3 +73,18 @@ async def test_a_cancelled_run_is_told_with_the_next_heartbeat(store: Store, con
     row = await ended(control, store, execution_id)
     assert row["status"] == "cancelled"
     assert (await store.read(execution_id))[-1].event_type == "report.late"
+
+
+async def test_lost_work_waits_before_it_goes_out_again(store: Store) -> None:
+    text = chain(1).replace(
+        "workflow:", "executor: {spec: {retries: {dispatch: {base_ms: 600, max_ms: 600}}}}\nworkflow:"
+    )
+    async with LocalControl(store, RealClock()) as control:
+        execution_id = await begin(control, await register(store, text))
+        await control.claim("w", [""], 1, 0)
+        lost_at = RealClock().now()
+        await control.take_over(execution_id)
+        [again] = await control.claim("w", [""], 1, 10)
+        assert RealClock().now() - lost_at >= 300  # half of it at least
+        await control.report(execution_id, done(again))
+        assert (await ended(control, store, execution_id))["status"] == "completed"
