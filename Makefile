@@ -11,13 +11,14 @@ SHELL := /bin/bash
 VENV ?= .venv
 PYTHON ?=
 JOBS ?= 2
+CHECKED ?= dbos-sqlite pgqueuer
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check fmt bench chaos docs lock clean
+.PHONY: help install demo test check fmt bench bench-check chaos docs lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Make the virtual environment from the lock file
 
@@ -41,8 +42,11 @@ fmt: $(STAMP) ## Format the code and apply safe lint fixes
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## Run the benchmarks in bench/
-	@for bench in bench/*.py; do echo "$$ python $$bench"; $(BIN)/python "$$bench"; done
+bench: $(STAMP) ## Measure NoETL and its peers in turns, keep the results in bench/results/ and print ratios (needs uv)
+	$(BIN)/python bench/run.py --save
+
+bench-check: $(STAMP) ## Compare the ratios of a short run with the baseline in bench/results/; fails on a loss of 15 %
+	$(BIN)/python bench/run.py --check --scale medium $(foreach peer,$(CHECKED),--peer $(peer)) $(foreach work,W1 W2 W3 W4,--workload $(work))
 
 chaos: $(STAMP) ## Run the long tests of mutations and of faults, and every law with new random examples
 	NOETL_HYPOTHESIS_PROFILE=chaos $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "chaos or hypothesis"

@@ -25,6 +25,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.limits import flush_ms
+from bench.workloads import chain, loop
 from noetl.cli.store import fast_loop, settle
 from noetl.dsl.normalize import normalize
 from noetl.dsl.parse import parse
@@ -36,7 +40,6 @@ from noetl.settings import Settings
 from noetl.wiring import Embedded, embedded
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: bench, path: bench/bench}\n"
 STEPS, ITEMS, MANY = 1_000, 10_000, 100_000
 TARGETS = {
     "steps": "≤ 0.5 ms a step at a flush ≤ 0.1 ms, else ≤ flush + 0.4 ms",
@@ -48,35 +51,9 @@ TARGETS = {
 }
 
 
-def chain(count: int) -> str:
-    steps = [
-        f"- step: s{number}\n  tool: {{kind: noop}}\n" + (f"  next: s{number + 1}\n" if number + 1 < count else "")
-        for number in range(count)
-    ]
-    return f"{HEAD}workflow:\n{''.join(steps)}"
-
-
-def maps(count: int) -> str:
+def maps(name: str, count: int) -> str:
     """A loop whose items give small maps, which are kept until the loop has ended."""
-    return loop(count).replace("{kind: noop}", '{kind: noop, result: {n: "{{ iter.i }}", text: small}}')
-
-
-def loop(count: int) -> str:
-    step = f'- step: s\n  loop: {{in: "{{{{ range({count}) }}}}", iterator: i, spec: {{mode: parallel}}}}\n'
-    return f"{HEAD}workflow:\n{step}  tool: {{kind: noop}}\n"
-
-
-def flush_ms(folder: Path, count: int = 200) -> float:
-    """Probe what it takes to make a small write durable: the median."""
-    times = []
-    with (folder / "probe").open("wb") as file:
-        for _ in range(count):
-            file.write(b"x" * 4096)
-            file.flush()
-            start = time.perf_counter()
-            os.fdatasync(file.fileno())
-            times.append((time.perf_counter() - start) * 1000)
-    return statistics.median(times)
+    return loop(name, count).replace("{kind: noop}", '{kind: noop, result: {n: "{{ iter.i }}", text: small}}')
 
 
 @lru_cache
@@ -108,9 +85,9 @@ def rss() -> int:
 
 async def steps(app: Embedded, folder: Path, scale: float) -> dict[str, Any]:
     count = max(2, round(STEPS * scale))
-    await run(app, chain(count), 0)  # from here on the playbook is known
+    await run(app, chain("bench", count, result=""), 0)  # from here on the playbook is known
     before, cpu = flush_ms(folder), time.process_time()
-    _, took, types = await run(app, chain(count), 1)
+    _, took, types = await run(app, chain("bench", count, result=""), 1)
     cpu = time.process_time() - cpu
     return {
         "steps": count,
@@ -123,9 +100,9 @@ async def steps(app: Embedded, folder: Path, scale: float) -> dict[str, Any]:
 
 async def items(app: Embedded, _folder: Path, scale: float) -> dict[str, Any]:
     count = max(2, round(ITEMS * scale))
-    await run(app, loop(2), 0)
+    await run(app, loop("bench", 2), 0)
     cpu = time.process_time()
-    _, took, types = await run(app, loop(count), 1)
+    _, took, types = await run(app, loop("bench", count), 1)
     cpu = time.process_time() - cpu
     return {
         "items": count,
@@ -136,12 +113,12 @@ async def items(app: Embedded, _folder: Path, scale: float) -> dict[str, Any]:
     }
 
 
-async def memory(app: Embedded, _folder: Path, scale: float, made: Callable[[int], str] = loop) -> dict[str, Any]:
+async def memory(app: Embedded, _folder: Path, scale: float, made: Callable[[str, int], str] = loop) -> dict[str, Any]:
     count = max(2, round(MANY * scale))
-    await run(app, made(100), 0)
+    await run(app, made("bench", 100), 0)
     gc.collect()
     before = rss()
-    _, took, _ = await run(app, made(count), 1)
+    _, took, _ = await run(app, made("bench", count), 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"items": count, "growth_mb": (peak - before) / 1e6, "before_mb": before / 1e6, "items_per_s": count / took}
 
@@ -152,7 +129,10 @@ async def memory_of_maps(app: Embedded, folder: Path, scale: float) -> dict[str,
 
 async def replay(app: Embedded, _folder: Path, scale: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, text in (("steps", chain(max(2, round(STEPS * scale)))), ("loop", loop(max(2, round(ITEMS * scale))))):
+    for name, text in (
+        ("steps", chain("bench", max(2, round(STEPS * scale)), result="")),
+        ("loop", loop("bench", max(2, round(ITEMS * scale)))),
+    ):
         execution_id, _, _ = await run(app, text, len(found))
         start = time.perf_counter()
         events = await app.store.read(execution_id)

@@ -55,6 +55,10 @@ class PostgresServer:
     def address(self, database: str = "postgres") -> str:
         return f"postgresql://noetl@127.0.0.1:{self._port}/{database}"
 
+    def create(self, database: str) -> None:
+        """Make an empty database."""
+        self._run("createdb", "-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl", database)
+
     @property
     def process_id(self) -> int:
         assert self._process is not None

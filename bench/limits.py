@@ -1,0 +1,114 @@
+"""What the disk and the database allow: a bare flush, and a bare loop that appends the bytes of a run in as many commits.
+
+The loop uses the driver of the store it stands beside, `sqlite3` or `asyncpg`, one connection and one row a commit, so it is
+the least that any engine on this store can need. Tested in tests/bench/test_limits.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import statistics
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+_CHANGES_AT = 8  # of the header of the WAL index: transactions written so far
+_MOST_COMMITS = 2_000  # of a bare loop; beyond, a part is timed
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a store holds: transactions that wrote, and bytes of events."""
+
+    commits: int
+    size: int
+
+    def since(self, before: Written) -> Written:
+        return Written(self.commits - before.commits, self.size - before.size)
+
+
+def flush_ms(folder: str | Path, count: int = 100, size: int = 2_000) -> float:
+    """Give the median time that the disk takes to make a small write durable."""
+    times = []
+    with (Path(folder) / f"flush-{uuid4().hex}").open("ab") as file:
+        for _ in range(count):
+            file.write(b"x" * size)
+            file.flush()
+            begun = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(times)
+
+
+def is_database(store: str) -> bool:
+    return store.startswith("postgresql://")
+
+
+def written(store: str) -> Written:
+    """Look at a store that is in use."""
+    return asyncio.run(_written_postgres(store)) if is_database(store) else _written_sqlite(store)
+
+
+def _written_sqlite(path: str) -> Written:
+    connection = sqlite3.connect(path)
+    try:
+        [size] = connection.execute("SELECT coalesce(sum(length(events)), 0) FROM event_log").fetchone()
+        # Read after the query, which has opened the index, and before it is closed.
+        header = Path(f"{path}-shm").read_bytes()[_CHANGES_AT : _CHANGES_AT + 4]
+    finally:
+        connection.close()
+    return Written(struct.unpack("=I", header)[0], size)
+
+
+async def _written_postgres(address: str) -> Written:
+    import asyncpg
+
+    connection = await asyncpg.connect(address)
+    try:
+        commits = await connection.fetchval("SELECT coalesce(sum(commits), 0)::bigint FROM noetl.writer")
+        size = await connection.fetchval("SELECT coalesce(sum(pg_column_size(e)), 0)::bigint FROM noetl.event_log AS e")
+        return Written(commits, size)
+    finally:
+        await connection.close()
+
+
+def bare_seconds(store: str, wrote: Written, folder: str) -> float:
+    """Give the seconds that a bare loop takes to append as many bytes in as many commits to a store of the same kind."""
+    count = max(1, min(wrote.commits, _MOST_COMMITS))
+    row = os.urandom(max(1, wrote.size // max(1, wrote.commits)))
+    took = asyncio.run(_bare_postgres(store, count, row)) if is_database(store) else _bare_sqlite(folder, count, row)
+    return took * wrote.commits / count
+
+
+def _bare_sqlite(folder: str, count: int, row: bytes) -> float:
+    connection = sqlite3.connect(Path(folder) / f"bare-{uuid4().hex}.db", isolation_level=None)
+    connection.executescript(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE bare (number INTEGER PRIMARY KEY, data BLOB)"
+    )
+    begun = time.perf_counter()
+    for _ in range(count):
+        connection.execute("INSERT INTO bare (data) VALUES (?)", (row,))
+    took = time.perf_counter() - begun
+    connection.close()
+    return took
+
+
+async def _bare_postgres(address: str, count: int, row: bytes) -> float:
+    import asyncpg
+
+    connection = await asyncpg.connect(address)
+    try:
+        await connection.execute("CREATE TABLE bare (number bigint PRIMARY KEY, data bytea)")
+        await connection.execute("INSERT INTO bare VALUES ($1, $2)", -1, row)  # prepared from here on
+        begun = time.perf_counter()
+        for number in range(count):
+            await connection.execute("INSERT INTO bare VALUES ($1, $2)", number, row)
+        took = time.perf_counter() - begun
+        await connection.execute("DROP TABLE bare")
+    finally:
+        await connection.close()
+    return took

@@ -1,0 +1,265 @@
+"""The workloads on NoETL, in two forms: `embedded` on SQLite and `cluster` on PostgreSQL.
+
+Embedded is `noetl up`, and `noetl run` and `noetl resume` for W5 and W6; a cluster is `noetl serve` and one `noetl worker`.
+Each is started for one workload in one round, warmed up, measured once and ended. Beside what was seen stand the seconds of
+the bare loop that writes the same (see bench/limits.py). Tested in tests/bench/test_run.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import workloads
+from bench.limits import bare_seconds, is_database, written
+from bench.peers.side import ROOT, Given, Seen, killed
+from bench.system import Client, System, noetl, system
+from bench.workloads import SHORT, chain, loop
+
+FORMS = ("embedded", "cluster")
+WARM = 5
+LOAD_CLIENTS = 4
+REPLAYS = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a round may write: a folder of its own, and for a cluster a database of its own."""
+
+    form: str
+    folder: str
+    database: str
+    postmaster: int | None
+
+    def system(self) -> Any:
+        if self.form == "embedded":
+            return system("up", self.folder)
+        return system("cluster", self.folder, self.database, postmaster=self.postmaster)
+
+
+def measured(workload: str, size: int, place: Place) -> Seen:
+    """Measure one workload once."""
+    if workload == "W5":
+        return _cold(place)
+    if workload == "W6" and place.form == "embedded":
+        return _killed_run(size, place)
+    if workload == "W6":
+        return _killed_worker(size, place)
+    with place.system() as running:
+        client = Client(running.url)
+        client.run(client.register(chain("warm", WARM)))
+        return _RUNNING[workload](size, client, running, place)
+
+
+def _beside(job: Callable[[], object], running: System, place: Place) -> tuple[float, float]:
+    """Give the seconds of a job, and of the bare loop that writes as much."""
+    before = written(running.store)
+    begun = time.perf_counter()
+    job()
+    took = time.perf_counter() - begun
+    return took, bare_seconds(running.store, written(running.store).since(before), place.folder)
+
+
+def _once(content: str) -> Callable[[Client, System, Place], Seen]:
+    def job(client: Client, running: System, place: Place) -> Seen:
+        path = client.register(content)
+        client.run(path)  # it is known from here on
+        took, bare = _beside(lambda: client.run(path), running, place)
+        return {"seconds": took, "limit": {"seconds": bare}}
+
+    return job
+
+
+def _at_once(size: int, client: Client, running: System, place: Place) -> Seen:
+    path = client.register(chain("short", SHORT))
+    client.run_many(path, min(size, 20))
+    took, bare = _beside(lambda: client.run_many(path, size), running, place)
+    return {"seconds": took, "limit": {"seconds": bare}}
+
+
+def _one_step(size: int, client: Client, running: System, place: Place) -> Seen:
+    path, times = client.register(chain("one", 1)), []
+    for _ in range(WARM):
+        client.run(path)
+
+    def job() -> None:
+        for _ in range(size):
+            begun = time.perf_counter()
+            client.run(path)
+            times.append(time.perf_counter() - begun)
+
+    _, bare = _beside(job, running, place)
+    return {"times": times, "limit": {"times": [bare / size]}}
+
+
+def _memory(size: int, client: Client, running: System, place: Place) -> Seen:
+    del place
+    client.run(client.register(loop("small", 100)))
+    before = running.memory_mb()
+    path = client.register(loop("long", size))
+    begun = time.perf_counter()
+    client.run(path)
+    took = time.perf_counter() - begun
+    growth = {name: most - before[name] for name, most in running.memory_mb("VmHWM").items()}
+    return {"growth_mb": max(growth.values()), "items_per_s": size / took}
+
+
+def _growing(size: int, client: Client, running: System, place: Place) -> Seen:
+    """Compare fifty late steps with fifty early ones (a tenth of all, where there are fewer)."""
+    del running, place
+    path = client.register(workloads.growing("growing", size))
+    started = client.run(path)
+    at: list[int] = []
+    after: int | None = 0
+    while after is not None:
+        page = client.ask("GET", f"/api/executions/{started}/events?type=step.done&after={after}")
+        at += [event["timestamp"] for event in page["events"]]
+        after = page.get("next")
+    assert len(at) == size, len(at)
+    width = size // 10
+    early, late = at[width * 2] - at[width], at[-1] - at[-1 - width]
+    return {"late_to_early": late / max(1, early), "ms_per_step": (at[-1] - at[0]) / (size - 1)}
+
+
+def _load(size: int, client: Client, running: System, place: Place) -> Seen:
+    """Keep several clients busy for `size` seconds, each with one execution after another of three kinds."""
+    del place
+    kinds = {client.register(chain("one", 1)): 1, client.register(chain("short", SHORT)): SHORT}
+    kinds[client.register(loop("wide", 20))] = 1
+    times: list[float] = []
+    steps = 0
+    lock, last = threading.Lock(), time.perf_counter() + size
+
+    def work() -> None:
+        nonlocal steps
+        own = Client(client.url)
+        while True:
+            for path, count in kinds.items():
+                begun = time.perf_counter()
+                if begun > last:
+                    return
+                own.run(path)
+                with lock:
+                    times.append(time.perf_counter() - begun)
+                    steps += count
+
+    before, wrote = sum(running.cpu_ms().values()), _events(running.store)
+    threads = [threading.Thread(target=work) for _ in range(LOAD_CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return {
+        "executions_per_s": len(times) / size,
+        "p99_ms": 1000 * workloads.quantile(times, 0.99),
+        "cpu_ms_per_step": (sum(running.cpu_ms().values()) - before) / steps,
+        "rows_per_step": (_events(running.store) - wrote) / steps,
+    }
+
+
+def _events(store: str) -> int:
+    """Count the events of all executions."""
+    if is_database(store):
+        import psycopg
+
+        with psycopg.connect(store) as connection:
+            [count] = connection.execute("SELECT count(*) FROM noetl.event_log").fetchone() or (0,)
+            return int(count)
+    import sqlite3
+
+    opened = sqlite3.connect(store)
+    try:
+        return int(opened.execute("SELECT coalesce(sum(size), 0) FROM event_log").fetchone()[0])
+    finally:
+        opened.close()
+
+
+def _replay(size: int, client: Client, running: System, place: Place) -> Seen:
+    """Make a long log by a loop, then read it from the store and fold it, as `noetl replay` does."""
+    del place
+    started = client.run(client.register(loop("long", size)))
+    return asyncio.run(_read_and_fold(running.store, started))
+
+
+async def _read_and_fold(store: str, started: str) -> Seen:
+    from noetl.engine.evolve import fold
+    from noetl.settings import Settings
+    from noetl.wiring import embedded
+
+    settings = Settings(Path("unused.db"), database=store) if is_database(store) else Settings(Path(store))
+    rates = []
+    async with embedded(settings) as app:
+        for _ in range(REPLAYS):
+            begun = time.perf_counter()
+            events = await app.store.read(started)
+            fold(started, events)
+            rates.append(len(events) / (time.perf_counter() - begun))
+            del events
+    return {"events_per_s": statistics.median(rates)}
+
+
+_RUNNING: dict[str, Callable[[int, Client, System, Place], Seen]] = {
+    "W1": lambda size, *rest: _once(chain("steps", size))(*rest),
+    "W2": lambda size, *rest: _once(loop("loop", size))(*rest),
+    "W3": _at_once,
+    "W4": _one_step,
+    "W7": lambda size, *rest: _once(workloads.pipeline("pipeline", size))(*rest),
+    "W8": _memory,
+    "W9": _growing,
+    "W10": _load,
+    "W11": _replay,
+}
+
+
+def _cold(place: Place) -> Seen:
+    if place.form == "cluster":
+        return {"absent": "a cluster is not started for one run"}
+    command = [sys.executable, "-m", "noetl", "run", str(ROOT / "examples" / "hello.yaml")]
+    times = []
+    for number in range(2):  # the first one compiles what the second one loads, as an installation does
+        store = ["--store", str(Path(place.folder) / f"hello{number}.db")]
+        begun = time.perf_counter()
+        subprocess.run(command + store, capture_output=True, check=True, cwd=place.folder)
+        times.append(time.perf_counter() - begun)
+    return {"seconds": times[-1]}
+
+
+def _told(size: int, place: Place) -> Given:
+    return Given("W6", size, Path(place.folder), "", "")
+
+
+def _killed_run(size: int, place: Place) -> Seen:
+    told = _told(size, place)
+    playbook = told.folder / "marked.yaml"
+    playbook.write_text(workloads.marked("marked", size, str(told.marks)))
+    command, store = [sys.executable, "-m", "noetl"], ["--store", str(told.folder / "noetl.db")]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    with ExitStack() as stack:
+        victim = subprocess.Popen([*command, "run", str(playbook), *store], **quiet)
+        return killed(
+            told, victim, lambda: stack.enter_context(subprocess.Popen([*command, "resume", "last", *store], **quiet))
+        )
+
+
+def _killed_worker(size: int, place: Place) -> Seen:
+    told = _told(size, place)
+    with ExitStack() as stack:
+        arguments = ("serve", "--port", "0", "--store", place.database)
+        _, url = stack.enter_context(noetl(place.folder, r"http://\S+", *arguments))
+        client = Client(url)
+        worker = noetl(place.folder, "worker", "worker", "--server", url)
+        victim, _ = stack.enter_context(worker)
+        started = client.start(client.register(workloads.marked("marked", size, str(told.marks))))
+        again = noetl(place.folder, "worker", "worker", "--server", url)
+        seen = killed(told, victim, lambda: stack.enter_context(again))
+        client.until_completed(started)
+        return seen

@@ -1,0 +1,100 @@
+"""The peers: what they are, which versions are installed, and an environment of its own for each.
+
+Environments stand below `$BENCH_HOME`, else in the user's cache, and are made once per set of versions. Where packages come
+from is the machine's business: nothing here names a place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.peers.side import ROOT, Seen
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another system, and how it is set up."""
+
+    name: str
+    module: str
+    packages: tuple[str, ...]
+    about: str
+    backend: str = ""
+    npm: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # programs that have to be on the machine
+
+    @property
+    def versions(self) -> str:
+        return ", ".join((*self.packages, *self.npm))
+
+
+DBOS = ("dbos==3.3.0",)
+PEERS = {
+    found.name: found
+    for found in (
+        Peer("dbos-postgresql", "dbos", DBOS, "library in the process; a step is a recorded function", "postgresql"),
+        Peer("dbos-sqlite", "dbos", DBOS, "library in the process; a step is a recorded function", "sqlite"),
+        Peer("procrastinate", "procrastinate", ("procrastinate==3.10.0", "psycopg[binary]==3.3.2"), "job queue; a step is a job that puts the next one"),
+        Peer("pgqueuer", "pgqueuer", ("pgqueuer[asyncpg]==1.6.0",), "job queue that writes completions in batches; a step is a job that puts the next one"),
+        Peer("restate", "restate", ("restate-sdk[serde]==1.2.0", "hypercorn==0.18.0"), "server and service; a step is a recorded `ctx.run` inside the service", npm=("@restatedev/restate-server@1.7.12",), needs=("npm",)),
+    )
+}  # fmt: skip
+
+
+class SetUpError(Exception):
+    """A peer cannot be set up here."""
+
+
+def home() -> Path:
+    return Path(os.environ.get("BENCH_HOME") or Path.home() / ".cache" / "noetl-bench")
+
+
+def _run(*command: str) -> None:
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        said = (ran.stderr or ran.stdout).strip().splitlines()[-3:]
+        raise SetUpError(f"`{' '.join(command[:3])}` failed: {' '.join(said)}")
+
+
+def environment(name: str, packages: tuple[str, ...], npm: tuple[str, ...] = (), needs: tuple[str, ...] = ()) -> Path:
+    """Make an environment unless it is there; gives its Python."""
+    for program in ("uv", *needs):
+        if shutil.which(program) is None:
+            raise SetUpError(f"`{program}` is not installed")
+    folder, wanted = home() / name, "\n".join((sys.version, *packages, *npm))
+    python, stamp = folder / "bin" / "python", folder / "installed"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _run("uv", "venv", "--quiet", "--python", sys.executable, str(folder))
+    _run("uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python), *packages)
+    if npm:
+        _run("npm", "install", "--prefix", str(folder / "npm"), "--no-audit", "--no-fund", "--ignore-scripts", *npm)
+    stamp.write_text(wanted)
+    return python
+
+
+def set_up(peer: Peer) -> Path:
+    return environment(peer.module, peer.packages, peer.npm, peer.needs)
+
+
+def measured(peer: Peer, python: Path, workload: str, size: int, folder: str, database: str) -> Seen:
+    """Measure one workload of a peer once, in its own environment."""
+    command = [str(python), "-m", f"bench.peers.{peer.module}", workload, "--size", str(size), "--folder", folder]
+    command += ["--database", database, "--backend", peer.backend]
+    own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=own, timeout=300)
+    except subprocess.TimeoutExpired:
+        return {"failed": "it did not end within 300 s"}
+    if ran.returncode:
+        return {"failed": (ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"])[-1]}
+    seen: Seen = json.loads(ran.stdout.splitlines()[-1])
+    return seen

@@ -1,0 +1,164 @@
+"""What the script of every peer shares: its arguments, processes, marks of steps, and its one line of JSON at the end.
+
+It runs in the environment of the peer, so it uses the standard library alone. A script is called for one workload in one
+round: `python -m bench.peers.NAME W1 --size 200 --folder F --database URL`. It starts what the peer needs, warms it up,
+measures once, ends what it started, and prints what it has seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60.0
+STEP_S = 0.02  # what a step of W6 takes
+SHORT = 5  # steps of an execution of W3
+Seen = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a script is told."""
+
+    workload: str
+    size: int
+    folder: Path
+    database: str
+    backend: str
+
+    @property
+    def marks(self) -> Path:
+        return self.folder / "marks"
+
+
+def given() -> Given:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workload")
+    parser.add_argument("--size", type=int, default=0)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--database", default="")
+    parser.add_argument("--backend", default="")
+    found = parser.parse_args()
+    return Given(found.workload, found.size, found.folder, found.database, found.backend)
+
+
+def measure(told: Given, workloads: Mapping[str, Callable[[Given], Seen]]) -> None:
+    """Measure one workload and print what was seen."""
+    if told.workload not in workloads:
+        print(json.dumps({"absent": "the peer has nothing like it"}))
+        return
+    print(json.dumps(workloads[told.workload](told)))
+
+
+def seconds(job: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    job()
+    return time.perf_counter() - begun
+
+
+def again(told: Given, module: str, workload: str) -> list[str]:
+    """Give the command that runs a script of a peer in another role: as its worker or its application."""
+    return [
+        sys.executable, "-m", module, workload, "--size", str(told.size), "--folder", str(told.folder),
+        "--database", told.database, "--backend", told.backend,
+    ]  # fmt: skip
+
+
+@contextmanager
+def process(
+    command: list[str], told: Given, *, name: str = "peer", **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process and those it starts; they are ended at the end."""
+    with (told.folder / f"{name}.log").open("ab") as log:
+        started = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT, start_new_session=True,
+            env={**os.environ, "DO_NOT_TRACK": "1", **environment},
+        )  # fmt: skip
+    try:
+        yield started
+    finally:
+        end(started, signal.SIGTERM)
+
+
+def end(started: subprocess.Popen[Any], how: signal.Signals) -> None:
+    """End a process with those it started: its group is its own."""
+    try:
+        os.killpg(started.pid, how)
+        started.wait(2)  # what it would still write is thrown away
+    except ProcessLookupError:
+        pass
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
+
+
+def until(found: Callable[[], bool], *, patience: float = PATIENCE_S, every: float = 0.01) -> None:
+    """Wait until something is so."""
+    last = time.monotonic() + patience
+    while not found():
+        if time.monotonic() > last:
+            raise TimeoutError
+        time.sleep(every)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=2) as answer:
+            return bool(answer.status < 500)
+    except OSError:
+        return False
+
+
+def mark(path: Path, number: int) -> None:
+    """Note that a step runs: its number, the process, the time."""
+    with path.open("a") as file:
+        file.write(f"{number} {os.getpid()} {time.time()}\n")
+
+
+def marks(path: Path) -> list[tuple[int, int, float]]:
+    if not path.exists():
+        return []
+    whole = path.read_text().rpartition("\n")[0].splitlines()
+    return [(int(number), int(pid), float(at)) for number, pid, at in map(str.split, whole)]
+
+
+def killed(
+    told: Given, victim: subprocess.Popen[Any], start: Callable[[], Any], *, patience: float = PATIENCE_S
+) -> Seen:
+    """Kill a process when half of the steps ran, start it again at once, and wait for the last step."""
+    until(lambda: len(marks(told.marks)) >= told.size // 2)
+    end(victim, signal.SIGKILL)
+    at = time.time()
+    old = {pid for _, pid, _ in marks(told.marks)}
+    start()
+    try:
+        until(lambda: any(number == told.size - 1 for number, _, _ in marks(told.marks)), patience=patience)
+    except TimeoutError:
+        return {"absent": f"it did not go on within {patience:.0f} s"}
+    found = marks(told.marks)
+    numbers = [number for number, _, _ in found]
+    return {
+        "first_step_s": min(when for _, pid, when in found if pid not in old) - at,
+        "missing": told.size - len(set(numbers)),
+        "doubled": len(numbers) - len(set(numbers)),
+    }

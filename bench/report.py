@@ -1,0 +1,112 @@
+"""The results of a run for people: a table for the terminal, and the page of the documentation.
+
+The page is made of the newest file in bench/results/, by scripts/docs.py. Tested in tests/bench/test_results.py.
+"""
+
+from __future__ import annotations
+
+from bench.peers.environments import PEERS
+from bench.results import OURS, Results
+from bench.workloads import WORKLOADS
+
+
+def console(results: Results) -> str:
+    """Write a run as plain text."""
+    lines = [f"{name:<12} {value}" for name, value in results.machine.items()]
+    lines += [f"{'fdatasync':<12} {flush(results)}", *([f"{'note':<12} {results.note}"] if results.note else []), ""]
+    for name in results.workloads():
+        workload = WORKLOADS[name]
+        lines.append(f"{name} {workload.title} ({size(results, name):,}), median of {results.rounds}")
+        for one in results.results:
+            if one.workload != name:
+                continue
+            shown = one.problem or ", ".join(
+                f"{number(one.medians[figure.name])} {figure.unit}" for figure in workload.figures
+            )
+            lines.append(f"  {one.side:<16} {shown}")
+        for form in OURS:
+            ratios = [(other, results.better(form, other, name)) for other in results.others(form)]
+            shown = ", ".join(f"{ratio:.3g} × {other}" for other, ratio in ratios if ratio is not None)
+            lines += [f"  {form} is better by: {shown}"] if shown else []
+    return "\n".join(lines)
+
+
+def size(results: Results, workload: str) -> int:
+    return next(one.size for one in results.results if one.workload == workload)
+
+
+def flush(results: Results) -> str:
+    least, most = results.flush_ms
+    return f"{least:.3f} to {most:.3f} ms, probed between the workloads"
+
+
+def number(value: float) -> str:
+    """Write a number with as many digits as count."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+INTRODUCTION = """\
+# Benchmarks
+
+`make bench` runs the same work on NoETL and on other systems, in turns on the same machine, and prints ratios: numbers of
+different machines, and even of different hours, cannot be compared, because a flush of the disk takes from 0.05 to 4 ms. This
+page is made of the newest run in `bench/results/`. Work is a no-op, and every system is as durable as its defaults make it.
+
+- **embedded**: `noetl up` on SQLite with a flush for every commit; W5 and W6 are `noetl run` and `noetl resume`.
+- **cluster**: `noetl serve`, one `noetl worker` over a WebSocket, PostgreSQL with `fsync` on.
+- **limit**: the bytes of NoETL's events, appended by a bare loop over the same driver in as many commits: nothing that keeps
+  them can be faster.
+
+A step is not the same thing everywhere: in NoETL it is handed to a worker and its events are committed before the next one.
+"""
+
+
+def page(results: Results | None) -> str:
+    """Write the page of a run."""
+    blocks = [INTRODUCTION]
+    if results is None:
+        return "\n".join([*blocks, "There are no results yet.\n"])
+    blocks += [_about(results), "## Numbers\n", _numbers(results), "## Ratios\n", _ratios(results)]
+    problems = [f"- {one.side}, {one.workload}: {one.problem}" for one in results.results if one.problem]
+    if problems:
+        blocks += ["## Not measured\n", "\n".join(problems) + "\n"]
+    return "\n".join(blocks)
+
+
+def _about(results: Results) -> str:
+    lines = [f"## The run of {results.date}\n", *([f"{results.note}\n"] if results.note else [])]
+    lines += [f"- {name}: {value}" for name, value in results.machine.items()]
+    lines += [f"- fdatasync: {flush(results)}", f"- rounds: {results.rounds}, medians"]
+    lines += [
+        f"- {name}: {versions}; {PEERS[name].about}" for name, versions in results.versions.items() if name in PEERS
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _numbers(results: Results) -> str:
+    sides = results.sides()
+    lines = [f"| workload | | {' | '.join(sides)} |", f"|---|---|{'---|' * len(sides)}"]
+    for name in results.workloads():
+        workload = WORKLOADS[name]
+        for figure in workload.figures:
+            values = [results.value(side, name, figure.name) for side in sides]
+            cells = " | ".join("" if value is None else number(value) for value in values)
+            first = f"{name} {workload.title} ({size(results, name):,})" if figure is workload.figures[0] else ""
+            lines.append(f"| {first} | {figure.unit} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def _ratios(results: Results) -> str:
+    """Say how many times better NoETL is than each other side; below 1 it is worse."""
+    others = [side for side in results.sides() if side not in OURS]
+    lines = ["How many times better NoETL is; below 1 the other one is.\n"]
+    lines += [f"| workload | form | {' | '.join(others)} |", f"|---|---|{'---|' * len(others)}"]
+    for name in results.workloads():
+        for form in OURS:
+            mine = results.others(form)
+            own = [results.better(form, other, name) if other in mine else None for other in others]
+            if any(own):
+                lines.append(
+                    f"| {name} | {form} | {' | '.join('' if ratio is None else number(ratio) for ratio in own)} |"
+                )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,121 @@
+"""The results of a run as data: kept as JSON, read again, and compared with the baseline.
+
+A result is what one side gave for one workload: the numbers of each round and their medians. A side `limit-<form>` is the bare
+loop beside that form. Tested in tests/bench/test_results.py.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.workloads import WORKLOADS
+
+FOLDER = Path(__file__).parent / "results"
+BASELINE = FOLDER / "baseline.json"
+OURS = ("embedded", "cluster")
+MOST_LOST = 0.15
+
+
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one side gave for one workload; `problem` says why it gave nothing."""
+
+    side: str
+    workload: str
+    size: int
+    medians: dict[str, float] = {}
+    rounds: tuple[dict[str, float], ...] = ()
+    problem: str = ""
+
+    @staticmethod
+    def of(side: str, workload: str, size: int, rounds: Sequence[dict[str, float]], problem: str = "") -> Result:
+        kept = tuple({name: _short(value) for name, value in one.items()} for one in rounds)
+        medians = {
+            name: _short(statistics.median(one[name] for one in rounds)) for name in (rounds[0] if rounds else {})
+        }
+        return Result(side, workload, size, medians, kept, problem)
+
+
+class Results(msgspec.Struct, frozen=True):
+    """A whole run."""
+
+    date: str
+    machine: dict[str, str]
+    note: str
+    scale: str
+    rounds: int
+    versions: dict[str, str]
+    flush_ms: tuple[float, float]  # least and most of the probes between the workloads
+    results: tuple[Result, ...]
+
+    def text(self) -> str:
+        return msgspec.json.format(msgspec.json.encode(self), indent=1).decode() + "\n"
+
+    @staticmethod
+    def read(path: Path) -> Results:
+        return msgspec.json.decode(path.read_bytes(), type=Results)
+
+    @staticmethod
+    def newest() -> Results | None:
+        """Give the newest run that was kept; the baseline is not asked."""
+        found = sorted(path for path in FOLDER.glob("*.json") if path != BASELINE)
+        return Results.read(found[-1]) if found else None
+
+    def value(self, side: str, workload: str, figure: str = "") -> float | None:
+        """Give a median; by default the first figure of the workload, which ratios are made of."""
+        wanted = figure or WORKLOADS[workload].figures[0].name
+        return next(
+            (one.medians.get(wanted) for one in self.results if (one.side, one.workload) == (side, workload)), None
+        )
+
+    def sides(self) -> list[str]:
+        return list(dict.fromkeys(one.side for one in self.results))
+
+    def workloads(self) -> list[str]:
+        return list(dict.fromkeys(one.workload for one in self.results))
+
+    def others(self, form: str) -> list[str]:
+        """Give the sides that a form is compared with: peers, and the limit of its own store."""
+        return [side for side in self.sides() if side not in OURS and side in (*_peers(self), f"limit-{form}")]
+
+    def better(self, form: str, other: str, workload: str) -> float | None:
+        """Give how many times better a form is than another side: above 1 it is."""
+        own, its = self.value(form, workload), self.value(other, workload)
+        if not own or not its:
+            return None
+        return its / own if WORKLOADS[workload].figures[0].less_is_better else own / its
+
+
+def _peers(results: Results) -> Iterator[str]:
+    return (side for side in results.sides() if not side.startswith("limit-"))
+
+
+def _short(value: float) -> float:
+    """Keep four digits that count."""
+    return value if value == 0 or not math.isfinite(value) else float(f"{value:.4g}")
+
+
+def lost(now: Results, before: Results) -> list[str]:
+    """Tell where the ratios of a workload, their geometric mean over the sides of both runs, lost more than allowed."""
+    return [
+        f"{form} {workload}: {1 - change:.0%} worse against {', '.join(others)} than the baseline of {before.date}"
+        for form in OURS
+        for workload in now.workloads()
+        for others, change in _changes(now, before, form, workload)
+        if change < 1 - MOST_LOST
+    ]
+
+
+def _changes(now: Results, before: Results, form: str, workload: str) -> Iterator[tuple[list[str], float]]:
+    others, logarithms = [], []
+    for other in now.others(form):
+        new, old = now.better(form, other, workload), before.better(form, other, workload)
+        if new and old:
+            others.append(other)
+            logarithms.append(math.log(new / old))
+    if others:
+        yield others, math.exp(statistics.mean(logarithms))

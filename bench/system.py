@@ -1,0 +1,180 @@
+"""The processes of NoETL under measurement, and the client that speaks to them over HTTP.
+
+Two forms: `up` is server and worker in one process; `cluster` is `noetl serve` and processes of `noetl worker`. What they cost
+is read from the operating system. Used by bench/server.py and bench/ours.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+CONNECTIONS = 16  # of the client that submits many executions at once
+
+
+class Client:
+    """One connection that is kept."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.connection = HTTPConnection(url.removeprefix("http://"))
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body)
+        self.connection.request(method, path, data, {"Content-Type": "application/json"})
+        answer = self.connection.getresponse()
+        text = answer.read()
+        assert answer.status < 300, text
+        return json.loads(text)
+
+    def register(self, content: str) -> str:
+        """Register a playbook; gives its path."""
+        return str(self.ask("POST", "/api/catalog", {"content": content})["path"])
+
+    def start(self, path: str) -> str:
+        return str(self.ask("POST", "/api/execute", {"path": path})["execution_id"])
+
+    def run(self, path: str) -> str:
+        """Start an execution and follow its events until it has ended; gives its id."""
+        started = self.start(path)
+        self.until_completed(started)
+        return started
+
+    def until_completed(self, started: str) -> None:
+        self.connection.request("GET", f"/api/executions/{started}/events/stream?type=playbook.finished")
+        text = self.connection.getresponse().read()
+        assert text.endswith(b"event: end\ndata: {}\n\n"), text
+        assert b'"completed"' in text, text
+
+    def run_many(self, path: str, count: int) -> None:
+        """Submit executions at once over several connections, and follow all until each has ended."""
+        asyncio.run(_run_many(self.url.removeprefix("http://"), path, count))
+
+
+async def _run_many(place: str, path: str, count: int) -> None:
+    host, port = place.split(":")
+    head = f"Host: {place}\r\nContent-Type: application/json\r\n"
+    feed, asking = await asyncio.open_connection(host, int(port), limit=2**24)
+    asking.write(f"GET /api/executions/stream?type=playbook.finished HTTP/1.1\r\n{head}\r\n".encode())
+    await feed.readuntil(b"event: begin")
+    body = json.dumps({"path": path})
+    request = f"POST /api/execute HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+    left = iter(range(count))
+
+    async def submit() -> None:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        for _ in left:
+            writer.write(request)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            assert b" 202 " in answer or b" 200 " in answer or b" 201 " in answer, answer
+            await reader.readexactly(int(re.findall(rb"(?i)content-length: (\d+)", answer)[0]))
+        writer.close()
+
+    async def follow() -> None:
+        ended = 0
+        while ended < count:
+            await feed.readuntil(b"event: playbook.finished")
+            ended += 1
+
+    async with asyncio.timeout(60):
+        await asyncio.gather(follow(), *(submit() for _ in range(CONNECTIONS)))
+    asking.close()
+
+
+class System:
+    """The processes of a form: what they are called, where the server is, and where it keeps its log."""
+
+    def __init__(self, url: str, processes: dict[str, list[int]], healthy_s: float, store: str) -> None:
+        self.url = url
+        self.processes = processes
+        self.healthy_s = healthy_s
+        self.store = store
+
+    def cpu_ms(self) -> dict[str, float]:
+        """Give the processor time that each of them has spent so far."""
+        return {name: sum(map(_cpu_ms, pids)) for name, pids in self._all().items()}
+
+    def memory_mb(self, line: str = "VmRSS") -> dict[str, float]:
+        """Give the memory that the largest of each name holds, or with `VmHWM` has held at most."""
+        own = {name: pids for name, pids in self.processes.items() if name != "postgres"}
+        return {name: max(_memory_mb(pid, line) for pid in pids) for name, pids in own.items()}
+
+    def _all(self) -> dict[str, list[int]]:
+        found = dict(self.processes)
+        for postmaster in found.get("postgres", []):
+            found["postgres"] = [postmaster, *map(int, _children(postmaster))]
+        return found
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def _cpu_ms(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def _memory_mb(pid: int, line: str) -> float:
+    [kb] = re.findall(rf"{line}:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return int(kb) / 1024
+
+
+@contextmanager
+def noetl(folder: str, wanted: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a command; gives its process and what it says when it is there."""
+    command = [sys.executable, "-m", "noetl", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder, start_new_session=True) as process:
+        assert process.stderr is not None
+        try:
+            line = process.stderr.readline()
+            found = re.search(wanted, line)
+            assert found, line + process.stderr.read()
+            yield process, found[0]
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+@contextmanager
+def system(
+    form: str, folder: str, database: str | None = None, *, postmaster: int | None = None, workers: int = 1
+) -> Iterator[System]:
+    """Run the processes of a form, on a file in the folder or on a database."""
+    store = database or str(Path(folder) / "noetl.db")
+    with ExitStack() as stack:
+        begun = time.perf_counter()
+        command = "up" if form == "up" else "serve"
+        arguments = (command, "--port", "0", "--store", store)
+        server, url = stack.enter_context(noetl(folder, r"http://\S+", *arguments))
+        Client(url).ask("GET", "/health")
+        healthy_s = time.perf_counter() - begun
+        processes = {"server": [server.pid]} | ({"postgres": [postmaster]} if postmaster else {})
+        if form == "cluster":
+            worker = ("worker", "--server", url)
+            started = [stack.enter_context(noetl(folder, "worker", *worker)) for _ in range(workers)]
+            processes["worker"] = [found.pid for found, _ in started]
+        yield System(url, processes, healthy_s, store)
+
+
+def timed(job: Callable[[], Any], rounds: int) -> list[float]:
+    """Give the milliseconds of each round."""
+    times = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        job()
+        times.append((time.perf_counter() - begun) * 1000)
+    return times

@@ -1,0 +1,145 @@
+"""The workloads of the benchmark: what each runs, how large it is at a scale, and what is read from it.
+
+A side gives what it has seen (seconds, times, marks); `figures` makes the numbers of the table of it, the same way for every
+side. Tested in tests/bench/test_figures.py.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: NAME, path: bench/NAME}\n"
+SHORT = 5  # steps of an execution of W3
+WIDE = 10_240  # characters that a step of W9 adds
+SCALES = ("small", "medium", "full")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of the table: the first of a workload is the one that ratios are made of."""
+
+    name: str
+    unit: str
+    less_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is run, and how much of it at each scale."""
+
+    name: str
+    title: str
+    sizes: tuple[int, int, int]
+    figures: tuple[Figure, ...]
+    peers: bool = False  # others have something like it
+    once: bool = False  # it is long, and looks at many things: one round is enough
+
+    def size(self, scale: str) -> int:
+        return self.sizes[SCALES.index(scale)]
+
+
+LATENCY = Figure("p50_ms", "ms"), Figure("p95_ms", "ms")
+WORKLOADS = {
+    found.name: found
+    for found in (
+        Workload("W1", "steps in a row", (20, 200, 200), (Figure("ms_per_step", "ms a step"),), True),
+        Workload(
+            "W2", "fan-out and fan-in", (100, 1_000, 1_000), (Figure("items_per_s", "items/s", False),), True
+        ),
+        Workload(
+            "W3", f"executions of {SHORT} steps, submitted at once", (20, 200, 200),
+            (Figure("steps_per_s", "steps/s", False),), True,
+        ),
+        Workload("W4", "submit to finish of one step on an idle system", (5, 30, 50), LATENCY, True),
+        Workload("W5", "cold start to the first finished hello", (1, 1, 1), (Figure("seconds", "s"),), True),
+        Workload(
+            "W6", "`kill -9` in the middle of steps in a row", (20, 100, 200),
+            (Figure("first_step_s", "s to the first step"), Figure("missing", "missing"), Figure("doubled", "doubled")), True,
+        ),
+        Workload("W7", "tasks inside one step", (100, 1_000, 1_000), (Figure("ms_per_task", "ms a task"),)),
+        Workload(
+            "W8", "memory over a long loop", (2_000, 20_000, 100_000),
+            (Figure("growth_mb", "MB at most"), Figure("items_per_s", "items/s", False)), once=True,
+        ),
+        Workload(
+            "W9", "steps that each add 10 KB to the results: a late step against an early one", (60, 500, 500),
+            (Figure("late_to_early", "×"), Figure("ms_per_step", "ms a step")),
+        ),
+        Workload(
+            "W10", "sustained mixed load", (2, 30, 300),
+            (
+                Figure("executions_per_s", "executions/s", False), Figure("p99_ms", "ms p99"),
+                Figure("cpu_ms_per_step", "ms CPU a step"), Figure("rows_per_step", "events a step"),
+            ), once=True,
+        ),
+        Workload(
+            "W11", "replay of a log of this many events and more", (2_000, 100_000, 1_000_000),
+            (Figure("events_per_s", "events/s", False),), once=True,
+        ),
+    )
+}  # fmt: skip
+
+
+def quantile(times: Sequence[float], share: float) -> float:
+    """Give the time that this share of them does not exceed."""
+    return sorted(times)[min(len(times) - 1, int(share * len(times)))]
+
+
+def figures(workload: str, size: int, seen: Mapping[str, Any]) -> dict[str, float]:
+    """Make the numbers of a workload from what a side has seen of it."""
+    made = _MADE.get(workload)
+    return dict(seen) if made is None else made(size, seen)
+
+
+def _latency(_size: int, seen: Mapping[str, Any]) -> dict[str, float]:
+    times = [1000 * one for one in seen["times"]]
+    return {"p50_ms": statistics.median(times), "p95_ms": quantile(times, 0.95)}
+
+
+_MADE: dict[str, Callable[[int, Mapping[str, Any]], dict[str, float]]] = {
+    "W1": lambda size, seen: {"ms_per_step": 1000 * seen["seconds"] / size},
+    "W2": lambda size, seen: {"items_per_s": size / seen["seconds"]},
+    "W3": lambda size, seen: {"steps_per_s": SHORT * size / seen["seconds"]},
+    "W4": _latency,
+    "W7": lambda size, seen: {"ms_per_task": 1000 * seen["seconds"] / size},
+}
+
+
+def chain(name: str, steps: int, *, result: str = "{n}", head: str = "") -> str:
+    """Write a playbook of steps in a row; `{n}` in the result is the number of the step."""
+    lines = [HEAD.replace("NAME", name), head, "workflow:\n"]
+    given = f", result: {result}" if result else ""
+    for number in range(steps):
+        lines.append(f"  - step: s{number}\n    tool: {{kind: noop{given.replace('{n}', str(number))}}}\n")
+        lines.append(f"    next: s{number + 1}\n" if number + 1 < steps else "")
+    return "".join(lines)
+
+
+def growing(name: str, steps: int) -> str:
+    """Write a playbook whose every step gives a long text."""
+    head = f'workload: {{text: "{"x" * WIDE}"}}\n'
+    return chain(name, steps, result='"{{ workload.text }}"', head=head)
+
+
+def loop(name: str, items: int) -> str:
+    head = f'  - step: s\n    loop: {{in: "{{{{ range({items}) }}}}", iterator: i, spec: {{mode: parallel}}}}\n'
+    return HEAD.replace("NAME", name) + f"workflow:\n{head}    tool: {{kind: noop}}\n"
+
+
+def pipeline(name: str, tasks: int) -> str:
+    lines = "".join(f"      - t{number}: {{kind: noop, result: {number}}}\n" for number in range(tasks))
+    return HEAD.replace("NAME", name) + f"workflow:\n  - step: s\n    tool:\n{lines}"
+
+
+def marked(name: str, steps: int, path: str) -> str:
+    """Write a playbook whose every step appends its number, its process and the time to a file, and takes 20 ms."""
+    lines = [HEAD.replace("NAME", name), "workflow:\n"]
+    code = f"import os, time; open({path!r}, 'a').write(f'{{n}} {{os.getpid()}} {{time.time()}}\\n'); time.sleep(0.02)"
+    for number in range(steps):
+        lines.append(f"  - step: s{number}\n    tool:\n      kind: python\n      args: {{n: {number}}}\n")
+        lines.append(f"      code: |\n        {code}\n")
+        lines.append(f"    next: s{number + 1}\n" if number + 1 < steps else "")
+    return "".join(lines)

@@ -1,0 +1,59 @@
+"""Results are kept, read again, shown and compared; what got worse by more than 15 % against the others is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.report import console, page
+from bench.results import Result, Results, lost
+
+
+def run(own: float, peer: float, *, problem: str = "") -> Results:
+    """Make a run in which a step takes so many milliseconds here and there."""
+    results = (
+        Result.of("embedded", "W1", 200, [{"ms_per_step": own}, {"ms_per_step": own}, {"ms_per_step": 99.0}]),
+        Result.of("limit-embedded", "W1", 200, [{"ms_per_step": 1.0}]),
+        Result.of("limit-cluster", "W1", 200, [{"ms_per_step": 1.0}]),
+        Result.of("pgqueuer", "W1", 200, [] if problem else [{"ms_per_step": peer}], problem),
+    )
+    return Results("2020-01-02", {"noetl": "0"}, "", "full", 3, {"pgqueuer": "pgqueuer==1"}, (0.1, 0.2), results)
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    path.write_text(run(2.0, 8.0).text())
+    assert Results.read(path) == run(2.0, 8.0)
+
+
+def test_a_median_and_a_ratio() -> None:
+    results = run(2.0, 8.0)
+    assert results.value("embedded", "W1") == 2.0
+    assert results.better("embedded", "pgqueuer", "W1") == 4.0
+    assert results.better("embedded", "limit-embedded", "W1") == 0.5
+    assert results.better("cluster", "pgqueuer", "W1") is None
+    assert results.others("embedded") == ["limit-embedded", "pgqueuer"]
+
+
+@pytest.mark.parametrize(
+    ("own", "peer", "worse"), [(2.0, 8.0, False), (2.3, 8.0, False), (2.4, 8.0, True), (4.0, 16.0, True)]
+)
+def test_a_loss_is_measured_against_all_others(own: float, peer: float, worse: bool) -> None:
+    """The last one is a machine half as fast: against the peer nothing changed, against the limit all did."""
+    assert bool(lost(run(own, peer), run(2.0, 8.0))) is worse
+
+
+def test_nothing_is_compared_with_what_was_not_measured() -> None:
+    assert lost(run(2.0, 0.0, problem="no uv"), run(2.0, 8.0)) == []
+
+
+def test_a_peer_that_failed_is_told_with_its_reason() -> None:
+    results = run(2.0, 8.0, problem="no uv")
+    assert "pgqueuer         no uv" in console(results)
+    assert "- pgqueuer, W1: no uv" in page(results)
+
+
+def test_the_page_shows_ratios() -> None:
+    assert "| W1 | embedded | 0.5 |  | 4 |" in page(run(2.0, 8.0))
+    assert "no results yet" in page(None)
