@@ -94,6 +94,24 @@ def test_a_playbook_with_errors_is_told(folder: Folder) -> None:
     assert "The playbook play.yaml has errors; `noetl validate play.yaml` lists them." in ran.out
 
 
+def test_other_commands_leave_files_of_tests_to_this_one(folder: Folder) -> None:
+    assert folder.call("validate", "play.yaml", "play.test.yaml").out == "1 file checked, nothing to report.\n"
+    for command in ("validate", "fmt"):
+        ran = folder.call(command, "play.test.yaml")
+        assert (ran.code, "play.test.yaml: this is a file of tests; `noetl test` plays it" in ran.err) == (2, True)
+
+
+def test_it_finds_children_also_from_elsewhere(folder: Folder, tmp_path: Path) -> None:
+    deep = Folder(tmp_path / "a" / "b")
+    deep.path.mkdir(parents=True)
+    deep.playbook("- { step: call, tool: { kind: playbook, path: test/child } }")
+    deep.playbook("- { step: one, tool: { kind: noop, result: 5 } }", name="child")
+    (deep.path / "play.test.yaml").write_text("tests: [{name: one, expect: {result: 5}}]\n", encoding="utf-8")
+    (tmp_path / "c").mkdir()
+    ran = Folder(tmp_path / "c").call("test", str(deep.path))
+    assert ran.code == 0, ran.out
+
+
 def test_cases_are_chosen_and_coverage_is_demanded(folder: Folder) -> None:
     ran = folder.call("test", ".", "-k", "SMALL", "--cover-min", "90")
     assert ran.code == 1

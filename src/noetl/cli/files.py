@@ -24,7 +24,9 @@ def playbook_files(names: list[str], troubles: list[FileTrouble]) -> Iterator[st
     """Give the files to look at: as named, and the playbooks below each folder, in order; among several, no tests."""
     for name in names:
         path = Path(name)
-        if name.endswith(TESTS) and len(names) > 1:
+        if name.endswith(TESTS):
+            if len(names) == 1:
+                troubles.append(FileTrouble(f"{name}: this is a file of tests; `noetl test` plays it", fatal=True))
             continue
         if name == "-" or not path.is_dir():
             yield name

@@ -71,6 +71,31 @@ def test_a_play_of_a_cassette_is_the_play_it_was_made_of() -> None:
     assert abs(took[0] - took[1]) < 1_000
 
 
+def test_every_visit_has_its_own_answers_also_in_children_at_once() -> None:
+    parent = "workflow: [{step: all, loop: {in: [1, 2, 3], iterator: n, spec: {mode: parallel}}, CALL}]".replace(
+        "CALL", 'tool: {kind: playbook, path: test/child1, input: {n: "{{ n }}"}}'
+    )
+    child = "workload: {n: 0}\nworkflow: [{step: ask, tool: {kind: http, url: 'http://127.0.0.1/{{ workload.n }}'}}]"
+    made = stage(parent, child)
+    busy = {"error": {"kind": "timeout", "retryable": True}}
+    given = Given(mocks={"ask": [busy, {"ok": "a"}, busy, {"ok": "b"}, {"ok": "c"}]})
+    before = play(made, given)
+    logs = [Log(one.tree, events) for one in made.others for _, events in before.children]
+    tape = asyncio.run(cassette(Log(made.main.tree, before.events), logs, nothing))
+    assert sorted(call.get("visit", 1) for call in tape["calls"]) == [
+        1,
+        1,
+        2,
+        3,
+        3,
+    ]  # the first and the third were busy
+    laid, answers = read_cassette(written(tape).encode(), "x").given(Given())
+    after = play(made, laid, answers)
+    assert after.problems == []
+    assert after.state.result == before.state.result
+    assert sorted(before.state.result["results"]) == ["a", "b", "c"]
+
+
 def test_it_holds_errors_times_messages_and_no_secret() -> None:
     made, _ = recorded()
     assert made["workload"] == {"n": 5, "api_key": MASK}

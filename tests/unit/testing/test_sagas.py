@@ -6,6 +6,7 @@ from textwrap import dedent
 
 from noetl.dsl.playbook import Playbook
 from noetl.model.events import Event
+from noetl.testing.cases.expect import compensations
 from noetl.testing.cases.matrix import SagaResult, run_saga
 from noetl.testing.cases.playing import play
 from noetl.testing.cases.promises import broken_promises
@@ -87,6 +88,18 @@ def test_a_forgotten_compensation_is_found() -> None:
 def test_an_undo_of_the_wrong_thing_is_found() -> None:
     found = tried(TESTS, SAGA.replace("http://127.0.0.1/a/{{ a.id }}", "http://127.0.0.1/a/1"))
     assert [row.what for row in found.rows if row.broken] == ["b fails", "c fails"]
+
+
+def test_a_cancel_that_asks_for_it_undoes_and_keeps_the_promises() -> None:
+    waiting = SAGA.replace('{step: c, tool: {kind: http, method: POST, url: "http://127.0.0.1/c"}}', "WAIT").replace(
+        "WAIT", "{step: c, tool: {kind: wait, signal: never}}"
+    )
+    made = stage(waiting)
+    tests = TESTS.replace("c: {ok: {id: c}}, ", "") + "messages: [{at: 1h, cancel: enough, compensate: true}]\n"
+    given = read_tests(dedent(tests).encode(), "play.test.yaml", "play.test.yaml").given
+    seen = play(made, given)
+    assert (seen.status, seen.world, compensations(seen.events)) == ("cancelled", {"things": []}, ["undo_b", "undo_a"])
+    assert list(broken_promises(made.main.tree, seen.events)) == []
 
 
 def test_a_saga_must_complete_without_faults() -> None:

@@ -38,10 +38,10 @@ class Cassette(Struct, frozen=True):
         """Give what a case is given with this cassette below it, and the answers by call."""
         answers: dict[str, Any] = {}
         for call in self.calls:
-            answer = {name: value for name, value in call.items() if name != "call"}
+            answer = {name: value for name, value in call.items() if name not in ("call", "visit")}
             if "takes" in answer:
                 answer["takes"] = duration_ms(answer["takes"]) or 0.0
-            answers.setdefault(str(call.get("call")), []).append(answer)
+            answers.setdefault(f"{call.get('call')}#{call.get('visit', 1)}", []).append(answer)
         messages = [{**message, "at": duration_ms(message.get("at", 0)) or 0.0} for message in self.messages]
         laid = replace(given, workload=merge(self.workload, given.workload), messages=given.messages or messages)
         return laid, answers

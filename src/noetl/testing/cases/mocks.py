@@ -187,9 +187,12 @@ class MockedTools(ScriptedTools):
         return self._next(turn, given)
 
     def _recording(self, site: Site) -> Mapping[str, Any] | None:
+        """Give what was recorded of a visit; a visit that was not recorded is answered as the last one that was."""
         item = "" if site.index is None else f"[{site.index}]"
         call = f"{site.playbook}:{site.step}.{site.task}{item}"
-        return self._next(call, self._recorded.get(call))
+        visits = (visit for visit in range(site.visit, 0, -1) if f"{call}#{visit}" in self._recorded)
+        name = f"{call}#{next(visits, 1)}"
+        return self._next(f"{name}|{site.visit}", self._recorded.get(name))
 
     def _next(self, turn: str, given: Any) -> Mapping[str, Any] | None:
         """Give the outcome of this call where there is a list of them; the last one stands for all that follow."""

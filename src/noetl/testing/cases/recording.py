@@ -41,6 +41,17 @@ class Recorded(Struct):
     calls: list[dict[str, Any]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    visits: dict[str, list[str]] = field(default_factory=dict)  # of each call, under which keys it was made
+
+    def entry(self, call: str, key: str) -> dict[str, Any]:
+        """Give a new entry; a later visit of the same task, also in another child, says so."""
+        keys = self.visits.setdefault(call, [])
+        if key not in keys:
+            keys.append(key)
+        visit = keys.index(key) + 1
+        made: dict[str, Any] = {"call": call} | ({"visit": visit} if visit > 1 else {})
+        self.calls.append(made)
+        return made
 
 
 async def cassette(main: Log, children: Sequence[Log], load: Load) -> dict[str, Any]:
@@ -107,7 +118,7 @@ class _Reading:
         if step is None or key in self._seen or kind in _NOT_CALLED:
             return
         self._seen.add(key)
-        entry: dict[str, Any] = {"call": self._name(step, label, event.iteration)}
+        entry = self._found.entry(self._name(step, label, event.iteration), str(event.task_run_id))
         error = event.payload.get("error")
         if error is not None:
             entry["error"] = dict(error)
@@ -117,7 +128,6 @@ class _Reading:
             entry["ok"] = None
             self._open.setdefault((str(event.step_run_id), event.iteration), []).append((label, entry))
         entry["takes"] = round((event.duration_ms or 0.0) / 1000, 3)
-        self._found.calls.append(entry)
 
     def _result(self, event: Event) -> None:
         """Fill in the results of a pipeline that ended well."""
@@ -130,8 +140,8 @@ class _Reading:
         if event.iteration is not None:  # of an item that went well, the log tells no more than its end
             for task in step.tasks:
                 if task.label not in told and task.kind not in _NOT_CALLED and task.label in results:
-                    entry: dict[str, Any] = {"call": self._name(step, task.label, event.iteration), "ok": None}
-                    self._found.calls.append(entry)
+                    key = f"{event.execution_id}:{event.step_run_id}:{event.iteration}"
+                    entry = self._found.entry(self._name(step, task.label, event.iteration), key)
                     waiting.append((task.label, entry))
         for number, (label, entry) in enumerate(waiting):
             entry["ok"] = results.get(label)
