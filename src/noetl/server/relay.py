@@ -58,6 +58,8 @@ class Relay:
                     await self._outbox.forget(self._clock.now() - self._kept_ms)
             except NoetlError as error:
                 _log.warning("the outbox waits for the store: %s", error)
+            except Exception as error:  # noqa: BLE001 - a relay that ended would be missed by nobody
+                _log.exception("the outbox is tried again", exc_info=error)
             await self._clock.sleep(_EVERY_S)
 
     async def drain(self) -> int:
@@ -68,7 +70,11 @@ class Relay:
             due = await self._outbox.claim(now, now + self._hold_ms, _AT_ONCE)
             if not due:
                 return done
-            done += sum(await asyncio.gather(*map(self._try, due)))
+            found = await asyncio.gather(*map(self._try, due), return_exceptions=True)  # none is left in the middle
+            broken = [one for one in found if isinstance(one, BaseException)]
+            if broken:
+                raise broken[0]
+            done += sum(one is True for one in found)
 
     async def _try(self, message: OutboxMessage) -> bool:
         try:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from noetl.engine.retry import Schedule
+from noetl.model.errors import StoreUnavailable
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports.outbox import OutboxMessage
 from noetl.server.relay import Relay
@@ -176,3 +177,24 @@ async def test_it_runs_until_it_is_told_to_end_and_forgets_the_old(
     assert found.state == "delivered"
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_store_that_is_away_is_waited_for(outbox: MemoryOutbox, clock: Hand, relay: Make) -> None:
+    target = Target()
+    numbers = [await outbox.put(OutboxMessage(f"k{index}"), clock.now()) for index in range(3)]
+    marked, away = outbox.delivered, [StoreUnavailable("away"), RuntimeError("odd")]
+
+    async def delivered(number: int, attempt: int, now: int) -> bool:
+        if away:
+            raise away.pop(0)
+        return await marked(number, attempt, now)
+
+    outbox.delivered = delivered  # type: ignore[method-assign]
+    running = asyncio.create_task(relay(target).run())
+    while [one.state for one in await outbox.messages(None, None, 9)] != ["delivered"] * 3:
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert {key for key, _ in target.got} == {"k0", "k1", "k2"}
+    assert len(target.got) == 5  # two whose end could not be written down went out again
+    assert numbers == [1, 2, 3]
