@@ -88,8 +88,9 @@ class Deciding:
     ) -> Event:
         """Record a fact, apply it, and put the work that follows from it in the queue."""
         state = self.state
+        events = self.events
         event = Event(
-            f"{self._stem}.{len(self.events)}",
+            f"{self._stem}.{len(events)}",
             state.execution_id,
             state.seq + 1,
             event_type,
@@ -107,7 +108,7 @@ class Deciding:
             payload or {},
         )
         apply(state, event)
-        self.events.append(event)
+        events.append(event)
         if event_type in WORK_EVENTS:
             for item in work_for(self.plan, event, state):
                 self.work[item.work_id] = item

@@ -29,7 +29,7 @@ def advance(d: Deciding) -> None:
 
 
 def _goes_round(d: Deciding) -> bool:
-    return d.transitions > max(MOST_TRANSITIONS, 4 * len(d.plan.net.steps))
+    return d.transitions > MOST_TRANSITIONS and d.transitions > 4 * len(d.plan.net.steps)
 
 
 def _break_cycle(d: Deciding) -> None:
@@ -41,6 +41,8 @@ def _break_cycle(d: Deciding) -> None:
 
 def _move(d: Deciding) -> bool:
     """Handle every meeting once, then parked tokens; tells whether something moved."""
+    if not d.state.tokens:
+        return d.halted
     moved = False
     waiting: list[Meeting] = []
     for meeting in meetings(d.plan, d.state):

@@ -35,6 +35,8 @@ class Plan:
     _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
     _reads: dict[str, frozenset[tuple[str | int, ...]]] = field(default_factory=dict, repr=False)
     _requires: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    _places: dict[str, bool] = field(default_factory=dict, repr=False)
+    _routers: dict[str, bool] = field(default_factory=dict, repr=False)
     _settings: dict[tuple[str, str | None], Any] = field(default_factory=dict, repr=False)
     _policies: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     lacks: str | None = None  # why it cannot be started here: what `executor.requires` names and nobody offers
@@ -80,6 +82,23 @@ class Plan:
             specs = [self.setting("requires", step), *(_data(task.spec.get("requires")) for task in step.tasks)]
             tags = {str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()}
             found = self._requires[step.name] = tuple(sorted(tags))
+        return found
+
+    def places(self, step: Step) -> bool:
+        """Tell whether anything says to which pool the work of a step goes, or how urgent it is."""
+        found = self._places.get(step.name)
+        if found is None:
+            said = ("pool", "priority")
+            found = any(name in task.spec for task in step.tasks for name in said)
+            found = self._places[step.name] = found or any(self.setting(name, step) is not None for name in said)
+        return found
+
+    def router_reads(self, step: Step) -> bool:
+        """Tell whether the arcs of a step say anything that is evaluated."""
+        found = self._routers.get(step.name)
+        if found is None:
+            found = any(arc.when is not None or arc.args or arc.sets for arc in step.arcs)
+            self._routers[step.name] = found
         return found
 
     def policy(self, step: Step, *path: str) -> Any:

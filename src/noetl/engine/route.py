@@ -203,8 +203,7 @@ def _assigned(
 def route(d: Deciding, run: StepRun, step: Step, ending: Ending, name: str) -> None:
     """Choose arcs, apply their `set`, send tokens; a failure that no arc takes follows `on_step_fail`."""
     failed = ending.status != "ok"
-    reads = any(arc.when is not None or arc.args or arc.sets for arc in step.arcs)
-    scope = _scope(d, run, step, ending, name) if reads else d.scope(run.args)
+    scope = _scope(d, run, step, ending, name) if d.plan.router_reads(step) else d.scope(run.args)
     choice = _choose(d, step, scope, takes_bare=not failed)
     if choice.broken is None and not choice.taken and not failed and _needs_next(d, step):
         message = f"no arc of step `{step.name}` matches, and `no_next_is_error` makes that a failure"
@@ -301,6 +300,9 @@ def _bind(d: Deciding, step: Step, choice: Choice, scope: Scope, failed: bool) -
                 args[key] = plain(given)
             else:
                 unbound.append(key)  # it stays undefined in the next step, which may have a default for it
+        if not arc.sets:
+            bound.append((args, {}, unbound, []))
+            continue
         values, skipped, broken = _assigned(d, step, arc.sets, scope, failed)
         if broken is not None:
             return [], broken

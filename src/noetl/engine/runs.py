@@ -49,6 +49,8 @@ def _place(d: Deciding, step: Step, args: Mapping[str, Any]) -> dict[str, Any]:
 
     A pipeline is one piece of work: of the priorities that its tasks name, the highest counts.
     """
+    if not d.plan.places(step):
+        return {"priority": d.state.priority} if d.state.priority else {}
     found: dict[str, Any] = {}
     pool = "" if d.state.pool else _pool(d, step, args)
     found |= {"pool": pool} if pool else {}
