@@ -59,6 +59,12 @@ def test_what_is_refused_for_good_is_dead(folder: Folder, web: Web) -> None:
     ran = folder.call("run", tells(folder, f"{web.url}/status/400"))
     assert "1 dead" in ran.err
     assert "HTTP_400" in folder.call("outbox", "list", "--state", "dead").out
+    folder.call("run", tells(folder, f"{web.url}/status/400"))
+    again = folder.call("outbox", "retry", "--dead")
+    assert (again.code, again.err.count("waits to be sent again")) == (0, 2)
+    assert "0 delivered, 2 dead" in folder.call("outbox", "drain").err
+    gone = folder.call("outbox", "discard", "--dead", "--reason", "enough")
+    assert gone.err.count("is discarded") == 2
 
 
 @pytest.mark.parametrize(
@@ -66,6 +72,8 @@ def test_what_is_refused_for_good_is_dead(folder: Folder, web: Web) -> None:
     [
         (["fly"], "is not known"),
         (["show"], "needs the number"),
+        (["retry"], "or `--dead` for every dead one"),
+        (["retry", "1", "--dead"], "or `--dead` for every dead one"),
         (["show", "99"], "has no message 99"),
         (["retry", "99"], "has no message 99"),
         (["discard", "1"], "needs a reason"),

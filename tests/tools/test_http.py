@@ -16,7 +16,8 @@ from noetl.engine.actions import RunTask
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
-from noetl.tools.http import _data, _retry_after
+from noetl.tools.fields import retry_after
+from noetl.tools.http import _data
 from noetl.worker.context import Equipment, Log, TaskContext
 from noetl.worker.web import HttpClient
 from tests.tools.attempts import RealClock
@@ -249,7 +250,7 @@ async def test_a_body_without_end_is_cut_off_and_dropped(
 )
 async def test_when_a_server_wants_to_be_asked_again(told: str, date: str | None, seconds: float | None) -> None:
     headers = {"retry-after": told} | ({"date": date} if date else {})
-    assert _retry_after(headers, 1_700_000_000_000) == seconds
+    assert retry_after(headers, 1_700_000_000_000) == seconds
 
 
 async def test_nothing_of_one_request_stays_for_the_next(web: Web) -> None:

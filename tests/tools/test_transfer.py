@@ -138,8 +138,10 @@ async def test_rows_of_an_answer(attempts: Attempts, tmp_path: Path) -> None:
         missing = {**source, "rows_path": None}
         assert "rows_path" in (await attempts.run("transfer", {"source": missing, "target": target})).error.message
         away = {**source, "url": f"{web.url}/status/503"}
+        web.retry_after = "7"
         error = (await attempts.run("transfer", {"source": away, "target": target})).error
         assert (error.kind, error.retryable, error.code) == ("server_error", True, "HTTP_503")
+        assert error.retry_after == 7
     finally:
         web.close()
 

@@ -16,6 +16,7 @@ from noetl.settings import (
     HOME,
     LEASE_SECONDS,
     MAX_ATTEMPTS,
+    OutboxSettings,
     credential,
     settings,
     worker_settings,
@@ -101,3 +102,24 @@ def test_a_worker_is_set_by_the_environment() -> None:
     found = worker_settings(given, "w")
     assert (found.servers, found.name, found.capacity) == (("http://a", "http://b"), "me", 3)
     assert worker_settings({"NOETL_CAPACITY": "5"}, "w", capacity=None).capacity == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NOETL_OUTBOX_URL", "ftp://a"),
+        ("NOETL_OUTBOX_MAX_ATTEMPTS", "0"),
+        ("NOETL_OUTBOX_TIMEOUT_MS", "0"),
+        ("NOETL_OUTBOX_BASE_MS", "soon"),
+        ("NOETL_OUTBOX_DAYS", "-1"),
+    ],
+)
+def test_settings_of_the_outbox_that_cannot_be_used_are_told(name: str, value: str) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        settings({name: value}, Path("."))
+
+
+def test_settings_of_the_outbox() -> None:
+    assert settings({}, Path(".")).outbox == OutboxSettings("", 20, 1_000, 300_000, 7, 30_000)
+    given = {"NOETL_OUTBOX_URL": "https://a/b", "NOETL_OUTBOX_BASE_MS": "0", "NOETL_OUTBOX_DAYS": "0"}
+    assert settings(given, Path(".")).outbox == OutboxSettings("https://a/b", 20, 0, 300_000, 0, 30_000)

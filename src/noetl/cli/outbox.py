@@ -5,6 +5,7 @@ Tested in tests/acceptance/test_outbox_cli.py.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from noetl.ports.outbox import Outbox
     from noetl.wiring import Embedded
 
+_PAGE = 500
 _ACTIONS = ("list", "show", "retry", "discard", "drain")
 
 
@@ -33,6 +35,7 @@ def command(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", help="With list: how many.", min=1, max=1_000)] = 50,
     reason: Annotated[str | None, typer.Option("--reason", help="With discard: why it is given up.")] = None,
+    dead: Annotated[bool, typer.Option("--dead", help="With retry and discard: every dead message.")] = False,
     json: AsJson = False,
     store: Place = None,
 ) -> None:
@@ -41,23 +44,26 @@ def command(
     async def job() -> None:
         from noetl.cli.target import server_of
 
-        _check(action, number, state, reason)
+        _check(action, number, state, reason, dead)
         server = server_of(store)
         if server is not None:
-            await _there(server, action, number or 0, state, limit, reason or "", json)
+            await _there(server, action, number, state, limit, reason or "", json)
         else:
-            await _here(store, action, number or 0, state, limit, reason or "", json)
+            await _here(store, action, number, state, limit, reason or "", json)
 
     call(job)
 
 
-def _check(action: str, number: int | None, state: str | None, reason: str | None) -> None:
+def _check(action: str, number: int | None, state: str | None, reason: str | None, dead: bool) -> None:
     from noetl.ports.outbox import STATES
 
     if action not in _ACTIONS:
         raise InvalidInput(f"`noetl outbox {action}` is not known: {', '.join(_ACTIONS)}.")
-    if action in ("show", "retry", "discard") and number is None:
-        raise InvalidInput(f"`noetl outbox {action}` needs the number of a message; `noetl outbox list` lists them.")
+    if action in ("show", "retry", "discard") and (number is None) is not (dead and action != "show"):
+        every = "" if action == "show" else ", or `--dead` for every dead one"
+        raise InvalidInput(
+            f"`noetl outbox {action}` needs the number of a message{every}; `noetl outbox list` lists them."
+        )
     if action == "discard" and not (reason or "").strip():
         raise InvalidInput("`noetl outbox discard` needs a reason: --reason TEXT.")
     if state is not None and state not in STATES:
@@ -65,7 +71,7 @@ def _check(action: str, number: int | None, state: str | None, reason: str | Non
 
 
 async def _there(
-    server: Server, action: str, number: int, state: str | None, limit: int, reason: str, json: bool
+    server: Server, action: str, number: int | None, state: str | None, limit: int, reason: str, json: bool
 ) -> None:
     """Do it on a server."""
     from noetl.cli.target import connected
@@ -79,17 +85,19 @@ async def _there(
             found = await client.outbox(state, limit=limit)
             _listed(found.messages, found.pending, found.dead, json)
         elif action == "show":
-            typer.echo(as_json(await client.outbox_message(number)))
-        elif action == "retry":
-            await client.retry_message(number)
-            _told(number, "is sent again")
+            typer.echo(as_json(await client.outbox_message(number or 0)))
         else:
-            await client.discard_message(number, reason)
-            _told(number, "is discarded")
+
+            async def dead(before: int | None) -> list[int]:
+                return [row.number for row in (await client.outbox("dead", before=before, limit=_PAGE)).messages]
+
+            for one in [number] if number is not None else await _every(dead):
+                await (client.retry_message(one) if action == "retry" else client.discard_message(one, reason))
+                _told(one, "is sent again" if action == "retry" else "is discarded")
 
 
 async def _here(
-    store: str | None, action: str, number: int, state: str | None, limit: int, reason: str, json: bool
+    store: str | None, action: str, number: int | None, state: str | None, limit: int, reason: str, json: bool
 ) -> None:
     """Do it on the store of this machine."""
     from noetl.wiring import embedded, open_store
@@ -107,7 +115,7 @@ async def _here(
             waiting = await outbox.waiting()
             _listed(await outbox.messages(state, None, limit), waiting["pending"], waiting["dead"], json)
         elif action == "show":
-            found = await outbox.message(number)
+            found = await outbox.message(number or 0)
             if found is None:
                 raise InvalidInput(f"the outbox has no message {number}; `noetl outbox list` lists them.")
             typer.echo(as_json({name: getattr(found, name) for name in found.__struct_fields__}))
@@ -117,17 +125,30 @@ async def _here(
         await held.close()
 
 
-async def _steer(outbox: Outbox, action: str, number: int, reason: str) -> None:
+async def _every(page: Callable[[int | None], Awaitable[list[int]]]) -> list[int]:
+    """Gather the numbers of all pages."""
+    found: list[int] = []
+    while numbers := await page(found[-1] if found else None):
+        found += numbers
+    return found
+
+
+async def _steer(outbox: Outbox, action: str, number: int | None, reason: str) -> None:
     from time import time
 
     from noetl.ports import AuditEntry
 
+    async def dead(before: int | None) -> list[int]:
+        return [message.number for message in await outbox.messages("dead", before, _PAGE)]
+
     now = int(time() * 1000)
-    act = AuditEntry(now, "cli", f"outbox.{action}", str(number), {"reason": reason} if reason else {})
-    done = await (outbox.again(number, now, act) if action == "retry" else outbox.discard(number, reason, act))
-    if not done:
-        raise InvalidInput(f"the outbox has no message {number} that waits or is dead; `noetl outbox list` lists them.")
-    _told(number, "waits to be sent again; `noetl outbox drain` sends it" if action == "retry" else "is discarded")
+    for one in [number] if number is not None else await _every(dead):
+        act = AuditEntry(now, "cli", f"outbox.{action}", str(one), {"reason": reason} if reason else {})
+        if not await (outbox.again(one, now, act) if action == "retry" else outbox.discard(one, reason, act)):
+            raise InvalidInput(
+                f"the outbox has no message {one} that waits or is dead; `noetl outbox list` lists them."
+            )
+        _told(one, "waits to be sent again; `noetl outbox drain` sends it" if action == "retry" else "is discarded")
 
 
 async def deliver(app: Embedded) -> None:

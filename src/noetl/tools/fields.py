@@ -3,7 +3,9 @@
 Kinds stay independent of each other and take what they have in common from here. Tested in tests/tools/test_registry.py.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -129,9 +131,24 @@ async def _fetched(uri: str, source: ScriptSource | None, context: ToolContext) 
     if answer.status_code != 200:
         message = f"the script {uri} cannot be fetched: the server answered {answer.status_code}"
         again = answer.status_code in (408, 429) or answer.status_code >= 500
-        raise UnreadableError(failed("not_found", message, code=f"HTTP_{answer.status_code}", retryable=again))
+        after = retry_after(answer.headers, context.now())
+        told = failed("not_found", message, code=f"HTTP_{answer.status_code}", retryable=again, retry_after=after)
+        raise UnreadableError(told)
     text: str = answer.text
     return text
+
+
+def retry_after(headers: Mapping[str, str], now: int) -> float | None:
+    """Give how many seconds the server wants to be left alone: it tells a number, or a time by its own clock."""
+    given = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d+(\.\d+)?", given):
+        return float(given)
+    try:
+        until = parsedate_to_datetime(given).timestamp()
+        sent = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else now / 1000
+        return max(0.0, until - sent)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _words(given: Mapping[str, str | int | float | bool] | None) -> dict[str, str]:

@@ -5,7 +5,6 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import aclosing
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +13,7 @@ from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import ErrorKind, Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
+from noetl.tools.fields import retry_after
 
 if TYPE_CHECKING:
     import httpx
@@ -273,7 +273,7 @@ async def _outcome(response: "httpx.Response", now: int) -> Outcome:
         message,
         code=f"HTTP_{code}",
         retryable=retryable,
-        retry_after=_retry_after(headers, now),
+        retry_after=retry_after(headers, now),
         sent=code not in _NOT_DONE,
         result=result,
         http=helper,
@@ -310,19 +310,6 @@ def _whole(digits: str) -> int | str:
     """A whole number, as text where it is larger than every part of the system can carry."""
     number = int(digits)
     return number if -(2**63) <= number < 2**64 else digits
-
-
-def _retry_after(headers: Mapping[str, str], now: int) -> float | None:
-    """Give how many seconds the server wants to be left alone: it tells a number, or a time by its own clock."""
-    given = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d+(\.\d+)?", given):
-        return float(given)
-    try:
-        until = parsedate_to_datetime(given).timestamp()
-        sent = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else now / 1000
-        return max(0.0, until - sent)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _broken(error: "httpx.HTTPError", input: Input) -> Outcome:

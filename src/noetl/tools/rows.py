@@ -22,7 +22,7 @@ from noetl.model.errors import InvalidInput
 from noetl.model.outcome import failed
 from noetl.ports import ToolContext
 from noetl.tools.connections import pg_pool
-from noetl.tools.fields import SqlInput
+from noetl.tools.fields import SqlInput, retry_after
 from noetl.tools.keyed_rows import by_key
 from noetl.tools.tables import RowsError, name, percent_statement, plain, write_statement
 
@@ -259,7 +259,7 @@ async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGen
         path = Path(folder, "answer")
         try:
             async with context.http.stream("GET", source.url, headers=source.headers) as answer:
-                status = answer.status_code
+                status, after = answer.status_code, retry_after(answer.headers, context.now())
                 with path.open("wb") as file:
                     async for part in answer.aiter_bytes():
                         file.write(part)
@@ -269,7 +269,8 @@ async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGen
             kind: Any = "rate_limit" if status == 429 else "server_error" if status >= 500 else "client_error"
             again = status in (408, 429) or status >= 500
             message = f"{source.url} answered {status}"
-            raise RowsError(failed(kind, message, code=f"HTTP_{status}", retryable=again, http={"status": status}))
+            code, helper = f"HTTP_{status}", {"status": status}
+            raise RowsError(failed(kind, message, code=code, retryable=again, retry_after=after, http=helper))
         format = source.format or _FORMATS.get(Path(source.url.partition("?")[0]).suffix, "json")
         async for rows in _from_file(path, format, source.rows_path, most, context):
             yield rows
