@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,19 @@ async def test_a_failure_is_an_outcome_of_its_kind(attempts: Attempts, sql: str,
     error = (await attempts.run("duckdb", {"query": sql})).error
     assert (error.kind, error.retryable) == (kind, False)
     assert error.code.startswith("DUCKDB_")
+
+
+async def test_many_long_queries_keep_nobody_from_reading_and_all_are_interrupted(attempts: Attempts) -> None:
+    """More than the threads that all share; those that were cancelled before they began are interrupted too."""
+    endless = "SET threads = 1; SELECT count(*) FROM range(1000000000000000)"
+    tasks = [asyncio.create_task(attempts.run("duckdb", {"command": endless})) for _ in range(12)]
+    await asyncio.sleep(0)
+    assert await asyncio.to_thread(lambda: 7) == 7
+    for task in tasks:
+        task.cancel()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert {type(one) for one in found} == {asyncio.CancelledError}
+    assert not [thread for thread in threading.enumerate() if thread.name == "noetl-duckdb"]
 
 
 async def test_a_cancelled_query_is_interrupted(attempts: Attempts) -> None:

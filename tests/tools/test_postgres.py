@@ -181,6 +181,22 @@ async def test_a_cancelled_query_stops_on_the_server(database: Database, address
             await asyncio.sleep(0.02)
 
 
+async def test_who_is_cancelled_twice_leaves_no_query_and_no_connection(database: Database, address: str) -> None:
+    task = asyncio.create_task(database.run(query="SELECT pg_sleep(60), 'twice'"))
+    asking = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%''twice''%' AND pid <> pg_backend_pid()"
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        while await _count(connection, asking) == 0:
+            await asyncio.sleep(0.02)
+        task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while await _count(connection, asking):
+            await asyncio.sleep(0.02)
+
+
 async def _count(connection: psycopg.AsyncConnection[Any], sql: LiteralString) -> int:
     row = await (await connection.execute(sql)).fetchone()
     assert row is not None

@@ -3,7 +3,10 @@
 Tested in tests/tools/test_postgres.py and test_duckdb.py.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 from noetl.model.outcome import ErrorKind, Outcome, failed
@@ -40,6 +43,7 @@ _DUCKDB: dict[str, ErrorKind] = {
     "ConnectionException": "db_connection",
     "TransactionException": "db_deadlock",
 }
+_AGAIN_S = 0.05  # between two interrupts of a query
 _RETRYABLE_DUCKDB = frozenset({"HTTPException", "TransactionException"})
 
 
@@ -99,6 +103,41 @@ def pg_failed(error: Any) -> Outcome:
         sent=code[:2] in ("08", "57"),
         pg={"code": code, "sqlstate": code},
     )
+
+
+async def in_thread(connection: Any, job: Callable[..., Any], *given: Any) -> Any:
+    """Run a job on a connection of DuckDB in a thread of its own; who is cancelled interrupts it until it has ended.
+
+    Threads that all share would let many long queries keep everybody else from reading a file, and an interrupt that comes
+    before the query has begun is not heard.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def settle(answer: Any, error: BaseException | None) -> None:
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(answer)
+
+    def work() -> None:
+        answer, error = None, None
+        try:
+            answer = job(*given)
+        except BaseException as found:  # noqa: BLE001  whoever waits for it is told
+            error = found
+        with suppress(RuntimeError):  # nobody waits any more: the loop was closed
+            loop.call_soon_threadsafe(settle, answer, error)
+
+    Thread(target=work, name="noetl-duckdb", daemon=True).start()
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        while not done.done():
+            connection.interrupt()
+            await asyncio.wait([done], timeout=_AGAIN_S)
+        done.exception()  # it was interrupted; whoever cancelled knows why
+        raise
 
 
 def duckdb_failed(error: Exception) -> Outcome:

@@ -1,6 +1,5 @@
 """The kind `duckdb`: SQL on files and tables inside the worker."""
 
-import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 from noetl.dsl.kinds import KindExample, Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
-from noetl.tools.connections import duckdb_failed
+from noetl.tools.connections import duckdb_failed, in_thread
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import (
     MARKER_TABLE,
@@ -97,9 +96,8 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         connection = duckdb.connect(database, read_only=input.read_only)
     except duckdb.Error as error:
         return duckdb_failed(error)
-    work = asyncio.ensure_future(asyncio.to_thread(_perform, connection, input, sent, context))
     try:
-        found = ok(await asyncio.shield(work))
+        found = ok(await in_thread(connection, _perform, connection, input, sent, context))
         if context.confirm is not None:  # its transaction is open until somebody else has written down what it gave
             if await context.confirm(found):
                 connection.commit()
@@ -110,12 +108,6 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return error.outcome
     except duckdb.Error as error:
         return duckdb_failed(error)
-    except asyncio.CancelledError:
-        connection.interrupt()
-        await asyncio.wait([work])
-        if not work.cancelled():
-            work.exception()  # it was interrupted; whoever cancelled knows why
-        raise
     finally:
         connection.close()
 

@@ -39,9 +39,10 @@ class PgPool:
             try:
                 yield connection
             except asyncio.CancelledError:
-                with suppress(Exception):  # a server that is gone has stopped too
-                    await connection.cancel_safe(timeout=_CANCEL_S)
-                await connection.close()
+                ending = asyncio.ensure_future(_end(connection))
+                while not ending.done():  # also for who is cancelled twice: no query may go on
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.shield(ending)
                 raise
             except BaseException:
                 await self._put_back(connection)
@@ -92,6 +93,15 @@ class PgPool:
         self._closed = True
         idle, self._idle = self._idle, []
         await asyncio.gather(*(one.close() for one in idle))
+
+
+async def _end(connection: Any) -> None:
+    """Stop what a connection does on the server, and close it."""
+    try:
+        with suppress(Exception):  # a server that is gone has stopped too
+            await connection.cancel_safe(timeout=_CANCEL_S)
+    finally:
+        await connection.close()
 
 
 async def _standard_strings(connection: Any) -> None:

@@ -21,7 +21,7 @@ from noetl.expr.sql import split_statements
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import failed
 from noetl.ports import ToolContext
-from noetl.tools.connections import pg_pool
+from noetl.tools.connections import in_thread, pg_pool
 from noetl.tools.fields import SqlInput, retry_after
 from noetl.tools.keyed_rows import by_key
 from noetl.tools.tables import RowsError, name, percent_statement, plain, write_statement
@@ -153,19 +153,6 @@ async def _duckdb(database: str | None, context: ToolContext) -> AsyncIterator[A
         connection.close()
 
 
-async def _work(connection: Any, job: Callable[..., Any], *given: Any) -> Any:
-    """Run a job in a thread; who is cancelled interrupts it and waits for its end."""
-    work = asyncio.ensure_future(asyncio.to_thread(job, *given))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        connection.interrupt()
-        await asyncio.wait([work])
-        if not work.cancelled():
-            work.exception()
-        raise
-
-
 async def _from_duckdb(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
     if source.database is None:
         raise _lacks("duckdb", "database")
@@ -175,9 +162,9 @@ async def _from_duckdb(source: Place, most: int, context: ToolContext) -> AsyncG
 
 
 async def _selected(connection: Any, sql: str, params: Any, most: int) -> AsyncGenerator[list[Row], None]:
-    await _work(connection, connection.execute, sql, params)
+    await in_thread(connection, connection.execute, sql, params)
     columns = [column[0] for column in connection.description or ()]
-    while rows := await _work(connection, connection.fetchmany, most):
+    while rows := await in_thread(connection, connection.fetchmany, most):
         yield _rows(columns, rows)
 
 
@@ -188,20 +175,20 @@ async def _to_duckdb(target: Place, how: SqlInput, context: ToolContext) -> Asyn
     async with _duckdb(target.database, context) as connection:
         with TemporaryDirectory(prefix="noetl-") as folder:
             path = Path(folder, "rows.jsonl")
-            await _work(connection, connection.execute, "BEGIN")
+            await in_thread(connection, connection.execute, "BEGIN")
             if how.mode == "overwrite":
-                await _work(connection, connection.execute, f"DELETE FROM {name(target.table)}")
-            described = await _work(
+                await in_thread(connection, connection.execute, f"DELETE FROM {name(target.table)}")
+            described = await in_thread(
                 connection, lambda: connection.execute(f"DESCRIBE {name(how.table or '')}").fetchall()
             )
             types = {str(row[0]): str(row[1]) for row in described}
 
             async def add(rows: list[Row]) -> None:
                 path.write_bytes(_lines(rows))
-                await _work(connection, connection.execute, _insert(how, list(rows[0]), types), [str(path)])
+                await in_thread(connection, connection.execute, _insert(how, list(rows[0]), types), [str(path)])
 
             yield add
-            await _work(connection, connection.execute, "COMMIT")
+            await in_thread(connection, connection.execute, "COMMIT")
 
 
 def _insert(how: SqlInput, columns: list[str], types: Mapping[str, str]) -> str:
@@ -334,7 +321,7 @@ async def _to_file(target: Place, how: SqlInput, context: ToolContext) -> AsyncI
         if format == "parquet":
             async with _duckdb(None, context) as connection:
                 sql = f"COPY (SELECT * FROM read_json({_quoted(str(lines))})) TO {_quoted(str(whole))} (FORMAT parquet)"
-                await _work(connection, connection.execute, sql)
+                await in_thread(connection, connection.execute, sql)
         else:
             await asyncio.to_thread(_written, lines, whole, format)
         whole.replace(path)

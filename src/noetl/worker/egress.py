@@ -142,6 +142,6 @@ def guarded(rules: Egress, verify: Any) -> Any:
         async def sleep(self, seconds: float) -> None:
             await asyncio.sleep(seconds)
 
-    transport = httpx.AsyncHTTPTransport(verify=verify)
+    transport = httpx.AsyncHTTPTransport(verify=verify, limits=httpx.Limits(max_connections=None))
     transport._pool._network_backend = Guarded()  # httpx has no parameter for it; the tests notice when this breaks
     return transport

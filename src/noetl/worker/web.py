@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # most runs ask for nothing over HTTP
     from noetl.worker.egress import Egress
 
 KEY_HEADER = "noetl_key_header"  # among a request's extensions: the header that holds a credential, and its host
+_KEPT = 20  # idle connections
 
 
 class HttpClient:
@@ -41,7 +42,10 @@ class HttpClient:
             from noetl.worker.egress import guarded
 
             transport = guarded(self._egress, checked)
-        client = httpx.AsyncClient(verify=checked, transport=transport, event_hooks={"request": [_without_key]})
+        # As many at once as the worker has work: who waited for one of a few connections would time out for nothing.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT)
+        hooks = {"request": [_without_key]}
+        client = httpx.AsyncClient(verify=checked, transport=transport, event_hooks=hooks, limits=limits)
         client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         return client
 
