@@ -18,6 +18,7 @@ from tests.services import postgres_server
 
 pytestmark = pytest.mark.asyncio
 _FEW, _MANY = 4, 200
+_START_S = 300.0  # queries that compute keep the others from starting
 _PATIENCE_S = 60.0
 _GONE_S = 5.0
 _ENDING = {
@@ -37,7 +38,7 @@ async def cancelled(kind: str, count: int, folder: Path, database: str) -> float
     async with web, in_process(folder, capacity=count + 8) as served, served.embedded.working(""):
         busy = Busy(served, kind, place, held, database)
         await busy.start(count)
-        await until(busy.running, count, _PATIENCE_S)
+        await until(busy.running, count, _START_S)
         answers = await asyncio.gather(
             *(served.json("POST", f"/api/executions/{one}/cancel", {"reason": "enough"}) for one in busy.started)
         )

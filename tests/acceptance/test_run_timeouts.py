@@ -1,0 +1,108 @@
+"""Time-outs of every level with the real command: the work really ends, and the outcome is one that rules and arcs match."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.acceptance.running import Folder, summary
+from tests.databases import server_address
+from tests.server.cancelling import is_alive
+
+MATCHES = "{{ event.name == 'step.failed' and outcome.error.kind == 'timeout' }}"
+SHELL = "{ kind: shell, cmds: ['sleep 600 & echo $$ $! > pids; wait'], cwd: FOLDER MORE }"
+LEVELS: dict[str, tuple[str, str, dict[str, str]]] = {  # what the step has, what its task has, the environment
+    "task": ("", ", timeout_ms: 400", {}),
+    "task in its spec": ("", ", spec: { timeout: 0.4 }", {}),
+    "every task by configuration": ("", "", {"NOETL_TIMEOUTS_TOOL_DEFAULT_MS": "400"}),
+    "item": ("loop: { in: [1], iterator: i, item_timeout_ms: 400 }", "", {}),
+    "every item by configuration": ("loop: { in: [1], iterator: i }", "", {"NOETL_TIMEOUTS_LOOP_ITEM_MS": "400"}),
+    "loop": ("loop: { in: [1, 2], iterator: i, total_timeout_ms: 400 }", "", {}),
+    "step": ("spec: { timeout_s: 1 }", "", {}),
+    "step by its policy": ("spec: { policy: { lifecycle: { timeout_s: 1 } } }", "", {}),
+    "step from when it was scheduled": ("spec: { policy: { lifecycle: { deadline_s: 1 } } }", "", {}),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def left(folder: Folder) -> list[int]:
+    """Give the processes of the task that still run."""
+    return [int(pid) for line in folder.lines("pids") for pid in line.split() if is_alive(int(pid))]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_time_out_ends_the_work_and_is_routed(folder: Folder, level: str) -> None:
+    step, more, environment = LEVELS[level]
+    tool = SHELL.replace("FOLDER", json.dumps(str(folder.path))).replace("MORE", more)
+    workflow = f'- step: slow\n  {step}\n  tool: {tool}\n  next: [{{ step: saved, when: "{MATCHES}" }}]\n'
+    workflow += "- step: saved\n  tool: { kind: noop, result: saved }\n"
+    ran = summary(folder.call("run", folder.playbook(workflow), "--json", **environment))
+    assert (ran.code, ran.result) == (0, "saved"), ran.err
+    assert folder.lines("pids")
+    assert left(folder) == []
+    [failed] = folder.events("last", "--type", "step.failed")
+    assert failed["payload"]["error"]["kind"] == "timeout"
+
+
+def test_a_time_out_of_the_execution_ends_its_work_and_its_children(folder: Folder) -> None:
+    tool = SHELL.replace("FOLDER", json.dumps(str(folder.path))).replace("MORE", "")
+    folder.playbook(f"- step: slow\n  tool: {tool}\n", "child")
+    workflow = "- step: call\n  tool: { kind: playbook, path: child.yaml }\n"
+    ran = folder.run(folder.playbook(workflow, executor={"spec": {"timeout_s": 2}}))
+    assert (ran.code, ran.status, ran.data["error"]["kind"]) == (1, "failed", "timeout")
+    assert folder.lines("pids")
+    assert left(folder) == []
+
+
+def test_a_rule_of_the_task_matches_a_time_out(folder: Folder) -> None:
+    rules: list[dict[str, Any]] = [
+        {"when": "{{ outcome.error.kind == 'timeout' and _attempt < 2 }}", "then": {"do": "retry", "attempts": 2}},
+        {"when": "{{ outcome.error.kind == 'timeout' }}", "then": {"do": "continue", "set_ctx": {"late": True}}},
+        {"else": {"then": {"do": "continue"}}},
+    ]
+    policy = json.dumps({"policy": {"rules": rules}})
+    workflow = f"- step: slow\n  tool: {{ kind: shell, command: sleep 600, timeout_ms: 300, spec: {policy} }}\n"
+    workflow += '  next: after\n- step: after\n  tool: { kind: noop, result: "{{ ctx.late }}" }\n'
+    ran = folder.run(folder.playbook(workflow))
+    assert (ran.code, ran.result) == (0, True)
+    kinds = [event["payload"]["error"]["kind"] for event in folder.events("last", "--type", "task.attempt.failed")]
+    assert kinds == ["timeout", "timeout"]
+
+
+@pytest.mark.parametrize(("limit", "scheme"), [("connect", "https"), ("read", "http")])
+def test_a_request_has_time_outs_for_connecting_and_reading(folder: Folder, limit: str, scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and says nothing, not even hello
+        url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/"
+        spec = f"{{ timeout: {{ {limit}: 0.3 }}, retries: {{ plugin: {{ max_attempts: 1 }} }} }}"
+        ran = folder.run(folder.playbook(f"- step: ask\n  tool: {{ kind: http, url: '{url}', spec: {spec} }}\n"))
+    assert (ran.code, ran.data["error"]["kind"]) == (1, "timeout"), ran.data["error"]
+
+
+def test_a_write_has_a_time_out_of_its_own_and_its_query_ends(folder: Folder) -> None:
+    address = server_address()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS waits_long (id int PRIMARY KEY)")
+        with connection.transaction():
+            connection.execute("LOCK TABLE waits_long")
+            write = "{ kind: postgres, auth: db, table: waits_long, mode: upsert, key: id, values: { id: 1 } }"
+            environment = {
+                "NOETL_CREDENTIAL_DB": json.dumps({"dsn": f"{address}?application_name=waits"}),
+                "NOETL_TIMEOUTS_SINK_DEFAULT_MS": "400",
+                "NOETL_RETRIES_SINK_MAX_ATTEMPTS": "1",
+                "NOETL_RETRIES_PLUGIN_MAX_ATTEMPTS": "1",
+            }
+            file = folder.playbook(f"- step: save\n  tool: {write}\n")
+            ran = summary(folder.call("run", file, "--json", **environment))
+            assert (ran.code, ran.data["error"]["kind"]) == (1, "timeout"), ran.data["error"]
+            asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'waits' AND state = 'active'"
+            assert connection.execute(asked).fetchall() == [(0,)]
+        connection.execute("DROP TABLE waits_long")
