@@ -50,7 +50,7 @@ def is_database(store: str) -> bool:
 
 def written(store: str) -> Written:
     """Look at a store that is in use."""
-    return asyncio.run(_written_postgres(store)) if is_database(store) else _written_sqlite(store)
+    return _written_postgres(store) if is_database(store) else _written_sqlite(store)
 
 
 def _written_sqlite(path: str) -> Written:
@@ -64,16 +64,16 @@ def _written_sqlite(path: str) -> Written:
     return Written(struct.unpack("=I", header)[0], size)
 
 
-async def _written_postgres(address: str) -> Written:
-    import asyncpg
+def _written_postgres(address: str) -> Written:
+    import psycopg
 
-    connection = await asyncpg.connect(address)
-    try:
-        commits = await connection.fetchval("SELECT coalesce(sum(commits), 0)::bigint FROM noetl.writer")
-        size = await connection.fetchval("SELECT coalesce(sum(pg_column_size(e)), 0)::bigint FROM noetl.event_log AS e")
-        return Written(commits, size)
-    finally:
-        await connection.close()
+    query = (
+        "SELECT (SELECT coalesce(sum(commits), 0) FROM noetl.writer), "
+        "(SELECT coalesce(sum(pg_column_size(e)), 0) FROM noetl.event_log AS e)"
+    )
+    with psycopg.connect(address) as connection:
+        commits, size = connection.execute(query).fetchone() or (0, 0)
+        return Written(int(commits), int(size))
 
 
 def bare_seconds(store: str, wrote: Written, folder: str) -> float:

@@ -5,6 +5,9 @@ The page is made of the newest file in bench/results/, by scripts/docs.py. Teste
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from bench.flame import Flame
 from bench.peers.environments import PEERS
 from bench.results import OURS, Results
 from bench.workloads import WORKLOADS
@@ -61,7 +64,41 @@ A step is not the same thing everywhere: in NoETL it is handed to a worker and i
 """
 
 
-def page(results: Results | None) -> str:
+PARTS = {
+    "noetl.engine": "decides what follows from a message, renders templates, drives the tasks of a step",
+    "noetl.server": "gathers messages into commits, keeps the state of executions, hands out work, answers requests",
+    "noetl.worker": "claims, runs the tool, reports",
+    "noetl.stores": "turns events and work into rows; on SQLite also the statements and the wait for the flush to be told",
+    "noetl.client": "the worker's session with the server",
+    "noetl.wire": "frames and bodies to bytes and back",
+    "database driver": "asyncpg: parameters to bytes, rows from bytes",
+    "HTTP and sockets": "uvicorn, websockets and starlette",
+    "event loop": "callbacks, reads and writes of sockets",
+}
+FLAMES = """\
+## Where the time goes
+
+Flame graphs of NoETL's processes in W1 to W3, by `python bench/run.py --flame`: the share of the samples in which a part of the
+code held the interpreter. Waiting for the disk, for PostgreSQL or for another process is not in them; the distance between
+these and the wall time is what the limit above tells. Point at a box to read its name.
+"""
+
+
+def shares(flame: Flame) -> str:
+    """Tell the shares of the parts, the largest first."""
+    return ", ".join(f"{part} {share:.0%}" for part, share in flame.shares.items() if share >= 0.01)
+
+
+def _flames(flames: Mapping[str, Flame]) -> str:
+    rows = [
+        f"| [{name}](../flames/{name}.svg) | {flame.samples:,} | {shares(flame)} |" for name, flame in flames.items()
+    ]
+    parts = [f"- {name}: {words}" for name, words in PARTS.items()]
+    table = ["| picture | samples | shares |", "|---|---|---|", *rows]
+    return "\n".join([FLAMES, *parts, "", *table]) + "\n"
+
+
+def page(results: Results | None, flames: Mapping[str, Flame]) -> str:
     """Write the page of a run."""
     blocks = [INTRODUCTION]
     if results is None:
@@ -70,7 +107,7 @@ def page(results: Results | None) -> str:
     problems = [f"- {one.side}, {one.workload}: {one.problem}" for one in results.results if one.problem]
     if problems:
         blocks += ["## Not measured\n", "\n".join(problems) + "\n"]
-    return "\n".join(blocks)
+    return "\n".join([*blocks, _flames(flames)] if flames else blocks)
 
 
 def _about(results: Results) -> str:

@@ -1,12 +1,12 @@
 """Runs the workloads on NoETL and on its peers, in turns on the same machine, and prints numbers and ratios.
 
     python bench/run.py [--peer NAME]... [--workload W1]... [--form embedded]... [--scale full] [--rounds 3] [--json]
-                        [--save [NAME]] [--check]
+                        [--save [NAME]] [--check] [--flame]
 
 Without `--peer` all peers take part; `--peer none` leaves them out. Every side is started for each round and ended after it, so
 that nobody idles beside another. The sides take turns: all of them once, then all of them again. `--save` keeps the numbers in
 bench/results/. `--check` compares the ratios with bench/results/baseline.json and ends with 1 where one lost more than 15 %.
-Tested in tests/bench/test_run.py.
+`--flame` measures nothing: it draws where NoETL's processor time goes in W1 to W3. Tested in tests/bench/test_run.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import ours, report
+from bench import flame, ours, report
 from bench.limits import flush_ms
 from bench.machine import machine
 from bench.peers.environments import PEERS, Peer, SetUpError, measured, set_up
@@ -110,6 +110,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--save", nargs="?", const="", help="keep the results, by default under the date of today")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--flame", action="store_true")
+    parser.add_argument("--seconds", type=int, default=5, help="how long `--flame` looks at each workload")
     return parser.parse_args(given)
 
 
@@ -136,8 +138,20 @@ def run(given: argparse.Namespace) -> Results:
         )
 
 
+def draw(given: argparse.Namespace) -> None:
+    """Draw flame graphs, and print the shares."""
+    with tempfile.TemporaryDirectory() as folder, postgres_server(fsync="on") as server:
+        forms = given.form or ours.FORMS
+        places = [ours.Place(form, folder, server.address(), server.process_id) for form in forms]
+        for name, drawn in flame.draw(given.workload or flame.DRAWN, places, given.seconds).items():
+            print(f"{name}: {report.shares(drawn)}")
+
+
 def main() -> None:
     given = arguments()
+    if given.flame:
+        draw(given)
+        return
     results = run(given)
     if given.save is not None:
         (FOLDER / f"{given.save or results.date}.json").write_text(results.text(), encoding="utf-8")

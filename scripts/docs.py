@@ -1,12 +1,13 @@
 """Writes the reference pages in docs/reference/ from the code: language, kinds, events, settings, commands and more.
 
 `pages()` gives every page with its text and touches no file, so that a test can hold the committed pages to it. What the pages
-say is written in `noetl.dsl.explain`; here it is only put together. Tested in tests/docs/test_reference.py.
+say is written in `noetl.dsl.explain`, and in bench/ for the benchmarks; here it is only put together. Tested in tests/docs/test_reference.py.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,10 @@ from pathlib import Path
 import typer
 from typer.core import TyperArgument, TyperOption
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import flame, report
+from bench.results import Results
 from noetl.cli.app import COMMANDS, build
 from noetl.cli.store import EXIT_CODES, WAITING
 from noetl.configuration import knobs
@@ -61,6 +66,7 @@ Every page here is written from the code, and a test holds it to the code. `noet
 - [Settings](settings.md): the environment variables, their defaults and what they are for
 - [Tests](tests.md): every map of a file of tests, for `noetl test`
 - [Graph as JSON](graph-json.md): what `noetl graph --format json` gives
+- [Benchmarks](benchmarks.md): the newest run on one machine, beside other systems and the limits of the disk
 """
 DIAGNOSTICS = """\
 # Diagnostics
@@ -162,6 +168,7 @@ def pages() -> dict[str, str]:
     kinds = {name: language_kinds()[name] for name in MODULES}
     found = {
         "README.md": INDEX,
+        "benchmarks.md": report.page(Results.newest(), flame.kept()),
         "cli.md": cli(),
         "events.md": events(),
         "exit-codes.md": exit_codes(),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.flame import Flame
 from bench.report import console, page
 from bench.results import Result, Results, lost
 
@@ -51,9 +52,14 @@ def test_nothing_is_compared_with_what_was_not_measured() -> None:
 def test_a_peer_that_failed_is_told_with_its_reason() -> None:
     results = run(2.0, 8.0, problem="no uv")
     assert "pgqueuer         no uv" in console(results)
-    assert "- pgqueuer, W1: no uv" in page(results)
+    assert "- pgqueuer, W1: no uv" in page(results, {})
 
 
 def test_the_page_shows_ratios() -> None:
-    assert "| W1 | embedded | 0.5 |  | 4 |" in page(run(2.0, 8.0))
-    assert "no results yet" in page(None)
+    assert "| W1 | embedded | 0.5 |  | 4 |" in page(run(2.0, 8.0), {})
+    assert "no results yet" in page(None, {})
+
+
+def test_the_page_links_the_pictures_and_tells_the_shares() -> None:
+    text = page(run(2.0, 8.0), {"w1-cluster-server": Flame(1_234, {"noetl.engine": 0.5, "other": 0.001})})
+    assert "| [w1-cluster-server](../flames/w1-cluster-server.svg) | 1,234 | noetl.engine 50% |" in text

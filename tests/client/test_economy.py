@@ -1,19 +1,23 @@
-"""What a step and an execution cost on a cluster, in numbers that do not depend on the machine: commits, frames, questions."""
+"""What a step and an execution cost on a cluster, whatever the machine: commits, frames, round trips, rows, bytes."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 
+from bench.limits import written
 from noetl.client.links import SocketLink
 from noetl.stores.postgres_database import PostgresDatabase
+from noetl.stores.queries import queries
 from tests.client.working import working
 from tests.databases import fresh_database
-from tests.server.serving import ONE, listening, playbook
+from tests.server.serving import ONE, Served, listening, playbook
 
 pytestmark = pytest.mark.asyncio
 STEPS = 20
@@ -63,8 +67,49 @@ async def test_an_execution_that_is_followed_asks_the_database_little(
     async with listening(tmp_path, database=address) as served, working(tmp_path, served.url):
         path = await served.register(ONE)
         monkeypatch.setattr(PostgresDatabase, "rows", counted)
-        started = await served.json("POST", "/api/execute", {"path": path})
-        answer = await served.http.get(f"/api/executions/{started['execution_id']}/events/stream")
-        assert answer.text.endswith("event: end\ndata: {}\n\n")
+        await _followed(served, path)
         assert (asked["find_version"], asked["find_execution"]) == (1, 1)
         assert asked["read_events"] in (1, 2)  # what is there when it is asked, and the rest
+
+
+async def test_a_step_is_one_round_trip_to_the_database_and_seven_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything that is asked while an execution runs and is followed: a question more for each step would be seen."""
+    asked: Counter[str] = Counter()
+    names = {text: name for name, text in queries("postgres").items()}
+    for method in ("fetch", "fetchrow", "fetchval", "execute", "executemany"):
+        _count(monkeypatch, method, lambda text: asked.update([names.get(text, text)]))
+    address = fresh_database()
+    async with listening(tmp_path, database=address) as served, working(tmp_path, served.url):
+        path = await served.register(playbook(ROW))
+        await _followed(served, path)  # everything is prepared from here on, and a worker waits
+        asked.clear()
+        before = written(address)
+        started = await _followed(served, path)
+        wrote = written(address).since(before)
+        rows = len(await served.embedded.store.read(started))
+    assert (wrote.commits, rows) == (1 + STEPS, 7 + 7 * STEPS)
+    assert wrote.size <= 1_600 * STEPS
+    assert (asked.pop("commit_noted_batch"), asked.pop("commit_batch")) == (1, STEPS)
+    for paced in ("SELECT pg_notify($1, '')", "read_events"):  # by time, and at most once for what a commit brings
+        assert asked.pop(paced, 0) <= 1 + STEPS
+    assert max(asked.values()) == 1, asked  # nothing else depends on how many steps there are
+
+
+async def _followed(served: Served, path: str) -> str:
+    """Run an execution to its end; gives its id."""
+    started = str((await served.json("POST", "/api/execute", {"path": path}))["execution_id"])
+    answer = await served.http.get(f"/api/executions/{started}/events/stream")
+    assert answer.text.endswith("event: end\ndata: {}\n\n")
+    return started
+
+
+def _count(monkeypatch: pytest.MonkeyPatch, method: str, note: Callable[[str], None]) -> None:
+    plain = getattr(asyncpg.Connection, method)
+
+    async def counted(connection: Any, text: str, *given: Any, **more: Any) -> Any:
+        note(text)
+        return await plain(connection, text, *given, **more)
+
+    monkeypatch.setattr(asyncpg.Connection, method, counted)

@@ -1,0 +1,47 @@
+"""What a step and an item cost on SQLite, in numbers that do not depend on the machine: transactions, rows, bytes."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bench.engine import run
+from bench.limits import Written, written
+from bench.workloads import chain, loop
+from noetl.settings import Settings
+from noetl.wiring import embedded
+
+pytestmark = pytest.mark.asyncio
+STEPS, ITEMS = 20, 500
+
+
+async def spent(folder: Path, text: str) -> tuple[Written, int]:
+    """Give what the second run of a playbook writes: transactions, bytes of events, and events."""
+    path = folder / "noetl.db"
+    async with embedded(Settings(path)) as app:
+        await run(app, text, 0)
+        before = written(str(path))
+        execution_id, _, _ = await run(app, text, 1)
+        wrote = written(str(path)).since(before)
+        events = len(await app.store.read(execution_id))
+    opened = sqlite3.connect(path)
+    assert opened.execute("SELECT count(*) FROM queue").fetchone() == (0,)
+    opened.close()
+    return wrote, events
+
+
+async def test_a_step_in_a_row_is_one_transaction_of_seven_events(tmp_path: Path) -> None:
+    wrote, events = await spent(tmp_path, chain("bench", STEPS))
+    assert wrote.commits == 2 + STEPS  # it is registered, it starts, and every report ends one step and begins the next
+    assert events == 7 + 7 * STEPS
+    assert wrote.size <= 1_560 * STEPS  # some digits more or less: durations are in it
+
+
+async def test_items_of_a_loop_share_transactions(tmp_path: Path) -> None:
+    """How many share one depends on how long they take; one each would be a hundred times more."""
+    wrote, events = await spent(tmp_path, loop("bench", ITEMS))
+    assert wrote.commits <= ITEMS // 10
+    assert ITEMS <= events <= 2 * ITEMS
+    assert wrote.size <= 450 * ITEMS
