@@ -153,6 +153,13 @@ async def test_a_changed_search_path_does_not_lose_the_marker(sink: Sink) -> Non
     assert await sink.counted() == 1
 
 
+async def test_a_table_of_markers_may_have_any_name(sink: Sink) -> None:
+    for _ in range(2):
+        outcome = await sink.run(command=ADD, marker_table='100%s "done"; --')
+        assert outcome.error is None, outcome.error
+    assert await sink.counted() == 1
+
+
 async def test_a_table_of_markers_that_went_away_is_made_again(sink: Sink) -> None:
     await sink.run(command=ADD)
     await sink.run(command="DROP TABLE noetl_marker", transactional=False)

@@ -21,7 +21,8 @@ from noetl.tools.tables import name
 
 TABLE: Final = "noetl_marker"
 _KEPT_DAYS: Final = 30
-_MOST_REMOVED: Final = 10_000
+_CLEARED_MS: Final = 3_600_000  # how often a worker clears out old ones
+_MOST_REMOVED: Final = 100_000
 _REPEATED: Final = "An earlier attempt has committed this work; its recorded result is given, and nothing is written."
 
 Work = Callable[[], Awaitable[dict[str, Any]]]
@@ -45,28 +46,29 @@ def refused(statements: list[str]) -> Outcome | None:
 
 
 async def once_in_postgres(
-    connection: Any, known: dict[str, str], table: str | None, context: ToolContext, work: Work
+    connection: Any, known: dict[str, tuple[str, int]], table: str | None, context: ToolContext, work: Work
 ) -> Outcome:
     """Do the work in a transaction with its marker; what was done before is not done again. Raises the driver's errors.
 
-    `known` holds the full names of tables that are there, for as long as the connections are used.
+    `known` holds the tables that are there, with their full names and when they were cleared out last.
     """
     import psycopg
 
     wanted = table or TABLE
+    full, cleared_at = known.get(wanted, ("", 0))
     try:
-        if wanted not in known:
-            known[wanted] = await _ready(connection, wanted)
-        return await _once(connection, known[wanted], context, work)
+        if context.now() - cleared_at > _CLEARED_MS:
+            full = await _ready(connection, wanted)
+            known[wanted] = (full, context.now())
+        return await _once(connection, full, context, work)
     except psycopg.errors.UndefinedTable:
         if await _full_name(connection, wanted) is not None:
             raise  # it is another table that is missing
-        known[wanted] = await _ready(connection, wanted)
-        return await _once(connection, known[wanted], context, work)
+        return await _once(connection, await _ready(connection, wanted), context, work)
 
 
-async def _once(connection: Any, marked: str, context: ToolContext, work: Work) -> Outcome:
-    key = context.idempotency_key
+async def _once(connection: Any, full: str, context: ToolContext, work: Work) -> Outcome:
+    key, marked = context.idempotency_key, full.replace("%", "%%")
     async with connection.transaction():
         taken = await connection.execute(
             f"INSERT INTO {marked} (key) VALUES (%s) ON CONFLICT (key) DO NOTHING RETURNING key", [key]

@@ -29,7 +29,7 @@ class PgPool:
         self._idle: list[Any] = []
         self._room = asyncio.Semaphore(MOST_CONNECTIONS)
         self._closed = False
-        self.markers: dict[str, str] = {}  # tables of completion markers that are known to be there: their full names
+        self.markers: dict[str, tuple[str, int]] = {}  # tables of completion markers that are known to be there
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:

@@ -142,7 +142,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
 
 
 async def _perform(
-    connection: Any, markers: dict[str, str], input: Input, sent: list[str], context: ToolContext
+    connection: Any, markers: dict[str, tuple[str, int]], input: Input, sent: list[str], context: ToolContext
 ) -> Outcome:
     if context.confirm is not None:
         return await _claim(connection, input, sent, context.confirm)
