@@ -24,7 +24,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def shaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster with short leases, whose processes the tests may kill; each leaves it whole."""
     folder: Path = tmp_path_factory.mktemp("shaken")
-    given = {"NOETL_LEASE_SECONDS": "2", "NOETL_MAX_ATTEMPTS": "50", "NOETL_LOG_LEVEL": "warning"} | OUTBOX
+    given = {"NOETL_LEASE_SECONDS": "2", "NOETL_MAX_ATTEMPTS": "50", "NOETL_LOG_LEVEL": "warning"}
+    given |= {"NOETL_LIVENESS_SECONDS": "1", **OUTBOX}
     with cluster(folder, **given) as running:
         yield running
 
