@@ -25,6 +25,7 @@ MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
 COLLECT_SECONDS = "NOETL_COLLECT_SECONDS"
 LIVENESS_SECONDS = "NOETL_LIVENESS_SECONDS"
 RESULT_DAYS = "NOETL_RESULT_DAYS"
+DLQ_RETENTION_DAYS = "NOETL_DLQ_RETENTION_DAYS"
 CREDENTIAL = "NOETL_CREDENTIAL_"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
 HOST = "NOETL_HOST"
@@ -59,6 +60,7 @@ _GRACE_S = 30
 _COLLECT_SECONDS = 3600
 _LIVENESS_SECONDS = 10
 _RESULT_DAYS = 30
+_DLQ_RETENTION_DAYS = 30
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
@@ -95,6 +97,10 @@ VARIABLES: dict[
         "How often one of the servers looks for executions that stand still because rows were lost; 0: never.",
     ),
     RESULT_DAYS: (str(_RESULT_DAYS), "How long stored results stay after their execution has ended, in days."),
+    DLQ_RETENTION_DAYS: (
+        str(_DLQ_RETENTION_DAYS),
+        "How long dead letters stay after they were replayed or discarded, in days; `noetl admin prune` removes them.",
+    ),
     LOG_LEVEL: ("error", "Which lines the process itself writes to standard error: debug, info, warning or error."),
     HOST: (_HOST, "The address that the server listens on. Others than this machine need tokens."),
     PORT: (str(_PORT), "The port that the server listens on."),
@@ -169,6 +175,7 @@ class Settings(Struct, frozen=True):
     liveness_s: int = _LIVENESS_SECONDS  # between two looks for executions that stand still; 0: never
     collect_s: int = _COLLECT_SECONDS  # between two looks for stored results that may go; 0: never
     result_days: int = _RESULT_DAYS  # how long they stay after their execution
+    dlq_days: int = _DLQ_RETENTION_DAYS  # how long dead letters stay after they were closed
     database: str = ""  # the address of the PostgreSQL database that is the store instead
     sandbox: str = "none"  # walls around the processes of tasks
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may reach; empty: all
@@ -287,6 +294,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         liveness_s=_number(environment, LIVENESS_SECONDS, _LIVENESS_SECONDS, least=0),
         collect_s=_number(environment, COLLECT_SECONDS, _COLLECT_SECONDS, least=0),
         result_days=_number(environment, RESULT_DAYS, _RESULT_DAYS, least=0),
+        dlq_days=_number(environment, DLQ_RETENTION_DAYS, _DLQ_RETENTION_DAYS, least=0),
         database=database,
         sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
         egress_allow=_listed(environment.get(EGRESS_ALLOW, "")),

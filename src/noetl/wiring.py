@@ -30,6 +30,7 @@ from noetl.ports import (
     Upkeep,
     WorkQueue,
 )
+from noetl.ports.letters import DeadLetters
 from noetl.settings import ServerSettings, Settings, credential
 from noetl.tools import kinds
 
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from noetl.worker.context import Equipment
     from noetl.worker.egress import Egress
 
-
 _GRACE_MS = 86_400_000  # what nobody refers to is left alone that long
 
 
@@ -65,8 +65,8 @@ class SystemClock:
         await sleep(seconds)
 
 
-class Store(EventLog, WorkQueue, Catalog, Protocol):
-    """A store that is all three."""
+class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
+    """A store that is all of these."""
 
 
 class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):

@@ -135,6 +135,7 @@ async def test_letters_are_grouped_by_cause(store: Store) -> None:
 async def test_closed_letters_are_pruned_and_open_ones_stay(store: Store) -> None:
     rows = [letter("a"), letter("b", status="replayed", closed_at=100), letter("c", status="discarded", closed_at=200)]
     await store.commit([puts(*rows)])
+    assert dict(await store.letter_counts()) == {"pending": 1, "replayed": 1, "discarded": 1}
     assert await store.prune_letters(200) == 1
     assert {one.message_id for one in await store.letters(LetterSelection())} == {"1-a", "1-c"}
 

@@ -123,6 +123,23 @@ def message(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
     return ask
 
 
+def letter(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
+    async def ask(served: Served) -> Asked:
+        await ended(served, FAILS)
+        (found,) = (await served.json("GET", "/api/dlq"))["letters"]
+        return f"/api/dlq/{found['message_id']}/{verb}", body
+
+    return ask
+
+
+def letters(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
+    async def ask(served: Served) -> Asked:
+        await ended(served, FAILS)
+        return f"/api/dlq/{verb}", body
+
+    return ask
+
+
 CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/execute": start,
     "POST /api/executions/execute": start_named,
@@ -135,6 +152,10 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/executions/{execution_id}/fork": forking,
     "POST /api/executions/{execution_id}/retry": retrying,
     "DELETE /api/executions/{execution_id}": deletion,
+    "POST /api/dlq/{message_id}/replay": letter("replay", {}),
+    "POST /api/dlq/replay": letters("replay", {"step": "bad"}),
+    "POST /api/dlq/{message_id}/discard": letter("discard", {"reason": "enough"}),
+    "POST /api/dlq/discard": letters("discard", {"step": "bad", "reason": "enough"}),
     "POST /api/vars/{execution_id}": patching,
     "POST /api/catalog": plain("/api/catalog", {"content": ONE}),
     "DELETE /api/catalog": registered,

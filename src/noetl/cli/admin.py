@@ -21,7 +21,7 @@ from noetl.model.errors import InvalidInput
 
 _ACTIONS = (
     "`rebuild`: make what follows from the log again. `gc`: remove stored results that may go. "
-    "`prune`: remove months of a PostgreSQL store that have all ended."
+    "`prune`: remove dead letters that were closed long ago, and months of a PostgreSQL store that have all ended."
 )
 
 
@@ -50,7 +50,7 @@ def command(
     elif action == "gc":
         gc(store, dry_run, json)
     elif action == "prune":
-        prune(before, archive, db)
+        prune(before, archive, db, store)
     else:
         error = InvalidInput(f"there is no `noetl admin {action}`; there are `rebuild`, `gc` and `prune`.")
         complain(error)

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cancel": ("noetl.cli.cancel", "End an execution."),
     "pause": ("noetl.cli.pause", "Let an execution schedule nothing new."),
     "unpause": ("noetl.cli.unpause", "Let a paused execution go on."),
+    "dlq": ("noetl.cli.dlq", "List, show, replay and discard what failed for good."),
     "serve": ("noetl.cli.serve", "Run the server: the API, and work for workers that connect to it."),
     "up": ("noetl.cli.up", "Run a server and a worker in one process."),
     "worker": ("noetl.cli.worker", "Run a worker for a server elsewhere; list and drain those there are."),

@@ -43,6 +43,7 @@ def command(
             help="Stay until it has ended, and print its result: --wait=SECONDS, or --wait for ever.",
         ),
     ] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Begin a trace, and tell its id.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show progress too.")] = False,
     json: AsJson = False,
     server: Place = None,
@@ -56,10 +57,10 @@ def command(
 
         limit = FOREVER if wait is None else patience(wait)
         target = the_server(server, "`noetl run FILE` runs a playbook here.")
-        given = payload_of(set or [], payload)
+        given, begun = payload_of(set or [], payload), _traceparent() if trace else None
         async with connected(target) as client:
             started = await client.execute(
-                path, given, version=version, tags=tag or (), priority=priority, idempotency_key=key
+                path, given, version=version, tags=tag or (), priority=priority, idempotency_key=key, trace=begun
             )
             if wait is None and not follow:
                 typer.echo(as_json(started) if json else started.execution_id)
@@ -68,6 +69,15 @@ def command(
             return await _followed(client, started.execution_id, limit, show=follow and not json, as_json=json)
 
     raise typer.Exit(call(job))
+
+
+def _traceparent() -> str:
+    """Make the W3C traceparent of a new trace, and tell its id."""
+    from secrets import token_hex
+
+    trace_id = token_hex(16)
+    typer.echo(f"trace {trace_id}", err=True)
+    return f"00-{trace_id}-{token_hex(8)}-01"
 
 
 async def _followed(client: Client, execution_id: str, limit: float, *, show: bool, as_json: bool) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _ACTION = typer.Argument(
     metavar="[list|drain]",
-    help="Instead of running one: list them, or drain one.",
+    help="Instead of running one: list them, or drain one (or, with `--pool`, all of a pool).",
     autocompletion=among("list", "drain"),
 )
 
@@ -56,7 +56,7 @@ def command(
 
     async def job() -> None:
         if action is not None:
-            await _look(action, id, server, token, json)
+            await _look(action, id, pool or [], server, token, json)
             return
         from noetl.cli.target import server_of
         from noetl.settings import worker_settings
@@ -79,18 +79,27 @@ def command(
     call(job, fast=True)
 
 
-async def _look(action: str, id: str | None, place: str | None, token: str | None, json: bool) -> None:
-    """List the workers of a server, or drain one."""
+async def _look(
+    action: str, id: str | None, pools: list[str], place: str | None, token: str | None, json: bool
+) -> None:
+    """List the workers of a server, or drain one, or all of a pool."""
     from noetl.cli.progress import clock
     from noetl.cli.target import connected, the_server
 
-    if action not in ("list", "drain") or (action == "drain" and not id):
-        raise InvalidInput("`noetl worker list` lists workers, `noetl worker drain ID` drains one.")
+    if action not in ("list", "drain") or (action == "drain" and not id and not pools):
+        raise InvalidInput(
+            "`noetl worker list` lists workers, `noetl worker drain ID` drains one, `drain --pool NAME` all of a pool."
+        )
     target = the_server(place, "`noetl up` runs a server and a worker here.")
     async with connected(target._replace(token=token or target.token)) as client:
         if action == "drain":
-            drained = await client.drain(str(id))
-            typer.echo(as_json(drained) if json else f"{drained.worker_id} takes no more work")
+            names = {"" if pool == "default" else pool for pool in pools}
+            meant = [row.worker_id for row in await client.workers() if row.pool in names] if id is None else [id]
+            for name in meant:
+                drained = await client.drain(name)
+                typer.echo(as_json(drained) if json else f"{drained.worker_id} takes no more work")
+            if not meant:
+                raise InvalidInput(f"no worker of the pool {', '.join(pools)} is there.")
             return
         for row in await client.workers():
             tags = ",".join(row.tags)

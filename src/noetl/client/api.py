@@ -19,6 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from noetl.client.http import Http, Servers
+from noetl.client.letters import LetterCalls
 from noetl.model.errors import StoreUnavailable
 from noetl.model.events import Event
 from noetl.wire import answers
@@ -56,7 +57,7 @@ _AGAIN_S: Final = (0.0, 0.1, 0.5, 1.0, 2.0)
 _MOST_TRIES: Final = 60  # about two minutes
 
 
-class Client:
+class Client(LetterCalls):
     """A server, or several that share a store: the next one is asked where one is away."""
 
     def __init__(self, server: str | Sequence[str], token: str | None = None) -> None:
@@ -115,9 +116,11 @@ class Client:
         tags: Sequence[str] = (),
         priority: int = 0,
         idempotency_key: str | None = None,
+        trace: str | None = None,
     ) -> Started:
         """Start an execution of a path of the catalog, of a content hash, or of a text."""
-        body = _given(path=path, version=version, playbook=playbook, content=content, priority=priority)
+        named = {"path": path, "version": version, "playbook": playbook, "content": content, "trace": trace}
+        body = _given(priority=priority, **named)
         body |= {"payload": dict(payload or {}), "tags": list(tags)}
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return await self._http.ask("POST", "/api/execute", Started, body, headers=headers)

@@ -6,7 +6,7 @@ to others) is gathered beside them. Tested in tests/unit/engine/test_decide.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from noetl.engine.evolve import apply
 from noetl.engine.names import Scope, functions
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun
-from noetl.engine.work import WORK_EVENTS, work_for, work_id
+from noetl.engine.work import REPLAYED, WORK_EVENTS, work_for, work_id
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import message_digest
 from noetl.model.letters import LetterChange
@@ -145,7 +145,8 @@ class Deciding:
 
     def drop_work(self, run: StepRun) -> None:
         """Take a run's work out of the queue, whoever holds it, and cancel its children."""
-        pieces = run.loop.pieces if run.loop is not None else {}
+        pieces: Iterable[str] = run.loop.pieces if run.loop is not None else ()
+        pieces = pieces if run.of is None else (REPLAYED,)
         for found in [work_id(self.state, run), *(work_id(self.state, run, piece) for piece in pieces)]:
             self.work.pop(found, None)
             self.dropped.append(found)

@@ -15,7 +15,7 @@ from noetl.engine.away import kind_of
 from noetl.engine.dead_letters import about, is_letter
 from noetl.engine.decision import Deciding
 from noetl.engine.names import Scope, number, render
-from noetl.engine.route import Ending, end, failure
+from noetl.engine.route import Ending, end, failure, is_tried_again
 from noetl.engine.state import Loop, StepRun
 from noetl.engine.writes import EMPTY, ctx_keys, plain, reduced
 from noetl.expr import TemplateError, Undefined
@@ -219,7 +219,7 @@ def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> M
         d.emit("loop.iteration.done", run.step, payload, run=run, iteration=item.index, status=item.status)
     else:
         payload["error"] = error = item.error or failure("unknown", "the item failed")
-        if is_letter(error):
+        if is_letter(error) and not is_tried_again(run):
             value = None if "payload" in (item.last or {}) else gather.item(loop, item.index, None)
             payload["letter"] = about(d.state, run, error, item.last, value)
             payload |= {"key": loop.names[item.index]} if item.index in loop.names else {}

@@ -1,7 +1,7 @@
 """Patches of a replay: values of the failed task that are to be others than the playbook says.
 
     spec.<field>    a field of the task that failed, such as `spec.url`; `spec.auth` names another credential
-    input.<name>    what the step is given; templates are rendered as in the playbook
+    input.<name>    what the task or its step is given
     args.<name>     what the arc bound
     item[.<key>]    the item of the loop, or something in it
 
@@ -48,7 +48,9 @@ def check(step: Step, task: str, patch: Patch, *, is_item: bool) -> None:
         if root == "spec" and len(keys) > 1:
             _walk(_fields(_found(step, task)), keys, path)
         if root == "input" and len(keys) > 1:
-            _walk({name: value.data for name, value in step.input.items()}, keys, path)
+            failed = _found(step, task)
+            both = {**step.input, **(failed.input if failed is not None else {})}
+            _walk({name: value.data for name, value in both.items()}, keys, path)
 
 
 def _found(step: Step, task: str) -> Task | None:
@@ -73,11 +75,14 @@ def patched(step: Step, given_patch: Mapping[str, Any], kinds: Kinds) -> Step:
     task, patch = given_patch["task"], given_patch["values"]
     own = {path.partition(".")[2]: value for path, value in patch.items() if path.startswith("spec.")}
     given = {path.partition(".")[2]: value for path, value in patch.items() if path.startswith("input.")}
-    tasks = tuple(_patched(one, own, kinds) if own and one.label == task else one for one in step.tasks)
-    return replace(step, tasks=tasks, input=_values(step.input, given))
+    failed = _found(step, task)
+    inner = {path: value for path, value in given.items() if failed and path.partition(".")[0] in failed.input}
+    outer = {path: value for path, value in given.items() if path not in inner}
+    tasks = tuple(_patched(one, own, inner, kinds) if one.label == task else one for one in step.tasks)
+    return replace(step, tasks=tasks, input=_values(step.input, outer))
 
 
-def _patched(task: Task, own: Patch, kinds: Kinds) -> Task:
+def _patched(task: Task, own: Patch, given: Patch, kinds: Kinds) -> Task:
     fields = {path: value for path, value in own.items() if path != "auth"}
     kind = kinds.get(task.kind)
     known = {
@@ -86,7 +91,9 @@ def _patched(task: Task, own: Patch, kinds: Kinds) -> Task:
         if path.partition(".")[0] in task.fields or kind is None or kind.input.field(path.partition(".")[0]) is not None
     }
     rest = {path: value for path, value in fields.items() if path not in known}
-    made = replace(task, fields=_values(task.fields, known), spec=_values(task.spec, rest))
+    made = replace(
+        task, fields=_values(task.fields, known), spec=_values(task.spec, rest), input=_values(task.input, given)
+    )
     if "timeout_ms" in rest:
         made = replace(made, timeout_ms=Value(rest["timeout_ms"]))
     return replace(made, auth=Value(own["auth"])) if "auth" in own else made

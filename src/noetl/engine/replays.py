@@ -20,7 +20,7 @@ from noetl.engine.runs import started
 from noetl.engine.state import StepRun
 from noetl.engine.suspend import suspend
 from noetl.engine.work import item as work_item
-from noetl.engine.work import work_id
+from noetl.engine.work import piece_of, work_id
 from noetl.engine.writes import ctx_keys, plain
 from noetl.model.letters import PENDING
 from noetl.model.messages import Discard, ItemEnd, LeaseLost, Replay, Report
@@ -54,7 +54,7 @@ def report(d: Deciding, run: StepRun, message: Report) -> None:
     if run.phase == "suspended" or message.epoch < run.epoch:
         late(d, message)
         return
-    work = work_id(d.state, run)
+    work = work_id(d.state, run, piece_of(run))
     if run.phase == "scheduled" or message.epoch > run.epoch:
         started(d, run, message)
     record(d, run, message)
@@ -91,7 +91,7 @@ def lease_lost(d: Deciding, run: StepRun, message: LeaseLost, is_last: bool) -> 
         d.work[again.work_id] = again
         return
     text = "no worker finished this work in the deliveries that `limits.max_attempts` allows; each lease ran out"
-    d.dropped.append(work_id(d.state, run))
+    d.dropped.append(work_id(d.state, run, piece_of(run)))
     give_back(d, run, failure("unknown", text, "LEASE_LOST"), {"attempts": message.attempt})
 
 

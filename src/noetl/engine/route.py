@@ -156,13 +156,18 @@ def _emit_end(d: Deciding, run: StepRun, step: Step, ending: Ending) -> None:
     payload = {"error": ending.error}
     if ending.result is not None:
         payload["result"] = ending.result
-    if run.role == "compensation" and run.attempt >= COMPENSATION_ATTEMPTS:
+    if run.role == "compensation" and not is_tried_again(run):
         payload["dead"] = True
     dead = payload.get("dead") or run.role == "final"
     letter = _letter(d, run, ending) if dead else {}
     event = d.emit("step.failed", run.step, payload | letter, run=run, status="error", duration_ms=took)
     if letter:
         d.about_letter(event)
+
+
+def is_tried_again(run: StepRun) -> bool:
+    """Tell whether a run that fails is run once more: a compensation that has tries left."""
+    return run.role == "compensation" and run.attempt < COMPENSATION_ATTEMPTS
 
 
 def _letter(d: Deciding, run: StepRun, ending: Ending) -> dict[str, Any]:

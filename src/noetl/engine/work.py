@@ -26,6 +26,11 @@ def work_id(state: Execution, run: StepRun, chunk: str | None = None) -> str:
     return f"{state.execution_id}:{run.run_id}" if chunk is None else f"{state.execution_id}:{run.run_id}:{chunk}"
 
 
+def piece_of(run: StepRun) -> str | None:
+    """Name the piece of a replay: an item has one, a whole run none."""
+    return REPLAYED if run.of is not None and run.of.get("index") is not None else None
+
+
 def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
     """Give the work that an event puts in the queue; `state` is the one after the event."""
     if event.event_type == "step.scheduled":
@@ -84,7 +89,7 @@ def _again(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) ->
     deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
     sent, patch = scopes(plan, state, run), of.get("patch") or {}
     return WorkItem(
-        work_id(state, run),
+        work_id(state, run, piece_of(run)),
         state.execution_id,
         run.run_id,
         run.step,

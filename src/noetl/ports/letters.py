@@ -40,5 +40,8 @@ class DeadLetters(Protocol):
         last_error and message_id of the last one, executions, first_seen, last_seen.
         """
 
+    async def letter_counts(self) -> Mapping[str, int]:
+        """Count letters by status; one that no letter has may be left out."""
+
     async def prune_letters(self, before: int) -> int:
         """Remove the letters that were replayed or discarded before a time; gives how many."""

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from noetl.server.api import endpoints
 from noetl.server.attendance import strike_off
 from noetl.server.collector import Collector
+from noetl.server.dead_letters import log_letters
 from noetl.server.guard import Guard
 from noetl.server.problems import Refusal, answer
 from noetl.server.relay import Relay
@@ -52,7 +53,7 @@ async def running(
     services: Services, collector: Collector | None = None, relay: Relay | None = None
 ) -> AsyncIterator[None]:
     """Run what the routes need beside the control plane; at the end, let streams and sessions go."""
-    services.control.sequencer.on_commit.append(services.metrics.committed)
+    services.control.sequencer.on_commit += [services.metrics.committed, log_letters]
     sweeping = asyncio.create_task(services.handouts.run(), name="noetl-handouts")
     answering = asyncio.create_task(_answer_claims(services))
     beside = [asyncio.create_task(strike_off(services.team, services.clock), name="noetl-strike-off")]

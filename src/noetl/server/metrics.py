@@ -13,6 +13,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from noetl.model.events import Event
+from noetl.model.letters import STATUSES
 from noetl.model.outcome import Outcome
 from noetl.ports import Commit
 from noetl.ports.outbox import OutboxMessage
@@ -59,6 +60,8 @@ class Metrics:
             "noetl_executions_repaired_total", "Executions with rows put back.", "workflow", "what"
         )
         self._queue = Gauge("noetl_task_queue_inflight", "Work that is queued or leased.", ("pool",), registry=registry)
+        self._letters = counter("noetl_dlq_total", "Dead letters, new or again.", "kind", "sink")
+        self._open = Gauge("dlq_entries", "Dead letters that there are.", ("status",), registry=registry)
         self._waiting = Gauge("noetl_messages_unanswered", "Messages that wait for a commit.", registry=registry)
         self._workers = Gauge("noetl_workers", "Workers that speak to this server.", registry=registry)
         self._sent = counter(
@@ -80,6 +83,9 @@ class Metrics:
             self._count_one(commit)
 
     def _count_one(self, commit: Commit) -> None:
+        for change in commit.letters:
+            if change.letter is not None:
+                self._letters[change.letter.tool_kind or "", change.letter.sink_id or ""].inc()
         workflow = str(commit.projection.get("path", ""))
         for event in commit.events:
             count = _COUNTED.get(event.event_type)
@@ -91,12 +97,19 @@ class Metrics:
         self._sent[message.target, "true" if outcome.error is None else "false"].inc()
 
     def page(
-        self, depths: Iterable[Mapping[str, Any]], waiting: int, workers: int, outbox: Mapping[str, int] | None = None
+        self,
+        depths: Iterable[Mapping[str, Any]],
+        waiting: int,
+        workers: int,
+        outbox: Mapping[str, int],
+        letters: Mapping[str, int],
     ) -> bytes:
         """Give everything in the text format."""
+        for status in STATUSES:
+            self._open.labels(status).set(letters.get(status, 0))
         self._count()
         for state in ("pending", "dead"):
-            self._outbox.labels(state).set((outbox or {}).get(state, 0))
+            self._outbox.labels(state).set(outbox.get(state, 0))
         self._queue.clear()
         sums: dict[str, int] = {}
         for row in depths:

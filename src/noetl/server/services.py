@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from noetl.dsl.kinds import Kinds
 from noetl.ports import AuditTrail, BlobStore, Catalog, Clock, Credentials, EventLog, Keys, Runtime, Tokens, WorkQueue
+from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.server.auth import Gate
 from noetl.server.control import LocalControl
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from noetl.server.metrics import Metrics
 
 
-class Store(EventLog, WorkQueue, Catalog, Protocol):
-    """A store that is all three."""
+class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
+    """A store that is all of these."""
 
 
 class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,6 +49,9 @@ class MemoryLetters:
             for found in groups.values()
         ]
         return sorted(rows, key=lambda row: (-row["count"], row["fingerprint"]))[: selection.limit]
+
+    async def letter_counts(self) -> Mapping[str, int]:
+        return Counter(letter.status for letter in self._chosen(LetterSelection()))
 
     async def prune_letters(self, before: int) -> int:
         closed = [letter for letter in self._chosen(LetterSelection()) if letter.status not in OPEN]

@@ -40,6 +40,9 @@ class PostgresLetters:
     async def letter_groups(self, selection: LetterSelection) -> list[Mapping[str, Any]]:
         return [group_of(row) for row in await self._found("group_letters", selection, None)]
 
+    async def letter_counts(self) -> Mapping[str, int]:
+        return {row[0]: row[1] for row in await self.database.rows("count_letters")}
+
     async def prune_letters(self, before: int) -> int:
         return len(await self.database.rows("prune_letters", before))
 

@@ -43,6 +43,9 @@ class SqliteLetters:
         conditions, given = _conditions(selection)
         return [group_of(row) for row in await self._found("group_letters", conditions, [*given, selection.limit])]
 
+    async def letter_counts(self) -> Mapping[str, int]:
+        return dict(await self._found("count_letters", (), []))
+
     async def prune_letters(self, before: int) -> int:
         given = (before,)
         return await self.database.write(lambda connection: connection.execute(_SQL["prune_letters"], given).rowcount)

@@ -172,3 +172,19 @@ def test_the_excerpt_is_the_end_of_the_context_without_secrets() -> None:
     assert without_secrets([{"password": {"inner": 1}, "token": None, "x": 5}]) == [
         {"password": {"inner": 1}, "token": None, "x": 5}
     ]
+
+
+def test_an_item_of_a_compensation_is_a_letter_when_no_try_is_left() -> None:
+    text = book(
+        """  - {step: a, tool: {kind: noop}, compensate: undo, next: b}
+  - {step: b, tool: {kind: noop}}
+  - {step: undo, loop: {in: [1], iterator: x}, tool: {kind: noop}}""",
+        "policy: {rollback: on_fail}",
+    )
+    found = given(text, done("a#1"), broke("b#1"))
+    for number in (1, 2, 3):
+        run = f"undo#{number}"
+        end = ItemEnd(0, "error", error=ERROR)
+        found.when(Report(run, run, 1, "w1", items=(end,), chunk="c1"))
+        assert len(letters(found)) == (number == 3)
+    assert found.state.compensated is False

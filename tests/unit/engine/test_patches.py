@@ -17,7 +17,7 @@ TEXT = book(
     """  - step: one
     input: {n: 1, deep: {a: 1}}
     tool:
-      - get: {kind: http, url: "http://old/{{ n }}", headers: {A: 1}, params: "{{ p }}"}
+      - get: {kind: http, url: "http://old/{{ n }}", headers: {A: 1}, params: "{{ p }}", input: {own: 1}}
       - put: {kind: noop}"""
 )
 
@@ -46,6 +46,7 @@ def test_a_field_that_the_task_had_not_and_its_settings() -> None:
 
 def test_input_args_and_items() -> None:
     assert made(input__n=2, input__deep__b=3).input == {"n": Value(2), "deep": Value({"a": 1, "b": 3})}
+    assert made(input__own=2).tasks[0].input == {"own": Value(2)}
     assert patched_value({"a": 1}, {"args.b": 2, "item.c": 3}, "args") == {"a": 1, "b": 2}
     assert patched_items([{"id": 1}], {"task": "t", "values": {"item.url": "x"}}) == [{"id": 1, "url": "x"}]
     assert patched_items([5], {"task": "t", "values": {"item": 6}}) == [6]

@@ -75,7 +75,7 @@ def test_the_work_of_a_letter_is_what_it_was() -> None:
     assert found.state.status == "partial"
     found.replay().then("dlq.replayed work")
     (work,) = found.decision.work
-    assert work.work_id == "9000:work#1!1"
+    assert work.work_id == "9000:work#1!1:replayed"
     assert work.chunk is not None
     assert (work.chunk.start, work.chunk.items, work.chunk.total, work.number) == (1, ("b",), 3, 1)
     assert found.letter().status == "replaying"
@@ -94,7 +94,7 @@ def test_the_last_repair_of_an_ended_execution_completes_it() -> None:
     wanted = {"results": ["A", "B", "C"], "stats": {"total": 3, "succeeded": 3, "failed": 0, "skipped": 0}}
     assert (state.status, state.result, state.ended["work"].result) == ("completed", wanted, wanted)
     assert projection(state)["status"] == "completed"
-    assert found.decision.finished == (("9000:work#1!1", 1),)
+    assert found.decision.finished == (("9000:work#1!1:replayed", 1),)
     assert found.letter().status == "replayed"
     assert not state.replays
 
@@ -220,9 +220,9 @@ def test_a_discarded_letter_is_closed() -> None:
 def test_leases_of_a_replay_that_are_lost() -> None:
     found = partial().replay()
     found.when(LeaseLost("l1", "work#1!1", 1, "replayed", attempt=1))
-    assert [work.work_id for work in found.decision.work] == ["9000:work#1!1"]
+    assert [work.work_id for work in found.decision.work] == ["9000:work#1!1:replayed"]
     found.when(LeaseLost("l2", "work#1!1", 2, "replayed", exhausted=True, attempt=6))
-    assert found.decision.dropped == ("9000:work#1!1",)
+    assert found.decision.dropped == ("9000:work#1!1:replayed",)
     assert (found.letter().status, found.letter().reason, found.letter().attempts) == ("pending", "lease", 7)
     found.when(item(1, run="work#1!1", chunk="replayed")).then("report.late work")
 

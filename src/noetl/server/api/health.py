@@ -42,5 +42,6 @@ async def metrics(call: Call) -> Response:
     services = call.services
     depths = await services.team.depths()
     outbox, unanswered = await services.outbox.waiting(), services.control.sequencer.unanswered
-    text = services.metrics.page(depths, unanswered, services.handouts.workers, outbox)
+    letters = await services.store.letter_counts()
+    text = services.metrics.page(depths, unanswered, services.handouts.workers, outbox, letters)
     return Response(text, media_type="text/plain; version=0.0.4")

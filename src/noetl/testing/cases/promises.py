@@ -35,6 +35,7 @@ def undoing(events: list[Event]) -> Undoing:
     given_up: list[str] = []
     undoes: dict[str, str] = {}  # compensation run → the run it undoes
     letters, status, compensated = 0, None, None
+    waiting: set[str] = set()  # runs of which an item waits in the dead letters
     for event in events:
         run = str(event.step_run_id)
         match event.event_type:
@@ -47,7 +48,9 @@ def undoing(events: list[Event]) -> Undoing:
                 completed.append(run)
             case "step.failed" if run in undoes and event.payload.get("dead"):
                 given_up.append(undoes[run])
-                letters += "letter" in event.payload
+                letters += "letter" in event.payload or run in waiting
+            case "loop.iteration.failed" if "letter" in event.payload:
+                waiting.add(run)
             case "playbook.finished":
                 status, compensated = event.status, event.payload.get("compensated")
     return Undoing(tuple(completed), tuple(begun), tuple(undone), tuple(given_up), letters, status, compensated)

@@ -558,3 +558,6 @@ SELECT n.fingerprint, n.path, n.step_id, n.task, n.tool_kind, n.reason, n.last_e
   g.oldest, g.newest
 FROM newest AS n JOIN grouped AS g ON g.fingerprint = n.fingerprint
 WHERE n.place = 1 ORDER BY g.count DESC, n.fingerprint LIMIT $1;
+
+-- name: count_letters
+SELECT status, count(*) FROM dlq GROUP BY status;

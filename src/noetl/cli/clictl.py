@@ -1,0 +1,33 @@
+"""`clictl`: another name of `noetl`, with the forms of commands that older texts use.
+
+    clictl exec start PATH …        noetl exec PATH …
+    clictl exec status --id ID      noetl status ID
+    clictl dlq …, worker …          the same
+
+Tested in tests/acceptance/test_clictl.py.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    from noetl.cli.app import run
+
+    run(modern(sys.argv[1:]))
+
+
+def modern(arguments: list[str]) -> list[str]:
+    """Give arguments in the forms of `noetl`."""
+    verb, rest = arguments[:2], arguments[2:]
+    if verb == ["exec", "start"]:
+        return ["exec", *rest]
+    if verb == ["exec", "status"]:
+        return ["status", *[word.removeprefix("--id=") for word in rest if word != "--id"]]
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

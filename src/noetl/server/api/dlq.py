@@ -1,0 +1,211 @@
+"""Dead letters: listed, grouped by cause, looked at, replayed and discarded.
+
+A replay is one message for each execution, so it is one commit with its entry in the audit trail. Tested in
+tests/server/test_dead_letters.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from noetl.model.letters import PENDING, STATUSES, DeadLetter
+from noetl.ports.letters import LetterSelection
+from noetl.server.dead_letters import Note, discard, pending, preview, ready, replay, was_told
+from noetl.server.endpoint import Call, Noun
+from noetl.server.problems import Refusal
+from noetl.wire.letters import (
+    Discarded,
+    Letter,
+    LetterDiscard,
+    LetterGroup,
+    LetterGroups,
+    LetterPreview,
+    LetterReplay,
+    LetterRow,
+    Letters,
+    LettersDiscard,
+    LettersQuery,
+    LettersReplay,
+    Replayed,
+)
+
+_SHOWN = 100  # letters of a dry run that are told in detail
+_NAMED = 1_000
+noun = Noun("dlq", "Work that failed for good.")
+
+
+@noun.route("GET", "/api/dlq", "viewer", problems=(400,))
+async def listed(call: Call, query: LettersQuery) -> Letters:
+    """List dead letters, the one that failed last first."""
+    found = await call.services.store.letters(_selection(query, query.cursor))
+    rows = [_row(letter) for letter in found]
+    return Letters(letters=rows, next=rows[-1].message_id if len(rows) == query.limit else None)
+
+
+@noun.route("GET", "/api/dlq/groups", "viewer", problems=(400,))
+async def grouped(call: Call, query: LettersQuery) -> LetterGroups:
+    """List the causes of dead letters, the one with most letters first."""
+    found = await call.services.store.letter_groups(_selection(query))
+    return LetterGroups(groups=[LetterGroup(**row) for row in found])
+
+
+@noun.route("GET", "/api/dlq/{message_id}", "viewer", problems=(404,))
+async def detail(call: Call, message_id: str) -> Letter:
+    """Give a dead letter with its payload, its stack and the end of its context; secrets are masked."""
+    letter = await _letter(call, message_id)
+    return Letter(**{name: getattr(letter, name) for name in Letter.__struct_fields__})
+
+
+@noun.route(
+    "POST",
+    "/api/dlq/replay",
+    "operator",
+    act="dlq.replay",
+    example={"group": "3f6b0c9a1d2e", "patch": {"spec.url": "https://example.org/new"}, "dry_run": True},
+    problems=(400, 409, 422),
+)
+async def replay_many(call: Call, body: LettersReplay) -> Replayed:
+    """Do the work of all letters that wait and fit once more; with the same `Idempotency-Key` it happens once."""
+    letters = await pending(call.services.store, _chosen(body))
+    return await _replay(call, letters, body, body.group or body.execution_id or body.path or "dlq")
+
+
+@noun.route(
+    "POST",
+    "/api/dlq/{message_id}/replay",
+    "operator",
+    act="dlq.replay",
+    example={"patch": {"spec.url": "https://example.org/new"}},
+    problems=(400, 404, 409, 422),
+)
+async def replay_one(call: Call, message_id: str, body: LetterReplay) -> Replayed:
+    """Do the work of a dead letter once more; with the same `Idempotency-Key` it happens once."""
+    return await _replay(call, [await _waiting(call, message_id, "replay")], body, message_id)
+
+
+@noun.route(
+    "POST",
+    "/api/dlq/discard",
+    "operator",
+    act="dlq.discard",
+    example={"group": "3f6b0c9a1d2e", "reason": "rows of a test"},
+    problems=(400, 422),
+)
+async def discard_many(call: Call, body: LettersDiscard) -> Discarded:
+    """Close all letters that wait and fit without doing their work."""
+    letters = await pending(call.services.store, _chosen(body))
+    return await _discard(call, letters, body.reason, body.group or body.execution_id or body.path or "dlq")
+
+
+@noun.route(
+    "POST",
+    "/api/dlq/{message_id}/discard",
+    "operator",
+    act="dlq.discard",
+    example={"reason": "the row was deleted"},
+    problems=(404, 409, 422),
+)
+async def discard_one(call: Call, message_id: str, body: LetterDiscard) -> Discarded:
+    """Close a dead letter without doing its work."""
+    return await _discard(call, [await _waiting(call, message_id, "discard")], body.reason, message_id)
+
+
+async def _replay(call: Call, letters: list[DeadLetter], body: LetterReplay, entity: str) -> Replayed:
+    services = call.services
+    found = await ready(services.store, services.control, letters, body.patch)
+    ids = [letter.message_id for letter in letters][:_NAMED]
+    if body.dry_run:
+        shown = [
+            LetterPreview(
+                message_id=one.message_id,
+                step_id=one.step_id,
+                loop_index=one.loop_index,
+                payload=preview(one, body.patch),
+            )
+            for one in letters[:_SHOWN]
+        ]
+        return Replayed(count=len(letters), letters=ids, dry_run=True, preview=shown)
+    note = _note(call, entity, patch=dict(body.patch))
+    by = call.actor.name
+    count = await replay(services.control, found, body.patch, by=by, name=_name(call), note=note)
+    return Replayed(count=count, letters=ids)
+
+
+async def _discard(call: Call, letters: list[DeadLetter], reason: str, entity: str) -> Discarded:
+    note = _note(call, entity, reason=reason)
+    by, name = call.actor.name, _name(call)
+    count = await discard(call.services.control, letters, reason, by=by, name=name, note=note)
+    return Discarded(count=count, letters=[letter.message_id for letter in letters][:_NAMED])
+
+
+def _note(call: Call, entity: str, **detail: Any) -> Note:
+    return lambda execution_id, count: call.act(entity, execution_id=execution_id, letters=count, **detail)
+
+
+def _name(call: Call) -> str:
+    key = call.request.headers.get("idempotency-key", "")
+    return f"{call.actor.name}:{key[:200]}" if key else uuid4().hex
+
+
+async def _letter(call: Call, message_id: str) -> DeadLetter:
+    found = await call.services.store.letter(message_id)
+    if found is None:
+        raise Refusal(
+            404, "not-found", f"there is no dead letter {message_id[:80]!r}", fix="`GET /api/dlq` lists them."
+        )
+    return found
+
+
+async def _waiting(call: Call, message_id: str, verb: str) -> DeadLetter:
+    """Give a letter that waits, or one to which this very request was applied before."""
+    letter = await _letter(call, message_id)
+    store, execution_id = call.services.store, letter.execution_id
+    if letter.status == PENDING or await was_told(store, verb, _name(call), execution_id):
+        return letter
+    raise Refusal(409, "conflict", f"dead letter {message_id} is {letter.status}, and only a pending one waits")
+
+
+def _row(letter: DeadLetter) -> LetterRow:
+    return LetterRow(**{name: getattr(letter, name) for name in LetterRow.__struct_fields__})
+
+
+def _selection(query: LettersQuery, before: str | None = None) -> LetterSelection:
+    wrong = [status for status in query.status if status not in (*STATUSES, "all")]
+    if wrong:
+        raise Refusal(
+            400,
+            "invalid-input",
+            f"there is no status {wrong[0][:40]!r}",
+            where="query status",
+            fix=f"One of {', '.join((*STATUSES, 'all'))}.",
+        )
+    return LetterSelection(
+        status=() if "all" in query.status else tuple(query.status),
+        execution_id=query.execution_id,
+        path=query.path,
+        step_id=query.step,
+        tool_kind=query.kind,
+        fingerprint=query.group,
+        before=before,
+        limit=query.limit,
+    )
+
+
+def _chosen(body: LettersReplay | LettersDiscard) -> LetterSelection:
+    asked = (body.group, body.execution_id, body.path, body.step, body.kind)
+    if not body.all and not any(asked):
+        raise Refusal(
+            422,
+            "invalid-input",
+            "nothing says which dead letters are meant",
+            where="$",
+            fix='Give a `group`, an `execution_id`, a `path`, a `step` or a `kind`; or `"all": true`.',
+        )
+    return LetterSelection(
+        execution_id=body.execution_id,
+        path=body.path,
+        step_id=body.step,
+        tool_kind=body.kind,
+        fingerprint=body.group,
+    )

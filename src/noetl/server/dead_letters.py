@@ -1,0 +1,148 @@
+"""Replays and discards dead letters through the control plane: what each was doing is found in the log of its execution.
+
+Everything is checked before anything is changed. The command line and the API share it; what a replay leads to is decided
+in `engine.replays`. Tested in tests/server/test_dead_letters.py and tests/acceptance/test_dlq_cli.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from noetl.engine.patches import check, put_at
+from noetl.engine.recall import recalled
+from noetl.model.errors import InvalidInput
+from noetl.model.ids import message_digest
+from noetl.model.letters import PENDING, DeadLetter
+from noetl.model.messages import Again, AnyMessage, Discard, Replay
+from noetl.ports import Act, Commit, EventLog
+from noetl.ports.letters import DeadLetters, LetterSelection
+from noetl.server.forks import tell_surely
+
+if TYPE_CHECKING:
+    from noetl.server.control import LocalControl
+
+_log = logging.getLogger(__name__)
+MOST: Final = 10_000  # letters that one request replays or discards
+_PAGE: Final = 1_000
+_TOGETHER: Final = 200  # letters of one execution in one commit
+Note = Callable[[str, int], Act]  # an execution, and how many of its letters → what the audit trail is to say
+
+
+class Store(EventLog, DeadLetters, Protocol):
+    """A log, and the dead letters that follow from it."""
+
+
+class Ready(Struct, frozen=True):
+    """The work of letters of one execution, found and checked."""
+
+    execution_id: str
+    letters: tuple[DeadLetter, ...]
+    work: tuple[Again, ...]
+
+
+async def pending(store: DeadLetters, selection: LetterSelection) -> list[DeadLetter]:
+    """Give the letters of a selection that wait, at most as many as one request may act on."""
+    found: list[DeadLetter] = []
+    asked = replace(selection, status=(PENDING,), limit=_PAGE)
+    while len(found) < MOST:
+        page = await store.letters(asked)
+        found += page
+        if len(page) < _PAGE:
+            break
+        asked = replace(asked, before=page[-1].message_id)
+    return found[:MOST]
+
+
+async def ready(
+    store: Store, control: LocalControl, letters: Iterable[DeadLetter], patch: Mapping[str, Any]
+) -> list[Ready]:
+    """Find the work of letters in their logs, and check that a patch fits. Raises InvalidInput; changes nothing."""
+    made: list[Ready] = []
+    for execution_id, own in _by_execution(letters).items():
+        events = await store.read(execution_id)
+        if not events:
+            raise InvalidInput(
+                f"the log of execution {execution_id} is gone, so its dead letters can only be discarded."
+            )
+        plan = await control.plan(str(events[0].payload.get("playbook", "")))
+        for letter in own if patch else ():
+            check(plan.step(letter.step_id), letter.task, patch, is_item=letter.loop_index is not None)
+        found = recalled(events, own)
+        missing = [letter.message_id for letter in own if letter.message_id not in found]
+        if missing:
+            raise InvalidInput(
+                f"the log does not tell what dead letter {missing[0]} was doing; it can only be discarded."
+            )
+        made.append(Ready(execution_id, tuple(own), tuple(found[letter.message_id] for letter in own)))
+    return made
+
+
+async def replay(
+    control: LocalControl,
+    found: Sequence[Ready],
+    patch: Mapping[str, Any],
+    *,
+    by: str,
+    name: str,
+    note: Note | None = None,
+) -> int:
+    """Put the work of letters in the queue once more; gives how many were told. Under one `name` it happens once."""
+    for one in found:
+        for start in range(0, len(one.work), _TOGETHER):
+            part = one.work[start : start + _TOGETHER]
+            message = Replay(f"replay:{name}:{one.execution_id}:{start}", part, patch, by)
+            await _tell(control, one.execution_id, message, note, len(part))
+    return sum(len(one.work) for one in found)
+
+
+async def discard(
+    control: LocalControl, letters: Iterable[DeadLetter], reason: str, *, by: str, name: str, note: Note | None = None
+) -> int:
+    """Close letters without doing their work; gives how many were told. Under one `name` it happens once."""
+    count = 0
+    for execution_id, own in _by_execution(letters).items():
+        for start in range(0, len(own), _TOGETHER):
+            part = tuple((one.step_id, one.run_id, one.loop_index) for one in own[start : start + _TOGETHER])
+            message = Discard(f"discard:{name}:{execution_id}:{start}", part, reason, by)
+            await _tell(control, execution_id, message, note, len(part))
+            count += len(part)
+    return count
+
+
+async def _tell(control: LocalControl, execution_id: str, message: AnyMessage, note: Note | None, count: int) -> None:
+    await tell_surely(control, execution_id, message, None if note is None else note(execution_id, count))
+
+
+def _by_execution(letters: Iterable[DeadLetter]) -> dict[str, list[DeadLetter]]:
+    found: dict[str, list[DeadLetter]] = {}
+    for letter in letters:
+        found.setdefault(letter.execution_id, []).append(letter)
+    return found
+
+
+async def was_told(store: EventLog, verb: str, name: str, execution_id: str) -> bool:
+    """Tell whether what is done under a name was done to an execution before."""
+    digest = f"{message_digest(f'{verb}:{name}:{execution_id}:0')}."
+    return any(event.event_id.startswith(digest) for event in await store.read(execution_id))
+
+
+def log_letters(commit: Commit) -> None:
+    """Write a line for every dead letter of a commit."""
+    for change in commit.letters:
+        letter = change.letter
+        if letter is not None:
+            told = (letter.message_id, letter.attempts, letter.error.get("class") or letter.reason, letter.last_error)
+            _log.warning("task_dlq message_id=%s attempt=%d error_class=%s error=%s", *told)
+
+
+def preview(letter: DeadLetter, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what a replay would be given, as far as the letter tells it: secrets are masked, templates not rendered."""
+    payload: Any = dict(letter.payload)
+    for path, value in patch.items():
+        payload = put_at(payload, path.split("."), value)
+    return dict(payload)

@@ -1,0 +1,92 @@
+"""`noetl dlq` as people use it, on the store of a folder: groups, patch, replay in bulk, exact final count."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.run import Ran, noetl
+from tests.server.test_dead_letters import loop, poison
+
+
+def run(folder: Path, content: str) -> Ran:
+    (folder / "play.yaml").write_text(content, encoding="utf-8")
+    return noetl("run", "play.yaml", "--json", cwd=folder)
+
+
+def found(folder: Path, *arguments: str) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = json.loads(noetl("dlq", *arguments, "--json", cwd=folder).out)
+    return rows
+
+
+def test_ten_thousand_items_with_three_causes(tmp_path: Path) -> None:
+    causes = poison(10_000)
+    ran = run(tmp_path, loop(10_000))
+    assert ran.code == 5, ran.err
+    execution = json.loads(ran.out)["execution_id"]
+    groups = found(tmp_path, "groups")
+    assert {str(group["last_error"]).partition(":")[0]: group["count"] for group in groups} == causes
+    assert sum(causes.values()) == 37
+    for group in groups:
+        name = str(group["fingerprint"])
+        dry = noetl("dlq", "replay", "--group", name, "--patch", "input.strict=false", "--dry-run", cwd=tmp_path)
+        assert f"{group['count']} dead letters would be replayed" in dry.out
+        done = noetl("dlq", "replay", "--group", name, "--patch", "input.strict=false", cwd=tmp_path)
+        assert done.out == f"{group['count']} dead letters replayed; {group['count']} repaired, 0 failed again\n", (
+            done.err
+        )
+        assert done.code == 0
+    assert found(tmp_path, "list") == []
+    assert len(found(tmp_path, "list", "--status", "replayed")) == 37
+    status = json.loads(noetl("status", execution, "--json", cwd=tmp_path).out)
+    assert status["status"] == "completed"
+    assert status["result"]["stats"] == {"total": 10_000, "succeeded": 10_000, "failed": 0, "skipped": 0}
+    assert noetl("admin", "rebuild", "--check", cwd=tmp_path).code == 0
+
+
+def test_one_letter_from_list_to_discard(tmp_path: Path) -> None:
+    assert run(tmp_path, loop(8)).code == 5
+    (row,) = found(tmp_path, "list")
+    name = str(row["message_id"])
+    listed = noetl("dlq", "list", "--status", "pending", "--limit", "100", cwd=tmp_path)
+    assert name in listed.out
+    assert "work[7] | python | 1 attempt | ValueError: row 7 is bad" in listed.out
+    shown = noetl("dlq", "show", name, cwd=tmp_path).out
+    for text in ("loop_index       7", '"strict": true', "Traceback (most recent call last)", "context_excerpt"):
+        assert text in shown
+    again = noetl("dlq", "replay", name, cwd=tmp_path)
+    assert (again.code, again.out) == (1, "1 dead letter replayed; 0 repaired, 1 failed again\n")
+    assert "2 attempts" in noetl("dlq", "list", cwd=tmp_path).out
+    gone = noetl("dlq", "discard", name, "--reason", "the row was deleted", cwd=tmp_path)
+    assert (gone.code, gone.out) == (0, "1 dead letter discarded\n")
+    assert "the row was deleted" in noetl("dlq", "show", name, cwd=tmp_path).out
+    assert noetl("dlq", "list", cwd=tmp_path).err == "no dead letters\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("replay",), "say what to replay"),
+        (("replay", "1-x"), "there is no dead letter 1-x"),
+        (("replay", "--group", "x"), "no dead letter that waits fits"),
+        (("replay", "--all", "--patch", "spec.url"), "a patch is PATH=VALUE"),
+        (("replay", "--all", "--patch", "url=x"), "begins with spec"),
+        (("replay", "--all", "--patch", "spec.token=x"), "Keep it as a credential"),
+        (("discard", "--all"), "--reason TEXT"),
+        (("list", "--status", "lost"), "there is no status 'lost'"),
+        (("show",), "name a letter"),
+        (("bury",), "there is no `noetl dlq bury`"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    tmp_path_factory: pytest.TempPathFactory, arguments: tuple[str, ...], says: str
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "one_letter"
+    if not folder.exists():
+        folder.mkdir()
+        assert run(folder, loop(8)).code == 5
+    ran = noetl("dlq", *arguments, cwd=folder)
+    assert (ran.code, ran.out) == (2, "")
+    assert says in ran.err
