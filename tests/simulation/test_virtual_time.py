@@ -24,6 +24,15 @@ def test_sleeps_end_in_their_order_and_take_no_time() -> None:
     assert run(main) == [("early", 1_000), ("middle", 3_600_000), ("late", 86_400_000)]
 
 
+def test_decades_pass_too() -> None:
+    async def main() -> float:
+        for _ in range(3):
+            await asyncio.sleep(10 * 365 * 86_400.123)
+        return asyncio.get_running_loop().time()
+
+    assert run(main) == pytest.approx(30 * 365 * 86_400.123)
+
+
 def test_time_outs_are_in_pretended_time() -> None:
     async def main() -> None:
         async with asyncio.timeout(1_000):

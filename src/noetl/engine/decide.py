@@ -100,6 +100,8 @@ def _timer(d: Deciding, message: TimerDue) -> None:
         return
     d.emit("timer.fired", timer.timer_id, {"cause": timer.cause}, run=run)
     if timer.cause == "execution":
+        if any(one.role == "compensation" for one in d.state.runs.values()):
+            return  # it has failed already: what is being undone is not torn in the middle
         seconds = (timer.at - d.state.started_at) / 1000
         error = failure("timeout", f"the execution took longer than {seconds:g} s (`executor.spec.timeout_s`)")
         payload = {"cause": "timeout", "outcome": "failed", "error": error}

@@ -53,6 +53,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._pretended = _Selector()
         super().__init__(self._pretended)
+        self._clock_resolution = (
+            1e-6  # a finer one is lost in the sum after a hundred days, and nothing would ever be due
+        )
 
     def time(self) -> float:
         return self._pretended.time

@@ -180,7 +180,20 @@ def test_a_tool_that_hangs_is_ended_by_its_time_out() -> None:
     assert told(result) == []
 
 
-def test_a_wait_without_an_end_is_waiting_and_a_cycle_without_one_is_told() -> None:
+def test_a_tool_that_nothing_ends_is_running_still_and_an_endless_cycle_is_told() -> None:
+    [result] = run(
+        "tests: [{name: one, mocks: {fetch: {hang: true}}, expect: {status: running}}]",
+        "workflow: [{step: fetch, tool: {kind: http, method: POST, url: 'http://127.0.0.1/'}}]",
+    )
+    assert told(result) == []
+    [result] = run(
+        "tests: [{name: one, expect: {status: completed}}]",
+        "workflow: [{step: a, tool: {kind: sleep, seconds: 60}, next: a}]",
+    )
+    assert "does not come to an end" in result.failures[0].found
+
+
+def test_a_wait_without_an_end_is_waiting() -> None:
     [waits] = run(
         "tests: [{name: one, expect: {status: waiting, route: [ask]}}]",
         "workflow: [{step: ask, tool: {kind: wait, signal: x}}]",

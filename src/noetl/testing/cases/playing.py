@@ -36,7 +36,7 @@ from noetl.worker.reporter import FLUSH_MS
 
 _LONGEST_MS: Final = 20 * 365 * 86_400_000
 _CAPACITY: Final = 4
-_MOST_EVENTS: Final = 50_000
+_MOST_EVENTS: Final = 20_000
 _HOUSEKEEPING_S: Final = frozenset({FLUSH_MS / 2000, 1.0})  # a worker's flushes and heartbeats
 
 
