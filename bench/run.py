@@ -75,7 +75,7 @@ class Runner:
         try:
             with tempfile.TemporaryDirectory() as folder:
                 found = self.sides[name](workload, size, folder, self.server.address(database))
-        except (AssertionError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 -- whatever a side does, the others are measured
             found = {"failed": f"{type(error).__name__}: {str(error)[:200]}"}
         shown = ", ".join(f"{key}={value:.4g}" for key, value in found.items() if isinstance(value, float)) or found
         print(f"{workload.name} {name}: {shown} ({time.perf_counter() - begun:.1f} s)", file=sys.stderr)
