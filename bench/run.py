@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import signal
 import sys
 import tempfile
 import time
@@ -149,6 +150,7 @@ def draw(given: argparse.Namespace) -> None:
 
 def main() -> None:
     given = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended, and folders are removed
     if given.flame:
         draw(given)
         return

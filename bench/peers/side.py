@@ -57,6 +57,7 @@ def given() -> Given:
 
 def measure(told: Given, workloads: Mapping[str, Callable[[Given], Seen]]) -> None:
     """Measure one workload and print what was seen."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
     if told.workload not in workloads:
         print(json.dumps({"absent": "the peer has nothing like it"}))
         return
