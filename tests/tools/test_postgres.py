@@ -50,8 +50,14 @@ class Database:
             credential,
         )
 
-    async def run(self, auth: Any = "main", own: Mapping[str, Any] | None = None, **fields: Any) -> Outcome:
-        task = RunTask("sql", "postgres", fields, own or {}, own or {}, 1, "7:s:sql", auth)
+    async def run(
+        self,
+        auth: Any = "main",
+        own: Mapping[str, Any] | None = None,
+        spec: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> Outcome:
+        task = RunTask("sql", "postgres", fields, own or {}, own or {}, 1, "7:s:sql", auth, spec=spec or {})
         runner = self.shared.tools.runner("postgres")
         assert runner is not None
         log = Log(self.shared.clock, task, None)
@@ -179,6 +185,25 @@ async def test_a_cancelled_query_stops_on_the_server(database: Database, address
             await task
         while await _count(connection, asking):
             await asyncio.sleep(0.02)
+
+
+async def test_an_answer_that_takes_too_long_is_a_time_out_and_its_query_ends(database: Database, address: str) -> None:
+    outcome = await database.run(query="SELECT pg_sleep(60), 'too long'", spec={"timeout": {"read": 0.2}})
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("timeout", True, True)
+    asking = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%''too long''%' AND pid <> pg_backend_pid()"
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        while await _count(connection, asking):
+            await asyncio.sleep(0.02)
+    assert (await database.run(query="SELECT 1 AS n", spec={"timeout": {"read": 5}})).result["rows"] == [{"n": 1}]
+
+
+async def test_a_database_that_does_not_answer_is_a_time_out(database: Database) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nowhere"
+        outcome = await database.run(auth={"dsn": address}, query="SELECT 1", spec={"timeout": {"connect": 0.2}})
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("timeout", True, False)
 
 
 async def test_who_is_cancelled_twice_leaves_no_query_and_no_connection(database: Database, address: str) -> None:

@@ -87,6 +87,8 @@ def _not_connected(message: str) -> Outcome:
 
 def pg_failed(error: Any) -> Outcome:
     """An error of the server by its code; one without a code is a lost connection, which may have come too late."""
+    if isinstance(error, NoConnectionError) and error.timed_out:
+        return failed("timeout", f"no connection to the database: {error}", code="PG_08001", retryable=True)
     if isinstance(error, NoConnectionError):
         return _not_connected(str(error))
     code = error.sqlstate or ""

@@ -20,6 +20,14 @@ _CANCEL_S = 5
 class NoConnectionError(Exception):
     """No connection stands; the message is the driver's."""
 
+    timed_out = False
+
+
+class ConnectTimeoutError(NoConnectionError):
+    """No connection stood in time."""
+
+    timed_out = True
+
 
 class PgPool:
     """The connections of one address."""
@@ -32,10 +40,10 @@ class PgPool:
         self.markers: dict[str, tuple[str, int]] = {}  # tables of completion markers that are known to be there
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Any]:
-        """Give a connection in autocommit; raises NoConnectionError."""
+    async def connection(self, within_s: float | None = None) -> AsyncIterator[Any]:
+        """Give a connection in autocommit; raises NoConnectionError, also where a new one takes longer than that."""
         async with self._room:
-            connection = await self._idle_one() or await self._connect()
+            connection = await self._idle_one() or await self._connect_within(within_s)
             try:
                 yield connection
             except asyncio.CancelledError:
@@ -65,6 +73,13 @@ class PgPool:
             else:
                 return found
         return None
+
+    async def _connect_within(self, seconds: float | None) -> Any:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._connect()
+        except TimeoutError:
+            raise ConnectTimeoutError(f"there was no answer within {seconds:g} s") from None
 
     async def _connect(self) -> Any:
         import psycopg

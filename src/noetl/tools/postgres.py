@@ -1,5 +1,6 @@
 """The kind `postgres`: SQL, or rows for a table, on a PostgreSQL server."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from functools import partial
@@ -41,7 +42,7 @@ KIND = describe(
     many statements. With `table` no SQL is needed: `mode: insert` and `append` add rows, `upsert` changes the row with the same
     `key`, `overwrite` replaces all rows. With `transactional: true` everything the task writes and a completion marker under its
     idempotency key are one transaction: a run that is repeated after a crash finds the marker, writes nothing and gives the
-    recorded result.
+    recorded result. `spec.timeout: {connect, read}` bounds connecting and the answers, in seconds.
     """,
     one_of=(SQL_FORMS,),
     needs=(*TABLE_NEEDS, Need("marker_table", ("transactional",))),
@@ -132,13 +133,25 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return failed("auth", f"there is no credential named {error}", code="NO_CREDENTIAL")
     except ValueError as error:
         return failed("auth", str(error), code="NO_CONNECTION")
+    connect_s, read_s = _limits(context.spec.get("timeout"))
     try:
-        async with pool.connection() as connection:
+        async with asyncio.timeout(None) as limit, pool.connection(connect_s) as connection:
+            if read_s is not None:
+                limit.reschedule(asyncio.get_running_loop().time() + read_s)
             return await _perform(connection, pool.markers, input, sent, context)
     except RowsError as error:
         return error.outcome
+    except TimeoutError:
+        return failed("timeout", f"the database did not answer within {read_s} s", retryable=True, sent=True)
     except (psycopg.Error, NoConnectionError) as error:
         return pg_failed(error)
+
+
+def _limits(given: Any) -> tuple[float | None, float | None]:
+    """Give how long connecting and the answers may take, in seconds."""
+    parts = given if isinstance(given, Mapping) else {}
+    connect, read = parts.get("connect"), parts.get("read")
+    return None if connect is None else float(connect), None if read is None else float(read)
 
 
 async def _perform(
