@@ -19,7 +19,7 @@ from noetl.ports.outbox import Outbox, OutboxMessage
 
 _log = logging.getLogger(__name__)
 Deliver = Callable[[OutboxMessage], Awaitable[Outcome]]
-_AT_ONCE: Final = 16
+_AT_ONCE: Final = 32
 _EVERY_S: Final = 1.0
 _FORGET_EVERY_S: Final = 3600.0
 
@@ -63,18 +63,28 @@ class Relay:
             await self._clock.sleep(_EVERY_S)
 
     async def drain(self) -> int:
-        """Try everything that is due once; gives how many were delivered."""
+        """Try everything that is due once; gives how many were delivered. One that takes long holds up no other."""
         done = 0
-        while True:
-            now = self._clock.now()
-            due = await self._outbox.claim(now, now + self._hold_ms, _AT_ONCE)
-            if not due:
-                return done
-            found = await asyncio.gather(*map(self._try, due), return_exceptions=True)  # none is left in the middle
-            broken = [one for one in found if isinstance(one, BaseException)]
-            if broken:
-                raise broken[0]
-            done += sum(one is True for one in found)
+        broken: BaseException | None = None
+        under_way: set[asyncio.Task[bool]] = set()
+        try:
+            while True:
+                room = _AT_ONCE - len(under_way) if broken is None else 0
+                now = self._clock.now()
+                due = await self._outbox.claim(now, now + self._hold_ms, room) if room else []
+                under_way |= {asyncio.create_task(self._try(message)) for message in due}
+                if not under_way:
+                    break
+                ended, under_way = await asyncio.wait(under_way, timeout=_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+                broken = next((one.exception() for one in ended if one.exception() is not None), broken)
+                done += sum(one.exception() is None and one.result() for one in ended)
+        finally:
+            for one in under_way:
+                one.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+        if broken is not None:
+            raise broken
+        return done
 
     async def _try(self, message: OutboxMessage) -> bool:
         try:

@@ -198,3 +198,24 @@ async def test_a_store_that_is_away_is_waited_for(outbox: MemoryOutbox, clock: H
     assert {key for key, _ in target.got} == {"k0", "k1", "k2"}
     assert len(target.got) == 5  # two whose end could not be written down went out again
     assert numbers == [1, 2, 3]
+
+
+async def test_a_target_that_hangs_holds_up_no_other(outbox: MemoryOutbox, clock: Hand) -> None:
+    go = asyncio.Event()
+    got: list[str] = []
+
+    async def deliver(message: OutboxMessage) -> Outcome:
+        if message.key == "k0":
+            await go.wait()
+        got.append(message.key)
+        return ok()
+
+    for index in range(200):
+        await outbox.put(OutboxMessage(f"k{index}"), clock.now())
+    draining = asyncio.create_task(Relay(outbox, deliver, clock, Schedule(3)).drain())
+    while len(got) < 199:
+        await asyncio.sleep(0)
+    assert not draining.done()
+    go.set()
+    assert await draining == 200
+    assert got[-1] == "k0"
