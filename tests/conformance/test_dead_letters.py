@@ -8,10 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from noetl.model.letters import DeadLetter, LetterChange
+from noetl.model.messages import ItemEnd, Report
 from noetl.ports import Commit
 from noetl.ports.letters import LetterSelection
+from noetl.server.control import LocalControl
+from noetl.server.dead_letters import ready, replay
+from noetl.server.plans import Plans
+from noetl.server.rebuild import Rebuild
 from tests.conformance.commits import commit
 from tests.conformance.conftest import Place, Store
+from tests.unit.server.system import HEAD, RealClock, begin, register
 
 pytestmark = pytest.mark.asyncio
 
@@ -157,3 +163,44 @@ async def test_letters_are_taken_out_and_put_in_again(place: Place, store: Store
     assert await store.letters(LetterSelection()) == []
     await upkeep.put_beside([before])
     assert await upkeep.letters_of("1") == list(rows)
+
+
+LOOP = (
+    HEAD
+    + """
+workflow:
+  - step: work
+    loop: {in: [a, b], iterator: x, spec: {policy: {failure: {mode: best_effort}}}}
+    tool: {kind: noop}
+"""
+)
+
+
+async def test_a_replay_is_made_again_from_the_log_and_goes_on(place: Place, store: Store) -> None:
+    rebuild = Rebuild(store, place.upkeep(store), Plans(store))
+    error = {"kind": "client_error", "message": "no"}
+    async with LocalControl(store, RealClock()) as control:
+        await begin(control, await register(store, LOOP), "700")
+        [lease] = await control.claim("w", ("",), 1, 5)
+        ends = (ItemEnd(0, "ok", "A"), ItemEnd(1, "error", error=error))
+        await control.report("700", Report("r1", "work#1", lease.epoch, "w", items=ends, chunk="c1"))
+        [found] = await store.letters(LetterSelection())
+        again = await ready(store, control, [found], {})
+        assert await replay(control, again, {}, by="ada", name="one") == 1
+        assert await rebuild.check() == []
+    assert await rebuild.rebuild() == 1
+    assert await rebuild.check() == []
+    assert [one.status for one in await store.letters(LetterSelection())] == ["replaying"]
+    async with LocalControl(store, RealClock()) as control:
+        assert await replay(control, again, {}, by="ada", name="one") == 1  # the same request again
+        [lease] = await control.claim("w", ("",), 9, 5)
+        chunk = lease.work.chunk
+        assert chunk is not None
+        done = (ItemEnd(1, "ok", "B"),)
+        report = Report("r2", lease.work.run_id, lease.epoch, "w", items=done, chunk=chunk.chunk_id)
+        await control.report("700", report)
+        assert await rebuild.check() == []
+    row = await store.execution("700")
+    assert row is not None
+    assert (row["status"], row["result"]["results"]) == ("completed", ["A", "B"])
+    assert [one.status for one in await store.letters(LetterSelection())] == ["replayed"]

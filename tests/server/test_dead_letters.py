@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import msgspec
 import pytest
 
 from noetl import Client
+from noetl.settings import ServerSettings
 from noetl.wire.letters import Letter
 from tests.client.working import working
 from tests.databases import fresh_database
@@ -199,3 +203,24 @@ async def test_exhausted_leases_of_a_server_become_letters(tmp_path: Path) -> No
         await served.until(execution, "failed")
         (letter,) = (await served.json("GET", f"/api/dlq?execution_id={execution}"))["letters"]
         assert (letter["reason"], letter["attempts"], letter["step_id"]) == ("lease", 2, "one")
+
+
+async def test_no_value_of_a_credential_reaches_a_letter(tmp_path: Path) -> None:
+    secret = "correct horse battery"
+    task = (
+        "{kind: http, url: 'http://127.0.0.1:9/{{ keychain.api.token }}', headers: {X-Note: 'a {{ keychain.api.token }} b'},"
+        " input: {seen: '{{ keychain.api.token }}', n: 5}, spec: {policy: {rules: [{else: {then: {do: fail}}}]}}}"
+    )
+    content = playbook(f"  - step: call\n    tool: {task}\n", "call", keychain=[{"name": "api", "kind": "stored"}])
+    key = urlsafe_b64encode(bytes(32)).decode()
+    async with team(tmp_path, server=ServerSettings(key=key)) as (served, client):
+        await client.put_credential("api", {"token": secret})
+        letter = await one_letter(served, client, content)
+        assert letter.payload["spec"]["headers"] == {"X-Note": "a (masked secret) b"}
+        assert letter.payload["input"] == {"seen": "(masked secret)", "n": 5}
+        assert letter.tool_kind == "http"
+        for form in (secret, quote(secret), b64encode(secret.encode()).decode()):
+            assert form not in msgspec.json.encode(letter).decode()
+    files = b"".join(path.read_bytes() for path in tmp_path.glob("noetl.db*"))
+    assert b"127.0.0.1:9" in files
+    assert secret.encode() not in files

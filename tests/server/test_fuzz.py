@@ -41,10 +41,24 @@ async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Serve
         await served.json("PUT", "/api/credentials/pg_main", {"data": {"dsn": "x"}})
         names["message"] = await served.services.outbox.put(OutboxMessage("k", available_at=2**50), 1)
         await served.json("POST", "/api/worker/hello", {"worker": "host:17", "acks": False, "capacity": 4})
+        names["letter"] = await letter(served)
         await served.start(TWO)
         claimed = await served.json("POST", "/api/worker/claim", {"id": "c-0", "worker": "host:17", "most": 4})
         names["lease"] = next(one for one in claimed["leases"] if one["work"]["step"] == "one")
         yield served, names
+
+
+async def letter(served: Served) -> str:
+    """Let a step fail, so that a dead letter waits; gives its id."""
+    started = await served.start(TWO)
+    claimed = await served.json("POST", "/api/worker/claim", {"id": "c-1", "worker": "host:17", "most": 4})
+    lease = next(one for one in claimed["leases"] if one["work"]["execution_id"] == started)
+    ending = {"status": "error", "error": {"kind": "client_error", "message": "no"}}
+    report = {"type": "Report", "message_id": "f", "run_id": "one#1", "epoch": lease["epoch"], "ending": ending}
+    asked = {"id": "f", "worker": "host:17", "execution_id": started, "report": report}
+    await served.json("POST", "/api/worker/report", asked)
+    (found,) = (await served.json("GET", "/api/dlq"))["letters"]
+    return str(found["message_id"])
 
 
 def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
@@ -94,6 +108,7 @@ def target(endpoint: Endpoint, names: dict[str, Any], fuzz: Fuzz) -> str:
         "name": "pg_main",
         "worker_id": "host:17",
         "number": str(names["message"]),
+        "message_id": names["letter"],
     }
     path = endpoint.path
     for name in endpoint.places:

@@ -43,6 +43,10 @@ def say_ending(state: Execution) -> None:
         if state.error.get("code") == "NO_CREDENTIAL":
             typer.echo(f"A local run takes credentials from the environment: {CREDENTIAL}<NAME>=…", err=True)
         typer.echo(f"`noetl explain {state.execution_id}` tells how it came to that.", err=True)
+    if state.partial:
+        count = sum(state.partial.values())
+        text = f"{count} failed item{'' if count == 1 else 's'} wait{'s' if count == 1 else ''} in the dead letters"
+        typer.echo(f"{text}: `noetl dlq list --execution {state.execution_id}`", err=True)
     if state.compensated is not None:
         typer.echo("compensated" if state.compensated else "not everything could be compensated", err=True)
     if state.result is not None:

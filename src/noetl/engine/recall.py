@@ -40,12 +40,12 @@ def _again(run: StepRun, letter: DeadLetter) -> Again:
     work: dict[str, Any] = {
         "number": run.number - run.attempt + 1,
         "args": run.args,
-        "role": run.role,
         "task": letter.task,
         "attempts": letter.attempts,
         "first_seen": letter.first_seen,
         "replays": letter.replays,
     }
+    work |= {"role": run.role} if run.role != "step" else {}
     work |= {"seen": msgspec.to_builtins(run.seen)} if run.seen is not None else {}
     work |= {name: getattr(run, name) for name in ("compensates", "pool", "priority") if getattr(run, name)}
     if letter.loop_index is not None and run.loop is not None:

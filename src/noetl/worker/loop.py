@@ -11,14 +11,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct, ValidationError
 
 from noetl.dsl.pin import unpinned
 from noetl.dsl.playbook import Playbook, Step
 from noetl.engine.patches import patched
 from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.messages import Ending
-from noetl.model.outcome import failed
+from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease
 from noetl.ports import Commit
 from noetl.worker.context import Equipment
@@ -173,7 +173,9 @@ class Worker:
 
     async def _give_up(self, held: _Held, error: Exception) -> list[Lease]:
         """Tell the control plane of a failure that is this worker's own."""
-        told = failed("unknown", f"the worker failed: {type(error).__name__}: {error}", code="WORKER").error
+        poison = isinstance(error, DecodeError | ValidationError)  # what it was handed cannot be read
+        kind: ErrorKind = "parse" if poison else "unknown"
+        told = failed(kind, f"the worker failed: {type(error).__name__}: {error}", code="WORKER").error
         assert told is not None
         details = {"kind": told.kind, "message": told.message, "code": told.code}
         return await held.reporter.end(Ending("error", error=details), {}, self._want())

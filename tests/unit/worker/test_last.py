@@ -77,3 +77,15 @@ def test_secrets_are_masked_by_value_by_name_and_in_addresses() -> None:
     assert found["body"][1:] == [5, None, True]
     assert len(found["text"]) == 4_001
     assert len(shown(list(range(90)), secrets)) == 51
+
+
+@pytest.mark.asyncio
+async def test_work_that_cannot_be_read_is_poison() -> None:
+    async with system(workers=0) as run:
+        execution = await run.start("- {step: one, tool: {kind: noop}}")
+        (name,) = run.store.tables.canonical
+        run.store.tables.canonical[name] = b"{ no tree"
+        run.worker()
+        row = await run.ended(execution)
+        (letter,) = await run.store.letters(LetterSelection())
+        assert (row["status"], letter.reason, letter.error["kind"]) == ("failed", "poison", "parse")
