@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -46,16 +46,16 @@ def test_a_request_that_is_under_way_is_answered_before_the_server_stops(tmp_pat
     with process(tmp_path, "serve") as (url, server), httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
         client.post("/api/worker/hello", json={"worker": "w"})
 
-        async def waits() -> httpx.Response:
-            async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as asking:
-                task = asyncio.create_task(
-                    asking.post("/api/worker/claim", json={"id": "c", "worker": "w", "wait_s": 1})
-                )
-                await asyncio.sleep(0.2)
-                server.send_signal(signal.SIGTERM)
-                return await task
-
-        assert asyncio.run(waits()).json() == {"type": "leases", "id": "c"}
+        body = json.dumps({"id": "c", "worker": "w", "wait_s": 30}).encode()
+        place = urlsplit(url)
+        head = f"POST /api/worker/claim HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
+        with socket.create_connection((place.hostname, place.port), timeout=PATIENCE_S) as asking:
+            asking.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            for _ in range(2):  # what was sent before this is answered has been read
+                assert client.get("/health").status_code == 200
+            server.send_signal(signal.SIGTERM)
+            answer = asking.makefile("rb").read()
+        assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {"type": "leases", "id": "c"}
         assert server.wait(PATIENCE_S) == 0
 
 
