@@ -60,3 +60,10 @@ def test_all_tests_of_examples_pass_and_their_sagas_break_nothing() -> None:
     rows = [row for found in sagas.values() for saga in found for row in saga["rows"]]
     assert sum(row["broken"] for row in rows) == 0
     assert sum(row["plays"] for row in rows) >= 150
+
+
+@pytest.mark.chaos
+def test_sagas_of_examples_break_nothing_when_the_process_dies_before_any_commit() -> None:
+    command = [sys.executable, "-m", "noetl", "test", "examples/sagas", "--saga", "--crash"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from noetl.dsl.nodes import plain
@@ -57,6 +60,9 @@ def test_a_good_file_has_no_troubles_and_names_its_playbook() -> None:
         (GOOD.replace("fetch:", "fetsh:"), "2:9", "There is no step or task `fetsh`. Did you mean `fetch`?"),
         (GOOD.replace("fetch:", "fetch.gte:"), "2:9", "Did you mean `fetch.get`?"),
         (GOOD.replace("{ok: 1}", "{ok: 1, error: timeout}"), "2:16", "An outcome is one of `ok` and `error`"),
+        (GOOD.replace("{ok: 1}", "{error: timeuot}"), "2:24", "no kind of error `timeuot`. Did you mean `timeout`?"),
+        (GOOD.replace("{ok: 1}", "{error: {kind: 3}}"), "2:31", "no kind of error `3`"),
+        (GOOD.replace("mocks:", "messages: [{at: 1, signal: null}]\nmocks:"), "2:12", "A message is one of signal"),
         (GOOD.replace("{ok: 1}", "{ok: 1, takes: soon}"), "2:31", "`soon` is no time"),
         (GOOD.replace("{status: completed}", "{}"), "5:13", "The case expects nothing"),
         (GOOD.replace("    expect: {status: completed}", ""), "4:5", "A case needs 'expect'"),
@@ -120,3 +126,37 @@ def test_every_field_says_what_it_is_for() -> None:
     for level in LEVELS:
         for field in level.fields:
             assert field.summary.endswith("."), (level.name, field.name)
+
+
+TEXTS = [
+    path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parents[3] / "examples").rglob("*.test.yaml"))
+]
+PIECES = [
+    "",
+    " ",
+    "- ",
+    ": ",
+    "{}",
+    "[]",
+    "null",
+    "\n",
+    "  ",
+    "x",
+    "0",
+    "true",
+    "{{ x }}",
+    "saga",
+    "items",
+    "else",
+    "&a *a",
+]
+
+
+@given(st.sampled_from(TEXTS), st.integers(0, 4_000), st.integers(0, 30), st.sampled_from(PIECES))
+def test_a_broken_file_is_told_and_never_raises(text: str, at: int, cut: int, piece: str) -> None:
+    at %= len(text)
+    found = read_tests((text[:at] + piece + text[at + cut :]).encode(), "play.test.yaml", "play.test.yaml")
+    named = Names(read_playbook(PLAYBOOK), [read_playbook(PLAYBOOK)], language_kinds())
+    for one in (*found.troubles, *([] if found.troubles else name_troubles(found, named))):
+        assert one.start.line >= 1
+        assert one.message

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import Struct, field
 
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar, Source, plain
 from noetl.dsl.parse import parse
 from noetl.engine.writes import merge
+from noetl.model.outcome import ErrorKind
 from noetl.testing.cases.levels import FILE
-from noetl.testing.cases.trouble import Trouble, at, shape_troubles
+from noetl.testing.cases.trouble import Trouble, at, shape_troubles, unknown
 
 SUFFIXES: Final = (".test.yaml", ".test.yml")
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 _SAYS: Final = ("signal", "patch", "cancel", "pause", "resume")
+_KINDS: Final = get_args(ErrorKind)
+_BESIDE: Final = ("data", "run", "compensate")
 
 
 class Given(Struct, frozen=True):
@@ -144,7 +147,7 @@ class _Reading(Struct, frozen=True):
             workload=plain(node.get("workload")) or {},
             mocks={entry.key.text: self.mock(entry.value) for entry in _entries(node.get("mocks"))},
             cassette=None if cassette is None else str(cassette),
-            messages=[self.message(one) for one in _maps(node.get("messages"))],
+            messages=sorted(map(self.message, _maps(node.get("messages"))), key=lambda one: float(one["at"])),
             keychain=plain(node.get("keychain")) or {},
             settings=plain(node.get("settings")) or {},
             real=[str(kind) for kind in plain(node.get("real")) or ()],
@@ -174,15 +177,31 @@ class _Reading(Struct, frozen=True):
             takes = node.get("takes")
             if takes is not None:
                 found["takes"] = self.duration(takes)
+            error = node.get("error")
+            if error is not None:
+                found["error"] = self.error(error)
         return found
+
+    def error(self, node: Node) -> Any:
+        """Give an error as it is raised: its kind, or a map; a kind that no error has is a trouble."""
+        place = node.get("kind") if isinstance(node, MapNode) else node
+        kind = str(plain(place))
+        if kind not in _KINDS:
+            self.troubles.append(unknown(self.source, place or node, "kind of error", kind, _KINDS))
+        if not isinstance(node, MapNode):
+            return kind
+        found: dict[str, Any] = {name: value for name, value in plain(node).items() if value is not None}
+        return found | {name: str(found[name]) for name in ("kind", "message", "code") if name in found}
 
     def message(self, node: MapNode) -> dict[str, Any]:
         found: dict[str, Any] = dict(plain(node))
-        said = [name for name in _SAYS if name in node]
+        said = [name for name in _SAYS if found.get(name) not in (None, False)]
         if len(said) != 1:
             self.wrong(node, f"A message is one of {', '.join(_SAYS)}.", "Write exactly one of them beside `at`.")
         moment = node.get("at")
-        return {**found, "at": self.duration(moment) if moment is not None else 0}
+        kept = {name: found[name] for name in said} | {name: found[name] for name in _BESIDE if name in found}
+        kept |= {name: str(kept[name]) for name in ("signal", "cancel") if name in kept}
+        return {**kept, "at": self.duration(moment) if moment is not None else 0.0}
 
     def duration(self, node: Node) -> float:
         value = node.value if isinstance(node, Scalar) else None
@@ -209,7 +228,8 @@ class _Reading(Struct, frozen=True):
             for one in _maps(node.get("invariants"))
         )
         only, never = (frozenset(map(str, plain(node.get(name)) or ())) for name in ("only", "except"))
-        return Saga(node, invariants, only, never, plain(node.get("error")) or "client_error")
+        error = node.get("error")
+        return Saga(node, invariants, only, never, "client_error" if error is None else self.error(error))
 
 
 def duration_ms(value: Any) -> float | None:
