@@ -16,6 +16,7 @@ import pytest
 from noetl import Client
 from noetl.settings import ServerSettings
 from noetl.wire.letters import Letter
+from tests.acceptance.run import Ran, noetl
 from tests.client.working import working
 from tests.databases import fresh_database
 from tests.server.serving import Served, listening, playbook
@@ -187,7 +188,6 @@ async def test_bad_requests_say_what_to_do(tmp_path: Path) -> None:
 async def test_letters_are_counted(tmp_path: Path) -> None:
     async with team(tmp_path) as (served, client):
         await one_letter(served, client)
-        await asyncio.sleep(0.3)
         text = (await served.http.get("/metrics")).text
         assert 'noetl_dlq_total{kind="python",sink=""} 1.0' in text
         assert 'dlq_entries{status="pending"} 1.0' in text
@@ -224,3 +224,26 @@ async def test_no_value_of_a_credential_reaches_a_letter(tmp_path: Path) -> None
     files = b"".join(path.read_bytes() for path in tmp_path.glob("noetl.db*"))
     assert b"127.0.0.1:9" in files
     assert secret.encode() not in files
+
+
+async def test_the_command_line_works_at_a_server(tmp_path: Path) -> None:
+    async with team(tmp_path) as (served, client):
+        letter = await one_letter(served, client)
+
+        async def ran(*arguments: str) -> Ran:
+            return await asyncio.to_thread(noetl, *arguments, "--server", served.url)
+
+        name = letter.message_id
+        assert name in (await ran("dlq", "list", "--execution", letter.execution_id)).out
+        assert (await ran("dlq", "groups")).out.startswith(f"{letter.fingerprint}      1 in 1 | test/poison:work")
+        assert "Traceback" in (await ran("dlq", "show", name)).out
+        dry = await ran("dlq", "replay", name, "--patch", "input.strict=false", "--dry-run")
+        assert '"strict":false' in dry.out
+        again = await ran("dlq", "replay", name, "--wait")
+        assert (again.code, again.out) == (1, "1 dead letter replayed; 0 repaired, 1 failed again\n")
+        fixed = await ran("dlq", "replay", "--group", letter.fingerprint, "--patch", "input.strict=false", "--wait")
+        assert (fixed.code, fixed.out) == (0, "1 dead letter replayed; 1 repaired, 0 failed again\n")
+        assert (await ran("dlq", "replay", "--group", letter.fingerprint)).code == 2
+        assert "is replayed" in (await ran("dlq", "discard", name, "--reason", "late")).err
+        drained = await ran("worker", "drain", "--pool", "default")
+        assert (drained.code, drained.out) == (0, "w-1 takes no more work\n")

@@ -23,6 +23,19 @@ _ACTION = (
 )
 _MOST_SHOWN = 60  # characters of an error in a list
 
+Patch = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--patch",
+        metavar="PATH=VALUE",
+        help="Replay with another value: spec.url=…, input.n=…, args.n=…, item.id=…; JSON or text; may be given often.",
+    ),
+]
+Wait = Annotated[
+    str | None,
+    typer.Option("--wait", metavar="[=SECONDS]", help="Stay until a server's workers are done with a replay."),
+]
+
 
 def command(
     action: Annotated[str, typer.Argument(metavar="ACTION", help=_ACTION, autocompletion=among(*_ACTIONS))],
@@ -42,16 +55,9 @@ def command(
     step: Annotated[str | None, typer.Option("--step", help="Letters of a step.")] = None,
     kind: Annotated[str | None, typer.Option("--kind", help="Letters of a tool kind.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Replay or discard all letters that wait.")] = False,
-    patch: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--patch",
-            metavar="PATH=VALUE",
-            help="Replay with another value: spec.url=…, input.n=…, args.n=…, item.id=…; JSON or text; may be given often.",
-        ),
-    ] = None,
+    patch: Patch = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Replay nothing; check, and show what would be.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay until a server's workers are done with a replay.")] = False,
+    wait: Wait = None,
     reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why letters are discarded.")] = None,
     json: AsJson = False,
     place: Place = None,
@@ -71,7 +77,7 @@ def command(
             chosen.check(action)
             if action == "discard":
                 return await _discard(at, chosen, reason, json)
-            return await _replay(at, chosen, values(patch or ()), dry_run, wait, json)
+            return await _replay(at, chosen, values(patch or ()), dry_run, _patience(wait), json)
 
     raise typer.Exit(call(job))
 
@@ -79,6 +85,12 @@ def command(
 def _check(action: str) -> None:
     if action not in _ACTIONS:
         raise InvalidInput(f"there is no `noetl dlq {action}`; there are {', '.join(_ACTIONS)}.")
+
+
+def _patience(wait: str | None) -> float:
+    from noetl.cli.run import patience
+
+    return patience(wait)
 
 
 def values(given: Any) -> dict[str, Any]:
@@ -159,7 +171,7 @@ async def _discard(at: Desk, chosen: Any, reason: str | None, json: bool) -> int
     return 0
 
 
-async def _replay(at: Desk, chosen: Any, patch: dict[str, Any], dry_run: bool, wait: bool, json: bool) -> int:
+async def _replay(at: Desk, chosen: Any, patch: dict[str, Any], dry_run: bool, wait_s: float, json: bool) -> int:
     if dry_run:
         found = await at.preview(chosen, patch)
         if json:
@@ -169,7 +181,7 @@ async def _replay(at: Desk, chosen: Any, patch: dict[str, Any], dry_run: bool, w
             typer.echo(f"{name} {as_json(payload)}")
         typer.echo(_counted(len(found), "would be replayed"))
         return 0
-    count, returned = await at.replay(chosen, patch, wait)
+    count, returned = await at.replay(chosen, patch, wait_s)
     told = {"replayed": count} | ({} if returned is None else {"failed_again": returned})
     if json:
         typer.echo(as_json(told))

@@ -85,7 +85,7 @@ class Desk(Protocol):
 
     async def preview(self, chosen: Chosen, patch: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]: ...
 
-    async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait: bool) -> tuple[int, int | None]:
+    async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
         """Replay; gives how many, and how many of them failed again where that is known."""
 
     async def discard(self, chosen: Chosen, reason: str) -> int: ...
@@ -131,17 +131,17 @@ class Here:
         await ready(self._store, self._app.control, letters, patch)
         return [(letter.message_id, preview(letter, patch)) for letter in letters]
 
-    async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait: bool) -> tuple[int, int | None]:
+    async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
         count, returned = 0, 0
         known = True
         for one in await ready(self._store, self._app.control, await self._meant(chosen), patch):
-            done = await self._replay(one, patch, wait)
+            done = await self._replay(one, patch, wait_s)
             count += len(one.work)
             returned += done or 0
             known = known and done is not None
         return count, returned if known else None
 
-    async def _replay(self, one: Ready, patch: Mapping[str, Any], wait: bool) -> int | None:
+    async def _replay(self, one: Ready, patch: Mapping[str, Any], wait_s: float) -> int | None:
         state = fold(one.execution_id, await self._store.read(one.execution_id))
         root = root_of(state)
         is_local = state.pool.startswith("local:")
@@ -152,7 +152,7 @@ class Here:
                     await self._tell(one, patch)
                     return await self._settled(one)
         await self._tell(one, patch)
-        return await self._settled(one) if is_local or wait else None
+        return await self._settled(one) if is_local or wait_s else None
 
     async def _tell(self, one: Ready, patch: Mapping[str, Any]) -> None:
         def note(execution_id: str, count: int) -> AuditEntry:
@@ -224,18 +224,24 @@ class There:
         found = await self._replayed(chosen, patch, dry_run=True)
         return [(one.message_id, one.payload) for one in found.preview]
 
-    async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait: bool) -> tuple[int, int | None]:
+    async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
         found = await self._replayed(chosen, patch, dry_run=False)
         if not found.count:
             raise InvalidInput("no dead letter that waits fits this; `noetl dlq list` lists them.")
-        if not wait:
+        try:
+            async with asyncio.timeout(None if wait_s == float("inf") else wait_s):
+                return found.count, await self._settled(found.letters) if wait_s else None
+        except TimeoutError:
             return found.count, None
+
+    async def _settled(self, names: Sequence[str]) -> int:
+        """Wait until no replay of these letters is under way; gives how many wait again."""
         returned = 0
-        for name in found.letters:
+        for name in names:
             while (letter := await self._client.letter(name)).status == REPLAYING:
                 await asyncio.sleep(_LOOK_THERE_S)
             returned += letter.status == PENDING
-        return found.count, returned
+        return returned
 
     async def _replayed(self, chosen: Chosen, patch: Mapping[str, Any], *, dry_run: bool) -> Any:
         if chosen.id is not None:
