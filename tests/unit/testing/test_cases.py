@@ -193,6 +193,14 @@ def test_a_tool_that_nothing_ends_is_running_still_and_an_endless_cycle_is_told(
     assert "does not come to an end" in result.failures[0].found
 
 
+def test_a_long_loop_is_no_endless_one() -> None:
+    [result] = run(
+        "tests: [{name: one, mocks: {work: {ok: 1}}, expect: {status: completed, calls: {work: 3000}}}]",
+        "workflow: [{step: work, loop: {in: \"{{ range(3000) }}\", iterator: n}, tool: {kind: http, url: 'http://127.0.0.1/'}}]",
+    )
+    assert told(result) == []
+
+
 def test_a_wait_without_an_end_is_waiting() -> None:
     [waits] = run(
         "tests: [{name: one, expect: {status: waiting, route: [ask]}}]",

@@ -36,7 +36,8 @@ from noetl.worker.reporter import FLUSH_MS
 
 _LONGEST_MS: Final = 20 * 365 * 86_400_000
 _CAPACITY: Final = 4
-_MOST_EVENTS: Final = 20_000
+_LOOK_EVERY: Final = 500  # commits
+_MOST_RUNS: Final = 2_000  # of a play that comes to an end
 _HOUSEKEEPING_S: Final = frozenset({FLUSH_MS / 2000, 1.0})  # a worker's flushes and heartbeats
 
 
@@ -131,6 +132,7 @@ class _CasePlayer(Player):
         self._given = given
         self._memory = store
         self._paths: dict[str, tuple[str, str]] = {}
+        self._next_look = _LOOK_EVERY
         self._names = {one.tree.path: one.tree.name for one in stage.playbooks}
         self.folder = "."  # where relative paths of tools begin that really run
         self.children: Any = None
@@ -230,12 +232,13 @@ class _CasePlayer(Player):
         )
 
     async def _rests(self) -> bool:
-        row = await self._memory.execution(EXECUTION)
-        if row is not None and row["last_seq"] > _MOST_EVENTS:
-            self.mocked.problems.append(
-                f"the playbook does not come to an end: it has written {row['last_seq']} events"
-            )
-            return True
+        if self._memory.writes > self._next_look:
+            self._next_look += _LOOK_EVERY
+            state = await self.control.sequencer.state(EXECUTION)
+            runs = sum(sum(ended.values()) for ended in state.counts.values())
+            if runs > _MOST_RUNS:
+                self.mocked.problems.append(f"the playbook does not come to an end: {runs} step-runs so far")
+                return True
         return await super()._rests()
 
 
