@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from noetl.engine.decide import Decision, decide
-from noetl.model.messages import AnyMessage, Cancel, Report, Suspension
+from noetl.engine.recall import recalled
+from noetl.model.messages import AnyMessage, Cancel, Ending, Replay, Report, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Beside, Commit, Upkeep
 from noetl.server.control import LocalControl
@@ -193,7 +194,7 @@ async def test_no_false_alarm_while_executions_run(place: Place) -> None:
             found: list[str] = []
             while not over.is_set():
                 found += await watch.look()
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.02)
             return found
 
         looking = [asyncio.create_task(look(watch)) for watch in watches]
@@ -224,6 +225,36 @@ async def test_work_without_a_delivery_left_is_given_up_though_nobody_was_told(p
         assert await _watch(control, upkeep).look() == ["500"]
         async with workers(control):
             assert (await ended(control, other, "500"))["status"] == "failed"
+
+
+async def test_the_work_of_a_replay_is_put_back_though_its_execution_has_ended(place: Place) -> None:
+    store = place.open()
+    upkeep = place.upkeep(store)
+    async with LocalControl(store, RealClock(), lease_s=60) as control:
+        await begin(control, await register(store), "500")
+        [lease] = await control.claim("w", ("",), 1, 0)
+        error = {"kind": "client_error", "message": "no", "retryable": False}
+        failed = Report("failed", lease.work.run_id, lease.epoch, "w", ending=Ending("error", None, error))
+        await control.report("500", failed)
+        letters = await upkeep.letters_of("500")
+        again = recalled(await store.read("500"), letters)
+        await control.submit("500", Replay("replay", tuple(again.values())))
+        [(_, item)] = (await upkeep.beside("500")).work
+    other = place.open()
+    upkeep = place.upkeep(other)
+    last = (await upkeep.beside("500")).last_seq
+    gone = await other.commit([Commit("500", last, (), dropped=(item.work_id,))])
+    assert gone.commits[0].status == "applied"
+    async with LocalControl(other, RealClock()) as control:
+        [found] = await upkeep.open(0, RealClock().now(), 10)
+        assert (found.execution_id, found.bare) == ("500", True)
+        watch = _watch(control, upkeep)
+        assert await watch.look() == ["500"]
+        assert (await other.read("500"))[-1].payload == {"work": [item.work_id]}
+        [lease] = await control.claim("w", ("",), 1, 0)
+        await control.report("500", done(lease, 7))
+        assert "step.repaired" in kinds(await other.read("500"))
+        assert await upkeep.open(0, RealClock().now(), 10) == []
 
 
 async def test_one_of_several_has_the_duty_until_its_term_is_over(upkeep: Upkeep) -> None:

@@ -29,7 +29,7 @@ class Beside(msgspec.Struct, frozen=True):
 
 
 class Open(msgspec.Struct, frozen=True):
-    """An execution that has not ended."""
+    """An execution that has not ended, or of which a dead letter is being replayed."""
 
     number: int  # its place among all executions
     execution_id: str
@@ -46,7 +46,10 @@ class Upkeep(Protocol):
         """Give what is kept beside a log, as it is at one moment; of the messages those that are for this execution."""
 
     async def open(self, after: int, before: int, most: int) -> list[Open]:
-        """Give executions that have not ended, after a place, in order; only those that were started by `before`."""
+        """Give executions that have not ended, or whose dead letters are being replayed, after a place, in order.
+
+        Only those that were started by `before`.
+        """
 
     async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:
         """Tell whether this holder is the one who does something until then; another's term must be over first."""

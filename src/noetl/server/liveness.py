@@ -18,7 +18,7 @@ from noetl.engine import derive, gather
 from noetl.engine.decide import Needs, decide
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, dump, load
-from noetl.engine.work import work_id
+from noetl.engine.work import piece_of, work_id
 from noetl.model.errors import NoetlError
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, LeaseLost, Mend, Start
 from noetl.ports import Beside, Clock, EventLog, Upkeep
@@ -114,7 +114,7 @@ class Liveness:
         state = await self._state(execution_id)
         family = await self._family(state)
         there = await self._upkeep.beside(execution_id)
-        if there.last_seq != state.seq or state.phase in ("pending", "ended"):
+        if there.last_seq != state.seq or _is_over(state):
             return False
         plan = await self._plans.get(state.playbook)
         wanted = set(_work(plan, state)) - {item.work_id for _, item in there.work}
@@ -153,7 +153,7 @@ class Liveness:
         rebuild = Rebuild(self._log, self._upkeep, self._plans)
         derived = await rebuild.derived(execution_id)
         state = await self._state(execution_id)
-        if state.seq != derived.last_seq or state.phase in ("pending", "ended"):
+        if state.seq != derived.last_seq or _is_over(state):
             return None
         words = [message for to, message in derived.inbox if to == execution_id]
         starts = [pair for pair in derived.inbox if isinstance(pair[1], Start) and not await self._is_sent(*pair)]
@@ -188,10 +188,15 @@ class Liveness:
 
 def could_move(plan: Plan, state: Execution) -> bool:
     """Tell whether an execution that holds nothing would go on if only somebody looked at it."""
-    if state.runs or state.timers or state.children or state.paused:
+    if state.phase == "ended" or state.runs or state.timers or state.children or state.paused:
         return False
     made = decide(plan, load(dump(state)), Mend("look", state.seq), state.at)
     return not isinstance(made, Needs) and len(made.events) > 1
+
+
+def _is_over(state: Execution) -> bool:
+    """Tell whether nothing is under way: it has not begun, or has ended and no dead letter of it is replayed."""
+    return state.phase == "pending" or (state.phase == "ended" and not state.replays)
 
 
 def _work(plan: Plan, state: Execution) -> list[str]:
@@ -204,6 +209,7 @@ def _work(plan: Plan, state: Execution) -> list[str]:
             found += [work_id(state, run, piece) for piece in run.loop.pieces]
         elif plan.is_work(run.step):
             found.append(work_id(state, run))
+    found += [work_id(state, run, piece_of(run)) for run in state.replays.values() if run.phase != "suspended"]
     return found
 
 

@@ -59,10 +59,13 @@ class MemoryUpkeep:
         tables, found = self._tables, list[Open]()
         busy = {row.execution_id for row in tables.queue.values()} | {owner for owner, _ in tables.timers}
         busy |= {to for to, _ in tables.messages.values()}
+        letters = [msgspec.json.decode(text) for text in tables.letters.values()]
+        replaying = {letter["execution_id"] for letter in letters if letter.get("status") == "replaying"}
         for number, (name, data) in enumerate(tables.executions.items(), 1):
             row = msgspec.json.decode(data)
-            if number > after and row["status"] in _OPEN and row.get("started_at", 0) <= before:
-                found.append(Open(number, name, name not in busy and row["status"] in ("pending", "running")))
+            is_open = row["status"] in _OPEN or name in replaying
+            if number > after and is_open and row.get("started_at", 0) <= before:
+                found.append(Open(number, name, name not in busy and row["status"] not in ("waiting", "paused")))
         return found[:most]
 
     async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:

@@ -423,14 +423,29 @@ SELECT 'row', last_seq, execution_id::text, projection, 0 FROM execution WHERE e
 ORDER BY what, place, name;
 
 -- name: list_open
--- Each status by its index: those that have ended are not looked at.
-SELECT x.number, x.execution_id::text, x.status IN ('pending', 'running')
+-- Each status by itself, and written out, so that its index is used: those that have ended are not looked at.
+SELECT x.number, x.execution_id::text, x.status NOT IN ('waiting', 'paused')
   AND NOT EXISTS (SELECT FROM queue AS q WHERE q.execution_id = x.execution_id)
   AND NOT EXISTS (SELECT FROM timer AS t WHERE t.execution_id = x.execution_id)
-  AND NOT EXISTS (SELECT FROM message AS m WHERE m.execution_id = x.execution_id)
-FROM unnest('{pending,running,waiting,paused}'::text[]) AS s (status) CROSS JOIN LATERAL (
-  SELECT number, execution_id, status FROM execution
-  WHERE status = s.status AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
+  AND x.execution_id NOT IN (SELECT execution_id FROM message) -- which are few, and read once
+FROM (
+  (
+    SELECT number, execution_id, status FROM execution
+    WHERE status = 'pending' AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
+  ) UNION ALL (
+    SELECT number, execution_id, status FROM execution
+    WHERE status = 'running' AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
+  ) UNION ALL (
+    SELECT number, execution_id, status FROM execution
+    WHERE status = 'waiting' AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
+  ) UNION ALL (
+    SELECT number, execution_id, status FROM execution
+    WHERE status = 'paused' AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
+  ) UNION ALL (
+    SELECT number, execution_id, status FROM execution
+    WHERE execution_id IN (SELECT execution_id FROM dlq WHERE status = 'replaying') AND ended_at IS NOT NULL
+      AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
+  )
 ) AS x
 ORDER BY x.number LIMIT $3;
 

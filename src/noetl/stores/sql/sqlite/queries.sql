@@ -189,14 +189,17 @@ SELECT execution_id, message FROM message WHERE execution_id = ? ORDER BY number
 
 -- name: list_open
 -- Each status by its index: those that have ended are not looked at.
-SELECT x.number, x.execution_id, x.status IN ('pending', 'running')
+SELECT x.number, x.execution_id, x.status NOT IN ('waiting', 'paused')
   AND NOT EXISTS (
     SELECT 1 FROM queue AS q WHERE q.work_id > x.execution_id || ':' AND q.work_id < x.execution_id || char(59)
   )
   AND NOT EXISTS (SELECT 1 FROM timer AS t WHERE t.execution_id = x.execution_id)
   AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.execution_id = x.execution_id)
 FROM execution AS x
-WHERE x.status IN ('pending', 'running', 'waiting', 'paused') AND x.number > ?1 AND x.started_at <= ?2
+WHERE (
+    x.status IN ('pending', 'running', 'waiting', 'paused')
+    OR x.execution_id IN (SELECT execution_id FROM dlq WHERE status = 'replaying')
+  ) AND x.number > ?1 AND x.started_at <= ?2
 ORDER BY x.number LIMIT ?3;
 
 -- name: take_duty
