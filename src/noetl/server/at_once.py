@@ -69,6 +69,8 @@ class AtOnce:
             if receipt is not None and receipt.commits[0].status == "applied":
                 entry.refused = False
                 return Done(*done[0], receipt, now)
+            if receipt is not None:  # somebody else was first; those who asked have been served all the same
+                self._handed.give_back([lease for found in receipt.leases for lease in found])
         except Exception:  # noqa: BLE001  it is told when it happens again; what was written is found in the store
             for _, asks in done:
                 self._handed.doubt(asks, now + self._lease_ms)

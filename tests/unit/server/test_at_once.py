@@ -11,6 +11,7 @@ import pytest
 from noetl.engine.evolve import fold
 from noetl.engine.state import checksum
 from noetl.model.errors import StoreUnavailable
+from noetl.model.messages import PatchCtx
 from noetl.ports import Claim, Commit, Receipt
 from noetl.server.control import LocalControl
 from noetl.stores import database
@@ -131,3 +132,22 @@ async def test_what_goes_wrong_goes_the_usual_way_and_is_applied_once(tmp_path: 
     ids = [event.event_id for event in await store.read(execution_id)]
     assert len(ids) == len(set(ids))
     await store.close()
+
+
+async def test_a_report_that_another_server_outran_leaves_no_lease_that_nobody_has(tmp_path: Path) -> None:
+    store, other = Noting(tmp_path / "noetl.db"), SqliteStore(tmp_path / "noetl.db")
+    async with LocalControl(store, RealClock(), look_s=60) as control, LocalControl(other, RealClock()) as second:
+        book = await register(store, chain(2))
+        first = await begin(control, book)
+        [lease] = await control.claim("w", [""], 1, 0)
+        later = await begin(control, book)  # its work waits, so whoever asks is served
+        await second.submit(first, PatchCtx("patch", {"x": 1}))
+        store.ways.clear()
+        taken = await control.report(first, done(lease), want=1)
+        assert store.ways == ["at once", "batch"]  # the one was stale
+        async with asyncio.timeout(15):  # a lease that nobody has would run out after thirty seconds
+            while len(taken) < 2:
+                taken += await control.claim("w", [""], 1, 1)
+        assert {one.work.work_id for one in taken} == {f"{first}:s1#1", f"{later}:s0#1"}
+    await store.close()
+    await other.close()
