@@ -30,7 +30,7 @@ def main(n, strict):
         return {}["amount"]
     if strict and n % 588 == 99:
         raise FatalError(f"customer {n} is gone")
-    return n
+    return f"row {n:024d}"
 """
 
 
@@ -110,10 +110,9 @@ async def test_ten_thousand_items_on_postgresql_with_three_causes(tmp_path: Path
         assert row.result["stats"] == {"total": 10_000, "succeeded": 10_000, "failed": 0, "skipped": 0}
         assert await client.letter_groups() == []
         assert len((await client.letters(status=("replayed",), limit=100)).letters) == 37
-        results = row.result["results"]
-        if not isinstance(results, list):
-            results = (await served.http.get("/api/result/resolve", params={"ref": results["ref"]})).json()
-        assert results == list(range(10_000))
+        parts = row.result["results"]["parts"]  # so many are put away, and the repairs amend what was put away
+        results = [one for part in parts for one in msgspec.json.decode(await client.result(part["ref"]))]
+        assert results == [f"row {n:024d}" for n in range(10_000)]
 
 
 async def test_a_letter_is_listed_shown_patched_and_replayed(tmp_path: Path) -> None:

@@ -136,7 +136,8 @@ def replaced(d: Deciding, run: StepRun, parts: Sequence[Mapping[str, Any]], inde
         raise Missing({"kind": KIND, **part})
     listed = list(found(d.resolved, part["ref"]))
     listed[index - first] = value
-    ref = f"{_place(d.state, run)}/results/{first}/repaired/{message_digest(d.message.message_id)[:12]}"
+    name = message_digest(f"{d.message.message_id}\n{part['ref']}")[:16]  # another one where the part changes meanwhile
+    ref = f"{_place(d.state, run)}/results/{first}/repaired/{name}"
     if ref not in d.resolved:
         raise Missing(puts={ref: listed})
     made: Mapping[str, Any] | None = found(d.resolved, ref)

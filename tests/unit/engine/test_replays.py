@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetl.engine.decide import decide
+from noetl.engine.decide import Needs, decide
 from noetl.engine.decision import Decision, projection
 from noetl.engine.recall import recalled
 from noetl.engine.state import checksum
@@ -287,22 +287,49 @@ def test_results_that_were_put_away_are_amended_in_their_part() -> None:
     assert found.state.ended["work"].result == found.state.result
 
 
+def test_a_repair_that_is_overtaken_by_another_loses_nothing() -> None:
+    text = LOOP.replace("    tool:", "    spec: {result: {inline_max_bytes: 20}}\n    tool:")
+    found = Replaying(text, ())
+    for index, status in ((0, "ok"), (1, "error"), (2, "error")):
+        _away(found, item(index, status, result="x" * 30 if status == "ok" else None))
+    ((_, message),) = found.decision.inbox
+    _away(found, message)
+    found.replay()
+    first, second = (item(index, run=f"work#1!{index}", chunk="replayed", result=f"r{index}") for index in (1, 2))
+    resolved: dict[str, Any] = {}
+    for _ in range(2):  # the part is loaded, and the new one put away: now it would be decided
+        _bring(decide(found.plan, found.state, first, found.at + 1, resolved), resolved)
+    _away(found, second)
+    loaded = _away(found, first, resolved)
+    (part,) = found.state.result["results"]["parts"]
+    assert loaded[part["ref"]] == ["x" * 30, "r1", "r2"]
+    assert found.state.status == "completed"
+
+
 _SHELF: dict[str, Any] = {}
 
 
-def _away(found: Replaying, message: Any) -> dict[str, Any]:
+def _bring(made: Decision | Needs, resolved: dict[str, Any]) -> bool:
+    """Load and put away what a decision needs; tells whether there was anything."""
+    if isinstance(made, Decision):
+        return False
+    for reference in made.loads:
+        resolved[str(reference["ref"])] = _SHELF[str(reference["ref"])]
+    for ref, listed in made.puts.items():
+        _SHELF[ref] = listed
+        resolved[ref] = {"parts": [{"ref": ref, "count": len(listed), "meta": {"bytes": 9}}], "store": "db"}
+    return True
+
+
+def _away(found: Replaying, message: Any, resolved: dict[str, Any] | None = None) -> dict[str, Any]:
     """Decide a message as a server does that puts lists away."""
-    resolved: dict[str, Any] = {}
+    known = {} if resolved is None else resolved
     while True:
         state = found.state
-        made = decide(found.plan, state, message, found.at + 1, resolved)
-        if isinstance(made, Decision):
+        made = decide(found.plan, state, message, found.at + 1, known)
+        if not _bring(made, known):
             break
-        for reference in made.loads:
-            resolved[str(reference["ref"])] = _SHELF[str(reference["ref"])]
-        for ref, listed in made.puts.items():
-            _SHELF[ref] = listed
-            resolved[ref] = {"parts": [{"ref": ref, "count": len(listed), "meta": {"bytes": 9}}], "store": "db"}
+    assert isinstance(made, Decision)
     found.at += 1
     found.decision = made
     found.log += made.events
