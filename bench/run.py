@@ -78,7 +78,11 @@ class Runner:
                 found = self.sides[name](workload, size, folder, self.server.address(database))
         except Exception as error:  # noqa: BLE001 -- whatever a side does, the others are measured
             found = {"failed": f"{type(error).__name__}: {str(error)[:200]}"}
-        shown = ", ".join(f"{key}={value:.4g}" for key, value in found.items() if isinstance(value, float)) or found
+        self.server.drop(database)
+        numbers = found if "failed" in found or "absent" in found else figures(workload.name, size, found)
+        shown = ", ".join(
+            f"{key} {report.number(value) if isinstance(value, float) else value}" for key, value in numbers.items()
+        )
         print(f"{workload.name} {name}: {shown} ({time.perf_counter() - begun:.1f} s)", file=sys.stderr)
         return found
 
@@ -154,14 +158,15 @@ def main() -> None:
     if given.flame:
         draw(given)
         return
+    if given.check and not BASELINE.exists():
+        sys.exit(f"there is no {BASELINE.name} to compare with: make it on this machine by `--save {BASELINE.stem}`")
     results = run(given)
     if given.save is not None:
         (FOLDER / f"{given.save or results.date}.json").write_text(results.text(), encoding="utf-8")
     print(results.text() if given.json else report.console(results))
     if given.check:
         found = lost(results, Results.read(BASELINE))
-        for line in found:
-            print(line)
+        print("\n".join(found) or "no ratio lost more than 15 % against the baseline")
         sys.exit(1 if found else 0)
 
 

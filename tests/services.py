@@ -59,6 +59,10 @@ class PostgresServer:
         """Make an empty database."""
         self._run("createdb", "-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl", database)
 
+    def drop(self, database: str) -> None:
+        """Delete a database, whoever still uses it."""
+        self._run("dropdb", "--force", "-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl", database)
+
     @property
     def process_id(self) -> int:
         assert self._process is not None
