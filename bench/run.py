@@ -162,6 +162,7 @@ def main() -> None:
         sys.exit(f"there is no {BASELINE.name} to compare with: make it on this machine by `--save {BASELINE.stem}`")
     results = run(given)
     if given.save is not None:
+        FOLDER.mkdir(exist_ok=True)
         (FOLDER / f"{given.save or results.date}.json").write_text(results.text(), encoding="utf-8")
     print(results.text() if given.json else report.console(results))
     if given.check:
