@@ -57,8 +57,8 @@ page is made of the newest run in `bench/results/`. Work is a no-op, and every s
 
 - **embedded**: `noetl up` on SQLite with a flush for every commit; W5 and W6 are `noetl run` and `noetl resume`.
 - **cluster**: `noetl serve`, one `noetl worker` over a WebSocket, PostgreSQL with `fsync` on.
-- **limit**: the bytes of NoETL's events, appended by a bare loop over the same driver in as many commits: nothing that keeps
-  them can be faster.
+- **limit**: the bytes of NoETL's events, appended by a bare loop over the same driver in as many commits, right after each
+  round. Nothing that keeps them can be faster; where a form seems to be, the disk was slower a moment later.
 
 A step is not the same thing everywhere: in NoETL it is handed to a worker and its events are committed before the next one.
 """
@@ -114,6 +114,12 @@ def _about(results: Results) -> str:
     lines = [f"## The run of {results.date}\n", *([f"{results.note}\n"] if results.note else [])]
     lines += [f"- {name}: {value}" for name, value in results.machine.items()]
     lines += [f"- fdatasync: {flush(results)}", f"- rounds: {results.rounds}, medians"]
+    spreads = results.spreads()
+    if spreads:
+        middle = spreads[len(spreads) // 2]
+        lines.append(
+            f"- noise: the rounds of one side differ {number(middle)}-fold in the middle, {number(spreads[-1])}-fold at most"
+        )
     lines += [
         f"- {name}: {versions}; {PEERS[name].about}" for name, versions in results.versions.items() if name in PEERS
     ]

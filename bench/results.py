@@ -72,6 +72,14 @@ class Results(msgspec.Struct, frozen=True):
             (one.medians.get(wanted) for one in self.results if (one.side, one.workload) == (side, workload)), None
         )
 
+    def spreads(self) -> list[float]:
+        """Give for each result how many times its largest round is its smallest, in order."""
+        found = []
+        for one in self.results:
+            values = [each[WORKLOADS[one.workload].figures[0].name] for each in one.rounds]
+            found += [max(values) / min(values)] if len(values) > 1 and min(values) > 0 else []
+        return sorted(found)
+
     def sides(self) -> list[str]:
         return list(dict.fromkeys(one.side for one in self.results))
 

@@ -41,7 +41,7 @@ class Workload:
         return self.sizes[SCALES.index(scale)]
 
 
-LATENCY = Figure("p50_ms", "ms"), Figure("p95_ms", "ms")
+LATENCY = Figure("p50_ms", "ms p50"), Figure("p95_ms", "ms p95")
 WORKLOADS = {
     found.name: found
     for found in (
@@ -69,7 +69,7 @@ WORKLOADS = {
             (Figure("late_to_early", "×"), Figure("ms_per_step", "ms a step")),
         ),
         Workload(
-            "W10", "sustained mixed load", (2, 30, 300),
+            "W10", "seconds of sustained mixed load", (2, 30, 300),
             (
                 Figure("executions_per_s", "executions/s", False), Figure("p99_ms", "ms p99"),
                 Figure("cpu_ms_per_step", "ms CPU a step"), Figure("rows_per_step", "events a step"),

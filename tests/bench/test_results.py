@@ -55,6 +55,11 @@ def test_a_peer_that_failed_is_told_with_its_reason() -> None:
     assert "- pgqueuer, W1: no uv" in page(results, {})
 
 
+def test_the_noise_between_rounds_is_told() -> None:
+    assert run(2.0, 8.0).spreads() == [49.5]
+    assert "differ 49.5-fold in the middle, 49.5-fold at most" in page(run(2.0, 8.0), {})
+
+
 def test_the_page_shows_ratios() -> None:
     assert "| W1 | embedded | 0.5 |  | 4 |" in page(run(2.0, 8.0), {})
     assert "no results yet" in page(None, {})
