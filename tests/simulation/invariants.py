@@ -44,7 +44,8 @@ def tokens_accounted_for(events: list[Event], state: Execution) -> None:
 
 def runs_end_once(events: list[Event], state: Execution) -> None:
     """Every step-run ends once, or is in flight."""
-    scheduled = {str(event.step_run_id) for event in events if event.event_type == "step.scheduled"}
+    replays = {str(event.step_run_id) for event in events if event.event_type == "dlq.replayed"}
+    scheduled = {str(event.step_run_id) for event in events if event.event_type == "step.scheduled"} - replays
     ends = Counter(str(event.step_run_id) for event in events if event.event_type in ENDS)
     assert all(count == 1 for count in ends.values()), f"runs ended twice: {ends}"
     assert ends.keys() <= scheduled, "a run ended that was never scheduled"

@@ -95,6 +95,7 @@ def _refers_to_what_is_there(state: Execution) -> None:
     lineages = [token.lineage for token in state.tokens.values()] + [run.lineage for run in state.runs.values()]
     for lineage in lineages:
         assert lineage.keys() <= state.forks.keys(), f"a fork is forgotten, and somebody remembers it: {lineage}"
+    runs = state.runs.keys() | state.replays.keys()
     for timer in state.timers.values():
-        assert timer.run_id is None or timer.run_id in state.runs, f"{timer} is for a run that is gone"
-    assert all(owner in state.runs for owner, _ in state.children.values()), "a child has no parent"
+        assert timer.run_id is None or timer.run_id in runs, f"{timer} is for a run that is gone"
+    assert all(owner in runs for owner, _ in state.children.values()), "a child has no parent"
