@@ -33,6 +33,7 @@ DRAWN = ("W1", "W2", "W3")
 RATE = 500
 LEAST = 0.004  # of the width; narrower frames are left out
 WIDTH, ROW = 1200, 15
+MOST = 5  # functions that are told of each process
 COLOURS = {"noetl": "#e8925a", "database driver": "#7fb069", "HTTP and sockets": "#6aa5d8", "other": "#c9c2b8"}
 LIBRARIES = {
     "asyncpg": "database driver", "psycopg": "database driver", "uvicorn": "HTTP and sockets",
@@ -48,10 +49,11 @@ Stack = tuple[str, ...]
 
 
 class Flame(msgspec.Struct, frozen=True):
-    """What a picture is made of: how often was looked, and the share of each part."""
+    """What a picture is made of: how often was looked, the share of each part, and the functions that take most."""
 
     samples: int
     shares: dict[str, float]
+    functions: dict[str, float] = {}
 
 
 @dataclass
@@ -89,6 +91,15 @@ def shares(seen: Counter[Stack]) -> dict[str, float]:
     for stack, count in seen.items():
         found[next((name for name in map(part, reversed(stack)) if name != "other"), "event loop")] += count
     return {name: round(count / total, 3) for name, count in found.most_common() if count / total >= 0.005}
+
+
+def functions(seen: Counter[Stack]) -> dict[str, float]:
+    """Give the functions of NoETL that take most themselves, with what libraries do for them."""
+    total, found = seen.total(), Counter[str]()
+    for stack, count in seen.items():
+        own = next((frame for frame in reversed(stack) if part(frame).startswith("noetl")), None)
+        found.update({own: count} if own else {})
+    return {name: round(count / total, 3) for name, count in found.most_common(MOST)}
 
 
 def tree(seen: Counter[Stack]) -> Frame:
@@ -180,7 +191,7 @@ def draw(names: Sequence[str], places: Sequence[Place], seconds: int) -> dict[st
     for place in places:
         for name, seen in record([name for name in names if name in DRAWN], place, seconds):
             (FOLDER / f"{name}.svg").write_text(picture(seen, name), encoding="utf-8")
-            found[name] = Flame(seen.total(), shares(seen))
+            found[name] = Flame(seen.total(), shares(seen), functions(seen))
     found = dict(sorted(found.items()))
     SHARES.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     return found

@@ -68,7 +68,7 @@ PARTS = {
     "noetl.engine": "decides what follows from a message, renders templates, drives the tasks of a step",
     "noetl.server": "gathers messages into commits, keeps the state of executions, hands out work, answers requests",
     "noetl.worker": "claims, runs the tool, reports",
-    "noetl.stores": "turns events and work into rows; on SQLite also the statements and the wait for the flush to be told",
+    "noetl.stores": "turns events and work into rows, and runs the statements",
     "noetl.client": "the worker's session with the server",
     "noetl.wire": "frames and bodies to bytes and back",
     "database driver": "asyncpg: parameters to bytes, rows from bytes",
@@ -89,12 +89,22 @@ def shares(flame: Flame) -> str:
     return ", ".join(f"{part} {share:.0%}" for part, share in flame.shares.items() if share >= 0.01)
 
 
+def functions(flame: Flame) -> str:
+    """Tell the functions that take most: `_count_one` of noetl/server/metrics.py is `server/metrics.py _count_one`."""
+    told = []
+    for name, share in flame.functions.items():
+        function, _, path = name.removesuffix(")").partition(" (")
+        told.append(f"`{path.removeprefix('noetl/')} {function}` {share:.0%}")
+    return ", ".join(told)
+
+
 def _flames(flames: Mapping[str, Flame]) -> str:
     rows = [
-        f"| [{name}](../flames/{name}.svg) | {flame.samples:,} | {shares(flame)} |" for name, flame in flames.items()
+        f"| [{name}](../flames/{name}.svg) | {flame.samples:,} | {shares(flame)} | {functions(flame)} |"
+        for name, flame in flames.items()
     ]
     parts = [f"- {name}: {words}" for name, words in PARTS.items()]
-    table = ["| picture | samples | shares |", "|---|---|---|", *rows]
+    table = ["| picture | samples | shares | functions that take most themselves |", "|---|---|---|---|", *rows]
     return "\n".join([FLAMES, *parts, "", *table]) + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from xml.etree import ElementTree
 
-from bench.flame import part, picture, shares, stacks
+from bench.flame import functions, part, picture, shares, stacks
 
 RAW = """\
 main (noetl/cli/app.py:78);run (asyncio/runners.py:86);_turn (noetl/server/sequencer.py:180);append (noetl/stores/sqlite.py:5) 30
@@ -26,6 +26,14 @@ def test_stacks_begin_where_they_differ() -> None:
 
 def test_time_in_a_library_without_a_part_belongs_to_its_caller() -> None:
     assert shares(stacks(RAW)) == {"noetl.server": 0.6, "noetl.stores": 0.3, "event loop": 0.1}
+
+
+def test_the_functions_that_take_most_are_told() -> None:
+    assert functions(stacks(RAW)) == {
+        "_turn (noetl/server/sequencer.py)": 0.6,
+        "append (noetl/stores/sqlite.py)": 0.3,
+        "main (noetl/cli/app.py)": 0.1,
+    }
 
 
 def test_parts() -> None:

@@ -10,6 +10,8 @@ from bench.flame import Flame
 from bench.report import console, page
 from bench.results import Result, Results, lost
 
+FUNCTIONS = {"decide (noetl/engine/decide.py)": 0.2}
+
 
 def run(own: float, peer: float, *, problem: str = "") -> Results:
     """Make a run in which a step takes so many milliseconds here and there."""
@@ -66,5 +68,8 @@ def test_the_page_shows_ratios() -> None:
 
 
 def test_the_page_links_the_pictures_and_tells_the_shares() -> None:
-    text = page(run(2.0, 8.0), {"w1-cluster-server": Flame(1_234, {"noetl.engine": 0.5, "other": 0.001})})
-    assert "| [w1-cluster-server](../flames/w1-cluster-server.svg) | 1,234 | noetl.engine 50% |" in text
+    text = page(run(2.0, 8.0), {"w1-cluster-server": Flame(1_234, {"noetl.engine": 0.5, "other": 0.001}, FUNCTIONS)})
+    assert (
+        "| [w1-cluster-server](../flames/w1-cluster-server.svg) | 1,234 | noetl.engine 50% | `engine/decide.py decide` 20% |"
+        in text
+    )
