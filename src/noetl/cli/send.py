@@ -64,7 +64,7 @@ async def _find(settings: Settings, given: str) -> tuple[str, str, bool]:
         state, _ = await state_of(store, given)
     finally:
         await store.close()
-    if state.phase == "ended":
+    if state.phase == "ended" and not state.replays:
         raise InvalidInput(
             f"execution {state.execution_id} has ended: {state.status}. Nothing can be sent to it any more."
         )

@@ -227,4 +227,4 @@ _HANDLERS: dict[type, Callable[[Deciding, Any], None]] = {
     Discard: replays.discard,
 }
 _AFTER_THE_END: tuple[type, ...] = (Start, Report, Replay, Discard)
-_FOR_REPLAYS: tuple[type, ...] = (*_AFTER_THE_END, TimerDue, ChildEnded, LeaseLost, Mend)
+_FOR_REPLAYS: tuple[type, ...] = (*_AFTER_THE_END, TimerDue, ChildEnded, LeaseLost, Mend, Signal)

@@ -17,6 +17,7 @@ from noetl.model.messages import (
     LeaseLost,
     Replay,
     Report,
+    Signal,
     Suspension,
     TimerDue,
 )
@@ -244,6 +245,19 @@ def test_a_replay_suspends_after_the_end_and_goes_on() -> None:
     assert work.chunk is not None
     found.when(item(1, run="work#1!1", chunk="replayed", epoch=2, result="B"))
     assert found.state.status == "completed"
+
+
+def test_a_replay_after_the_end_is_signalled() -> None:
+    found = partial().replay()
+    wait = Suspension("wait", {"phase": "waiting"}, signal="go", index=1)
+    found.when(Report("s", "work#1!1", 1, "w1", suspension=wait, chunk="replayed"))
+    found.when(Signal("g", "go", 5))
+    (work,) = found.decision.work
+    assert work.resume is not None
+    assert work.resume["wake"] == {"by": "signal", "name": "go", "data": 5}
+    found.when(item(1, run="work#1!1", chunk="replayed", epoch=2, result="B"))
+    assert found.state.status == "completed"
+    found.when(Signal("late", "go")).then()
 
 
 def test_a_replay_waits_for_its_child() -> None:

@@ -24,7 +24,8 @@ noun = Noun("steering", "Move an execution from outside.")
 
 async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: Any) -> Told:
     row = await call.services.reader.row(execution_id)
-    if row.get("status") in ENDED:
+    waits = isinstance(message, Signal) and bool((await call.services.reader.state(execution_id)).replays)
+    if row.get("status") in ENDED and not waits:  # a replay of a dead letter may wait for a signal
         raise Refusal(
             409,
             "ended",
