@@ -26,7 +26,7 @@ def test_times_become_quantiles() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        workloads.chain("a", 3), workloads.chain("a", 3, result=""), workloads.growing("a", 3), workloads.loop("a", 3),
+        workloads.chain("a", 3), workloads.chain("a", 3, result=""), workloads.growing("a", 3), workloads.loop("a", 3), workloads.loop("a", 200_001),
         workloads.pipeline("a", 3), workloads.marked("a", 3, "/somewhere"),
     ],
 )  # fmt: skip
