@@ -19,7 +19,7 @@ def console(results: Results) -> str:
     lines += [f"{'fdatasync':<12} {flush(results)}", *([f"{'note':<12} {results.note}"] if results.note else []), ""]
     for name in results.workloads():
         workload = WORKLOADS[name]
-        lines.append(f"{name} {workload.title} ({size(results, name):,}), median of {results.rounds}")
+        lines.append(f"{name} {workload.title} ({size(results, name):,}), {rounds(results, name)}")
         for one in results.results:
             if one.workload != name:
                 continue
@@ -36,6 +36,10 @@ def console(results: Results) -> str:
 
 def size(results: Results, workload: str) -> int:
     return next(one.size for one in results.results if one.workload == workload)
+
+
+def rounds(results: Results, workload: str) -> str:
+    return "one round" if WORKLOADS[workload].once or results.rounds == 1 else f"median of {results.rounds}"
 
 
 def flush(results: Results) -> str:
@@ -123,7 +127,9 @@ def page(results: Results | None, flames: Mapping[str, Flame]) -> str:
 def _about(results: Results) -> str:
     lines = [f"## The run of {results.date}\n", *([f"{results.note}\n"] if results.note else [])]
     lines += [f"- {name}: {value}" for name, value in results.machine.items()]
-    lines += [f"- fdatasync: {flush(results)}", f"- rounds: {results.rounds}, medians"]
+    once = [name for name in results.workloads() if WORKLOADS[name].once]
+    single = f"; {', '.join(once)} ran once" if once else ""
+    lines += [f"- fdatasync: {flush(results)}", f"- rounds: {results.rounds}, medians{single}"]
     spreads = results.spreads()
     if spreads:
         middle = spreads[len(spreads) // 2]
