@@ -5,6 +5,7 @@ Tested in tests/acceptance/test_test_cli.py.
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -18,6 +19,7 @@ _LOOK_S: Final = 0.3
 
 def changes(act: Callable[[], Callable[[], set[Path]]]) -> None:
     """Act, then again after each change of the files that it tells to look at, until Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where whoever started this has it ignored
     try:
         while True:
             files = act()

@@ -52,7 +52,7 @@ def test_keys_and_texts(template: str, expected: list[str]) -> None:
         ),
         ("\"{{ outcome.status != '‸' }}\"", ["ok", "error"]),
         ('"{{ event.‸ }}"', ["name", "payload"]),
-        ('"{{ outcome.error.‸ }}"', ["kind", "code", "message", "retryable", "retry_after", "details"]),
+        ('"{{ outcome.error.‸ }}"', ["kind", "class", "code", "message", "retryable", "retry_after", "details"]),
         ('"{{ outcome.http.‸ }}"', ["status", "headers"]),
     ],
 )
