@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -55,7 +56,7 @@ class Both:
             assert (await self.one(number, "/api/worker/hello", body)).is_success
 
     async def claim(self, number: int, worker: str, most: int = 1, wait_s: float = 10.0) -> list[dict[str, Any]]:
-        body = {"id": f"{worker}-{number}-{id(object())}", "worker": worker, "most": most, "wait_s": wait_s}
+        body = {"id": uuid4().hex, "worker": worker, "most": most, "wait_s": wait_s}
         answer = await self.one(number, "/api/worker/claim", body)
         assert answer.is_success, answer.text
         return list(answer.json().get("leases", ()))
