@@ -1,16 +1,19 @@
 """Counts what this server does, in the words of its operators: `/metrics`.
 
 Everything is read off the commits that this server has applied; the queue's depth is asked of the store when somebody
-looks. Tested in tests/server/test_serve.py.
+looks. Tested in tests/unit/server/test_metrics.py and tests/server/test_serve.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from noetl.model.events import Event
 from noetl.model.letters import STATUSES
@@ -24,16 +27,48 @@ _SOON_S = 0.001
 _MOST_RUNS = 10_000  # whose start is remembered
 
 
-class _Children(dict[tuple[str, ...], Any]):
-    """What is counted under one name, by labels; each is made once."""
+class _Counts(dict[tuple[str, ...], float]):
+    """What is counted under one name, by labels: plain numbers, until somebody looks."""
 
-    def __init__(self, metric: Counter | Histogram) -> None:
+    def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
         super().__init__()
-        self._metric = metric
+        self._about = (name, text, labels)
 
-    def __missing__(self, labels: tuple[str, ...]) -> Any:
-        child = self[labels] = self._metric.labels(*labels)
-        return child
+    def __missing__(self, labels: tuple[str, ...]) -> float:
+        return 0
+
+    def collect(self) -> Iterator[Metric]:
+        name, text, names = self._about
+        family = CounterMetricFamily(name, text, labels=names)
+        for labels, count in self.items():
+            family.add_metric(labels, count)
+        yield family
+
+
+class _Spread(dict[tuple[str, ...], list[float]]):
+    """How values are spread, by labels: a number for each bucket, one for what is above all, and the sum."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> None:
+        super().__init__()
+        self._about = (name, text, labels)
+        self._buckets = buckets
+
+    def __missing__(self, labels: tuple[str, ...]) -> list[float]:
+        made = self[labels] = [0.0] * (len(self._buckets) + 2)
+        return made
+
+    def observe(self, labels: tuple[str, ...], value: float) -> None:
+        counts = self[labels]
+        counts[bisect_left(self._buckets, value)] += 1
+        counts[-1] += value
+
+    def collect(self) -> Iterator[Metric]:
+        name, text, names = self._about
+        family = HistogramMetricFamily(name, text, labels=names)
+        bounds = [*(str(float(bound)) for bound in self._buckets), "+Inf"]
+        for labels, (*counts, total) in self.items():
+            family.add_metric(labels, list(zip(bounds, accumulate(counts), strict=True)), total)
+        yield family
 
 
 class Metrics:
@@ -41,16 +76,21 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        self._counted: list[_Counts | _Spread] = []
+        registry.register(self)
 
-        def counter(name: str, text: str, *labels: str) -> _Children:
-            return _Children(Counter(name, text, labels, registry=registry))
+        def counter(name: str, text: str, *labels: str) -> _Counts:
+            made = _Counts(name, text, labels)
+            self._counted.append(made)
+            return made
 
         self._started = counter("noetl_executions_started_total", "Executions started.", "workflow")
         self._completed = counter("noetl_executions_completed_total", "Executions ended.", "workflow", "status")
         self._calls = counter("noetl_step_calls_total", "Tokens sent to a step.", "workflow", "step")
         self._runs = counter("noetl_step_runs_total", "Step-runs that a worker began.", "workflow", "step")
         took = "noetl_step_duration_seconds", "From scheduled to ended.", ("workflow", "step")
-        self._took = _Children(Histogram(*took, registry=registry, buckets=_STEP_BUCKETS))
+        self._took = _Spread(*took, _STEP_BUCKETS)
+        self._counted.append(self._took)
         self._items = counter("noetl_loop_items_total", "Items of loops.", "workflow", "step")
         self._ended_items = counter("noetl_loop_completed_total", "Items that ended.", "workflow", "step", "ok")
         self._whens = counter("noetl_when_eval_total", "Conditions of gates.", "workflow", "step", "outcome")
@@ -71,6 +111,11 @@ class Metrics:
         self._begun: dict[tuple[str, str], int] = {}
         self._uncounted: list[Commit] = []
 
+    def collect(self) -> Iterator[Metric]:
+        """Give what was counted, to the library."""
+        for counted in self._counted:
+            yield from counted.collect()
+
     def committed(self, commit: Commit) -> None:
         """Count what a commit holds, in a moment: those who wait for an answer come first."""
         if not self._uncounted:
@@ -85,7 +130,7 @@ class Metrics:
     def _count_one(self, commit: Commit) -> None:
         for change in commit.letters:
             if change.letter is not None:
-                self._letters[change.letter.tool_kind or "", change.letter.sink_id or ""].inc()
+                self._letters[change.letter.tool_kind or "", change.letter.sink_id or ""] += 1
         workflow = str(commit.projection.get("path", ""))
         for event in commit.events:
             count = _COUNTED.get(event.event_type)
@@ -94,7 +139,7 @@ class Metrics:
 
     def sent(self, message: OutboxMessage, outcome: Outcome) -> None:
         """Count an attempt to deliver a message."""
-        self._sent[message.target, "true" if outcome.error is None else "false"].inc()
+        self._sent[message.target, "true" if outcome.error is None else "false"] += 1
 
     def page(
         self,
@@ -122,14 +167,14 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _execution_started(self, workflow: str, _event: Event) -> None:
-        self._started[workflow,].inc()
+        self._started[workflow,] += 1
 
     def _execution_ended(self, workflow: str, event: Event) -> None:
         status = str(event.status or event.payload.get("status", ""))
-        self._completed[workflow, _STATUSES.get(status, status)].inc()
+        self._completed[workflow, _STATUSES.get(status, status)] += 1
 
     def _token(self, workflow: str, event: Event) -> None:
-        self._calls[workflow, str(event.payload.get("step", event.entity_id))].inc()
+        self._calls[workflow, str(event.payload.get("step", event.entity_id))] += 1
 
     def _scheduled(self, _workflow: str, event: Event) -> None:
         self._begun[event.execution_id, str(event.step_run_id)] = event.timestamp
@@ -137,36 +182,36 @@ class Metrics:
             del self._begun[next(iter(self._begun))]
 
     def _run(self, workflow: str, event: Event) -> None:
-        self._runs[workflow, event.entity_id].inc()
+        self._runs[workflow, event.entity_id] += 1
 
     def _step_ended(self, workflow: str, event: Event) -> None:
         begun = self._begun.pop((event.execution_id, str(event.step_run_id)), None)
         if begun is not None:
-            self._took[workflow, event.entity_id].observe((event.timestamp - begun) / 1000)
+            self._took.observe((workflow, event.entity_id), (event.timestamp - begun) / 1000)
 
     def _loop(self, workflow: str, event: Event) -> None:
         total = event.payload.get("total", len(event.payload.get("items") or ()))
-        self._items[workflow, event.entity_id].inc(total if isinstance(total, int) else 0)
+        self._items[workflow, event.entity_id] += total if isinstance(total, int) else 0
 
     def _item(self, workflow: str, event: Event) -> None:
         ok = "true" if event.event_type == "loop.iteration.done" else "false"
-        self._ended_items[workflow, event.entity_id, ok].inc()
+        self._ended_items[workflow, event.entity_id, ok] += 1
 
     def _gate(self, workflow: str, event: Event) -> None:
-        self._whens[workflow, event.entity_id, "true" if event.payload.get("allow") else "false"].inc()
+        self._whens[workflow, event.entity_id, "true" if event.payload.get("allow") else "false"] += 1
 
     def _router(self, workflow: str, event: Event) -> None:
         taken = event.payload.get("taken", ())
         for arc in event.payload.get("arcs", ()):
             outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
-            self._edges[workflow, event.entity_id, str(arc.get("step", "")), outcome].inc()
+            self._edges[workflow, event.entity_id, str(arc.get("step", "")), outcome] += 1
 
     def _report_late(self, workflow: str, _event: Event) -> None:
-        self._late[workflow,].inc()
+        self._late[workflow,] += 1
 
     def _repair(self, workflow: str, event: Event) -> None:
         for what in [*event.payload] or ["state"]:
-            self._repaired[workflow, what].inc()
+            self._repaired[workflow, what] += 1
 
 
 _COUNTED = {
