@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from noetl.dsl.playbook import Assign, Task, Value
 from noetl.dsl.scopes import SCOPES
-from noetl.engine.memory import Memory
+from noetl.engine.memory import Held, Memory
 from noetl.engine.render import Names, Renderer, RenderError
 from noetl.engine.run_info import RunInfo, Scopes
 from noetl.engine.sinks import sink_id
@@ -36,6 +36,7 @@ class Frame:
         for key, value in memory.writes.items():
             put(self.ctx, key, value)
         self._views = scopes.views()
+        self._labels = {label: Result(held.value) for label, held in memory.results.items()}
         if tasks:
             self.at_task(memory.counter)
 
@@ -45,6 +46,12 @@ class Frame:
         self.task = self.tasks[counter]
         self._settings: Mapping[str, Any] | None = None
         self._key: str | None = None
+
+    def keep(self, held: Held) -> None:
+        """Remember the result of the task under its label."""
+        label = self.task.label
+        self.memory.results[label] = held
+        self._labels[label] = Result(held.value)
 
     @property
     def key(self) -> str:
@@ -113,8 +120,7 @@ class Frame:
             "_idempotency_key": self.key,
             "step": memory.step,
         }
-        labels = {label: Result(held.value) for label, held in memory.results.items()}
-        return self._renderer(self.ctx, memory.iter, at, self.key, pipeline, labels)
+        return self._renderer(self.ctx, memory.iter, at, self.key, pipeline, self._labels)
 
     def _renderer(
         self,

@@ -256,7 +256,7 @@ class Pipeline(Frame):
         except BadReference as problem:
             told = failed("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES").error
             return self._end("error", error=told, outcome=outcome, stored=stored)
-        memory.results[label] = held
+        self.keep(held)
         if outcome.status == "ok" or verdict.do == "break":
             memory.prev = held
         if verdict.do == "break":
