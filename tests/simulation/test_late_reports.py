@@ -9,7 +9,7 @@ import pytest
 from noetl.model.events import Event
 from tests.simulation.late import LateWorld, LossyWorld
 from tests.simulation.seed import play_world
-from tests.simulation.world import World
+from tests.simulation.world import EXECUTION, World
 
 _PART = 50
 _INTERLEAVINGS = 10_000
@@ -26,6 +26,12 @@ def test_reports_that_come_again_or_a_day_late_change_nothing(first: int) -> Non
     counts = [(world.deliveries, world.late) for world in worlds if isinstance(world, LateWorld)]
     assert sum(count for count, _ in counts) > 10 * _PART
     assert sum(late for _, late in counts) > 0
+
+
+def test_a_report_that_is_under_way_when_everything_has_ended_is_waited_for() -> None:
+    world, logs = play_world(lambda: LateWorld(7545), 7545)
+    assert world.weather.seen["report_repeated"] + world.weather.seen["report_delayed"]
+    assert [event.event_type for event in logs[EXECUTION]][-1] == "report.late"
 
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.chaos) for n in range(_PART, 1_000, _PART))])

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -151,13 +152,28 @@ class World:
             self._spawn(self._outside())
             self._spawn(self._misfortunes())
             await self._rest()
-            return await self.control.sequencer.state(EXECUTION)
+            return await self._at_rest()
         finally:
-            for task in [*self._workers.values(), *self._tasks]:
-                task.cancel()
-            await asyncio.gather(*self._workers.values(), *self._tasks, return_exceptions=True)
+            await self._silence()
             await self.control.__aexit__(None, None, None)
             await self.ground.left()
+
+    async def _silence(self) -> None:
+        """End everybody who speaks to the server."""
+        speakers = [*self._workers.values(), *self._tasks]
+        for task in speakers:
+            task.cancel()
+        await asyncio.gather(*speakers, return_exceptions=True)
+
+    async def _at_rest(self) -> Execution:
+        """Let the server finish what it was told by anybody, and copy its state: what is decided and not committed is in it."""
+        while self._down.is_set():  # somebody is about to start another
+            await asyncio.sleep(0.1)
+        await self._silence()
+        sequencer = self.control.sequencer
+        while not (sequencer._is_waiting and sequencer._inbox.idle()):
+            await asyncio.sleep(0.1)
+        return deepcopy(await sequencer.state(EXECUTION))
 
     async def _registered(self) -> Start:
         store = self.ground.store
