@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from noetl.ports import Position
 from tests.conformance.commits import commit
@@ -61,6 +62,22 @@ async def test_a_follower_goes_on_where_he_was(place: Place) -> None:
     assert names(found) == [("1", 2), ("2", 1), ("2", 2)]
     assert position == await one.writers() == await two.writers()
     assert await follower.feed(position, 10) == []
+
+
+async def test_of_wanted_types_none_is_missed_and_the_position_moves_along(place: Place) -> None:
+    one, two, follower = place.open(), place.open(), place.open()
+    for number, store in enumerate((one, two, one, two)):
+        made = commit(str(number), count=5)
+        marked = replace(made.events[2], event_type="playbook.finished")
+        await store.commit([replace(made, events=(*made.events[:2], marked, *made.events[3:]))])
+    position, found = dict[str, int](), list[Position]()
+    while page := await follower.feed(position, 4, {"playbook.finished"}):
+        found += page
+        position |= {place.writer_id: place.writer_seq for place in page}
+    assert names([place for place in found if place.event.event_type == "playbook.finished"]) == [
+        ("0", 3), ("1", 3), ("2", 3), ("3", 3),
+    ]  # fmt: skip
+    assert position == await one.writers()
 
 
 async def test_a_commit_that_does_not_apply_leaves_no_gap(place: Place) -> None:

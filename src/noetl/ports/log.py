@@ -5,7 +5,7 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -132,9 +132,11 @@ class EventLog(Protocol):
     async def writers(self) -> Mapping[str, int]:
         """Give the `writer_seq` of the last event of every writer: the position of whoever has seen everything."""
 
-    async def feed(self, after: Mapping[str, int], most: int) -> list[Position]:
+    async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
         """Give events of all executions after a position, {writer_id: writer_seq}, each stream in its order.
 
+        Where types of events are `wanted`, others may be left out; the last one of each stream that was looked at is given
+        whatever it is, so that the position moves along.
         A writer that the position does not name is read from its start. Whoever goes on from the last `writer_seq` that
         he was given of each writer misses nothing, sees nothing twice and waits for nobody.
         """

@@ -85,8 +85,8 @@ class LocalControl:
             patience_s=patience_s,
         )
         self.followers = Followers(store, clock)
-        self.sequencer.on_events.append(self.followers.tell)
-        self.sequencer.on_events.append(lambda _, __: self._doorbell.ring())
+        self.sequencer.listeners.on_events.append(self.followers.tell)
+        self.sequencer.listeners.on_events.append(lambda *_: self._doorbell.ring())
         self.timers = Timers(store, self.sequencer, clock)
         self.leases = Leases(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))

@@ -1,13 +1,14 @@
 """Lets people follow an execution: they read the log, and are woken when there is more.
 
 Nothing is buffered, so a slow follower costs nothing and misses nothing. One that is told of many commits in a row reads
-them together, a few times a second; of an end it is told at once. Tested in tests/unit/server/test_followers.py.
+them together, a few times a second; of an end it is told at once. One that wants events of some types only is not woken for
+others that come right after what it knows. Tested in tests/unit/server/test_followers.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 from msgspec import Struct, field
@@ -22,8 +23,19 @@ _BETWEEN_MS = 25  # two reads
 
 
 class _Follower(Struct, eq=False):
+    after: int = 0  # the last event that it has seen, or need not see
+    wanted: frozenset[str] | None = None  # types of events; None: all
     more: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def passes_over(self, events: Sequence[Event]) -> bool:
+        """Tell whether events come right after what it has seen, and none of them is for it; they are seen then."""
+        if self.wanted is None or not events or events[0].seq != self.after + 1:
+            return False
+        if any(event.event_type in self.wanted or event.event_type == _LAST for event in events):
+            return False
+        self.after = events[-1].seq
+        return True
 
 
 class Followers:
@@ -35,12 +47,18 @@ class Followers:
         self._followers: dict[str, set[_Follower]] = {}
         self._of_all: set[_Follower] = set()
 
-    def tell(self, execution_id: str, ended: bool = False) -> None:
-        """Wake those who follow one execution, or all."""
-        for follower in (*self._followers.get(execution_id, ()), *self._of_all):
-            follower.more.set()
-            if ended:
-                follower.hurry.set()
+    def tell(self, execution_id: str, ended: bool = False, events: Sequence[Event] = ()) -> None:
+        """Wake those who follow one execution, or all; `events` are the new ones, where they are known."""
+        for follower in self._followers.get(execution_id, ()):
+            if ended or not follower.passes_over(events):
+                self._wake(follower, ended)
+        for follower in self._of_all:
+            self._wake(follower, ended)
+
+    def _wake(self, follower: _Follower, ended: bool) -> None:
+        follower.more.set()
+        if ended:
+            follower.hurry.set()
 
     def tell_all(self) -> None:
         """Wake everybody: somebody else has committed."""
@@ -56,22 +74,22 @@ class Followers:
                     yield event
 
     async def follow_batches(
-        self, execution_id: str, after: int = 0, *, may_be_over: bool = True
+        self, execution_id: str, after: int = 0, *, may_be_over: bool = True, wanted: frozenset[str] | None = None
     ) -> AsyncGenerator[list[Event], None]:
-        """Give the same events, those together that were read together.
+        """Give the same events, those together that were read together; where some types are `wanted`, others may be left out.
 
         Whoever has just seen in its row that the execution had not ended need not ask again whether it `may_be_over`.
         """
-        follower = _Follower()
+        follower = _Follower(after, wanted)
         self._followers.setdefault(execution_id, set()).add(follower)
         try:
             while True:
                 follower.more.clear()
                 follower.hurry.clear()
-                events = await self._log.read(execution_id, after, _PAGE)
+                events = await self._log.read(execution_id, follower.after, _PAGE)
                 read_at = self._clock.now()
                 if events:
-                    after = events[-1].seq
+                    follower.after = max(follower.after, events[-1].seq)
                     may_be_over = may_be_over or any(event.event_type == _LAST for event in events)
                     yield events
                 if len(events) == _PAGE:
@@ -81,7 +99,7 @@ class Followers:
                 if may_be_over:
                     row = await self._log.execution(execution_id)
                     may_be_over = row is not None and row.get("status") in ENDED
-                    if row is not None and may_be_over and after >= row["last_seq"]:
+                    if row is not None and may_be_over and follower.after >= row["last_seq"]:
                         return
                     if may_be_over:
                         continue  # it has ended, and there is more to read
@@ -91,8 +109,10 @@ class Followers:
             if not self._followers[execution_id]:
                 del self._followers[execution_id]
 
-    async def follow_all(self, position: Mapping[str, int]) -> AsyncGenerator[list[Position], None]:
-        """Give the events of all executions after a position as they come, in batches."""
+    async def follow_all(
+        self, position: Mapping[str, int], wanted: frozenset[str] | None = None
+    ) -> AsyncGenerator[list[Position], None]:
+        """Give the events of all executions after a position as they come, in batches; of `wanted` types, see `feed`."""
         follower = _Follower()
         self._of_all.add(follower)
         after = dict(position)
@@ -100,13 +120,14 @@ class Followers:
             while True:
                 follower.more.clear()
                 follower.hurry.clear()
-                found = await self._log.feed(after, _PAGE)
+                found = await self._log.feed(after, _PAGE, wanted)
                 read_at = self._clock.now()
+                passed = sum(after.values())
                 for one in found:
                     after[one.writer_id] = one.writer_seq
                 if found:
                     yield found
-                if len(found) < _PAGE:
+                if sum(after.values()) - passed < _PAGE:  # also those that were left out
                     await self._wait(follower, read_at)
         finally:
             self._of_all.discard(follower)

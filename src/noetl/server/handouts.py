@@ -84,7 +84,7 @@ class Handouts:
         self._hands: dict[str, Hand] = {}
         self._holders: dict[str, Hand] = {}  # work_id → who has it
         self._leaving: set[asyncio.Task[None]] = set()
-        control.sequencer.on_commit.append(self._committed)
+        control.sequencer.listeners.on_commit.append(self._committed)
 
     @property
     def workers(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -24,6 +24,7 @@ from noetl.server.at_once import AtOnce, claims_of
 from noetl.server.commits import Decided, answer_of, commit_of, no_child, of_another
 from noetl.server.handed import Handed
 from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
+from noetl.server.listeners import Listeners
 from noetl.server.plans import Plans
 from noetl.server.room import Room
 from noetl.server.states import States
@@ -66,6 +67,7 @@ class Sequencer:
         self._is_waiting = False  # for something to do
         self._in_row = 0  # decided at once since then
         self.handed = Handed(queue, clock, self.look)
+        self.listeners = Listeners()
         self._quick = AtOnce(log, self._states, plans, self._inbox, self.handed, clock, lease_ms)
         self._unanswered: set[Entry] = set()
         self._stopped: Exception | None = None
@@ -73,9 +75,6 @@ class Sequencer:
         self._more = False  # the store holds more messages than were gathered
         self._left = True  # the store may hold messages that nobody knows of: it was just opened, or a commit failed
         self._aside: set[asyncio.Task[None]] = set()  # messages whose decision waits for stored results
-        self.on_events: list[Callable[[str, bool], None]] = []  # told which execution has new events, and if it ended
-        self.on_commit: list[Callable[[Commit], None]] = []  # told of everything that this sequencer has applied
-        self.on_time: list[Callable[[int], None]] = []  # told of times at which something may have to be done
 
     # What others ask of it
 
@@ -290,24 +289,13 @@ class Sequencer:
             if verdict.status == "applied":
                 await self._save(verdict.execution_id, verdict.last_seq)
 
-    def _tell(self, execution_id: str, changed: bool, ended: bool, times: Sequence[int]) -> None:
-        if changed:
-            for tell in self.on_events:
-                tell(execution_id, ended)
-        if times:
-            for told in self.on_time:
-                told(min(times))
-
     def _note(self, commit: Commit) -> None:
         """Tell everybody whom it concerns of a commit that was applied."""
         for other, message in commit.inbox:
             self._inbox.own(other, message)
             self._wake.set()
-        times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
-        self._tell(commit.execution_id, bool(commit.events), "ended_at" in commit.projection, times)
         self.handed.applied(commit)
-        for told in self.on_commit:
-            told(commit)
+        self.listeners.tell(commit)
 
     async def _settle(self, made: Decided, verdict: Committed) -> None:
         entry, commit = made.entry, made.commit
@@ -315,7 +303,7 @@ class Sequencer:
             self._note(commit)
         else:  # an earlier commit of unknown outcome had applied it, and nobody was told of what it changed
             self._states.drop(commit.execution_id)
-            self._tell(commit.execution_id, True, True, [self._clock.now()])
+            self.listeners.tell_unknown(commit.execution_id, self._clock.now())
         self._inbox.sent.discard(entry.message.message_id)
         await self._tell_answer(entry, commit, verdict)
 

@@ -43,7 +43,8 @@ async def followed(call: Call, execution_id: str, query: FollowQuery) -> Respons
     after = int(last) if last else query.after
 
     async def texts() -> AsyncGenerator[str, None]:
-        following = call.services.control.followers.follow_batches(execution_id, after, may_be_over=is_over)
+        followers = call.services.control.followers
+        following = followers.follow_batches(execution_id, after, may_be_over=is_over, wanted=wanted)
         async with aclosing(following) as batches:
             async for events in batches:
                 shown = (event for event in events if wanted is None or event.event_type in wanted)
@@ -69,7 +70,7 @@ async def listed_live(call: Call, query: FeedQuery) -> Response:
     async def texts() -> AsyncGenerator[str, None]:
         # The first line tells where the stream begins: whoever is cut off before an event goes on from there.
         yield f"id: {_id(position)}\nevent: begin\ndata: {{}}\n\n"
-        async with aclosing(call.services.control.followers.follow_all(position)) as positions:
+        async with aclosing(call.services.control.followers.follow_all(position, wanted)) as positions:
             async for batch in positions:
                 for piece in _pieces(_positioned(batch, position, wanted)):
                     yield piece

@@ -30,7 +30,7 @@ class Timers:
         self._clock = clock
         self._earlier = asyncio.Event()
         self._next = _FAR
-        sequencer.on_time.append(self.notice)
+        sequencer.listeners.on_time.append(self.notice)
 
     def notice(self, at: int) -> None:
         """Wake up in time for something new."""

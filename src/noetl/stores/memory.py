@@ -6,7 +6,7 @@ stores may share their tables, as several processes share a file. Tested in test
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -89,7 +89,12 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
     async def writers(self) -> Mapping[str, int]:
         return {self.tables.writer_id: self.tables.written} if self.tables.written else {}
 
-    async def feed(self, after: Mapping[str, int], most: int) -> list[Position]:
+    async def feed(
+        self,
+        after: Mapping[str, int],
+        most: int,
+        wanted: Collection[str] | None = None,  # noqa: ARG002  all are at hand
+    ) -> list[Position]:
         tables = self.tables
         start = after.get(tables.writer_id, 0)
         seqs = [seq for seq in range(start + 1, tables.written + 1) if seq in tables.feed][:most]

@@ -7,7 +7,7 @@ statements are in sql/postgres. Tested in tests/conformance and tests/unit/store
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -120,9 +120,10 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
     async def writers(self) -> Mapping[str, int]:
         return {row[0]: row[1] for row in await self.database.rows("list_writers")}
 
-    async def feed(self, after: Mapping[str, int], most: int) -> list[Position]:
+    async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
         seen = [(one, seq) for name, seq in after.items() if (one := number(name)) is not None]
-        return [position_of(row) for row in await self.database.rows("read_feed", *columns(seen, 2), most)]
+        types = None if wanted is None else list(wanted)
+        return [position_of(row) for row in await self.database.rows("read_feed", *columns(seen, 2), most, types)]
 
     async def version(self) -> int:
         return int(await self.database.value("foreign_commits", await self.writer()))

@@ -7,7 +7,7 @@ there what it was decided on. The statements are in sql/sqlite. Tested in tests/
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,12 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         last = (await self._rows("last_written"))[0][0]
         return {await self._writer(): int(last)} if last else {}
 
-    async def feed(self, after: Mapping[str, int], most: int) -> list[Position]:
+    async def feed(
+        self,
+        after: Mapping[str, int],
+        most: int,
+        wanted: Collection[str] | None = None,  # noqa: ARG002  all are at hand
+    ) -> list[Position]:
         writer = await self._writer()
         found = await self._placed("read_feed", "", after.get(writer, 0), most)
         return [Position(writer, place, event) for place, event in found]

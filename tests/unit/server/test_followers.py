@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,33 @@ async def test_what_comes_after_the_end_is_given_too(store: Store) -> None:
     assert [event.seq async for event in followers.follow("1")] == [1, 2, 3]
     assert [event.seq async for event in followers.follow("1", after=2)] == [3]
     assert [event.seq async for event in followers.follow("1", after=3)] == []
+
+
+async def test_a_follower_of_some_types_is_not_woken_for_others(store: Store) -> None:
+    reads = []
+
+    class Counted:
+        def __getattr__(self, name: str) -> Any:
+            reads.append(name)
+            return getattr(store, name)
+
+    followers = Followers(Counted(), RealClock())
+
+    async def follow() -> list[int]:
+        batches = followers.follow_batches("1", may_be_over=False, wanted=frozenset({"playbook.processed"}))
+        return [event.seq async for events in batches for event in events]
+
+    task = asyncio.create_task(follow())
+    await asyncio.sleep(0.01)
+    for at in range(5):
+        made = commit(at=at, message=f"m{at}", projection={"status": "running"})
+        await store.commit([made])
+        followers.tell("1", False, made.events)
+        await asyncio.sleep(0.005)
+    assert reads == ["read"]
+    await store.commit([commit(at=5, message="unheard"), finished(6)])
+    followers.tell("1", True, finished(6).events)  # what came before it, nobody was told of
+    assert await asyncio.wait_for(task, 10) == [6, 7]
 
 
 async def test_a_follower_that_leaves_is_forgotten(store: Store) -> None:

@@ -76,7 +76,7 @@ DELETE FROM execution AS t USING ended WHERE t.execution_id = ended.execution_id
 SELECT writer_id::text, last_seq FROM writer WHERE last_seq > 0 ORDER BY writer_id;
 
 -- name: read_feed
--- Every stream in its order; of several, each has its turn.
+-- Every stream in its order; of several, each has its turn. Of the events that are passed over the last is given.
 SELECT
   w.writer_id::text, e.writer_seq, event_id, execution_id::text, seq, event_type, timestamp, source, entity_type,
   entity_id, parent_id, step_run_id, task_run_id, iteration, attempt, status, duration_ms, payload, version
@@ -84,8 +84,11 @@ FROM (
   SELECT writer_id, coalesce(p.seen, 0) AS seen FROM writer
   LEFT JOIN unnest($1::bigint[], $2::bigint[]) AS p (id, seen) ON p.id = writer_id WHERE last_seq > coalesce(p.seen, 0)
 ) AS w CROSS JOIN LATERAL (
-  SELECT * FROM event_log WHERE writer_id = w.writer_id AND writer_seq > w.seen ORDER BY writer_seq LIMIT $3
+  SELECT *, max(writer_seq) OVER () AS last FROM (
+    SELECT * FROM event_log WHERE writer_id = w.writer_id AND writer_seq > w.seen ORDER BY writer_seq LIMIT $3
+  ) AS page
 ) AS e
+WHERE $4::text[] IS NULL OR event_type = ANY ($4) OR e.writer_seq = e.last
 ORDER BY e.writer_seq - w.seen, w.writer_id LIMIT $3;
 
 -- name: claim_work

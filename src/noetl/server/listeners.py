@@ -1,0 +1,44 @@
+"""Those who are told of what a sequencer has committed: followers, timers, hand-outs, metrics.
+
+They are told after the commit and before anybody is answered, so they do little. Tested in tests/unit/server/test_sequencer.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from noetl.model.events import Event
+from noetl.ports import Commit
+
+
+class Listeners:
+    """Whom a sequencer tells, and of what."""
+
+    def __init__(self) -> None:
+        # Which execution has new events, if it ended, and which they are, where that is known.
+        self.on_events: list[Callable[[str, bool, Sequence[Event]], None]] = []
+        self.on_commit: list[Callable[[Commit], None]] = []  # everything that this sequencer has applied
+        self.on_time: list[Callable[[int], None]] = []  # times at which something may have to be done
+
+    def tell(self, commit: Commit) -> None:
+        """Tell of a commit that was applied."""
+        if commit.events:
+            ended = "ended_at" in commit.projection
+            for tell in self.on_events:
+                tell(commit.execution_id, ended, commit.events)
+        if commit.timers or commit.work:
+            times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
+            if times:
+                self._tell_time(min(times))
+        for told in self.on_commit:
+            told(commit)
+
+    def tell_unknown(self, execution_id: str, now: int) -> None:
+        """Tell that an execution has changed, nobody knows how."""
+        for tell in self.on_events:
+            tell(execution_id, True, ())
+        self._tell_time(now)
+
+    def _tell_time(self, at: int) -> None:
+        for told in self.on_time:
+            told(at)
