@@ -17,8 +17,8 @@ from uuid import uuid4
 
 import typer
 
+from noetl.cli.garbage import settle
 from noetl.cli.progress import Progress
-from noetl.cli.store import settle
 from noetl.engine.decision import needs_signal
 from noetl.engine.evolve import evolve, fold
 from noetl.engine.state import Execution

@@ -18,7 +18,8 @@ import uvicorn
 
 from noetl import __version__
 from noetl.cli.environment import environment
-from noetl.cli.store import local_settings, settle
+from noetl.cli.garbage import settle
+from noetl.cli.store import local_settings
 from noetl.model.errors import InvalidInput
 from noetl.ports import WorkerInfo
 from noetl.server.app import app

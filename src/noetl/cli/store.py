@@ -52,7 +52,6 @@ EXIT_CODES = {"completed": 0, "failed": 1, "cancelled": 3, "partial": 5}  # any 
 WAITING = 4
 _PATIENCE_S = 2.0
 _LOOK_S = 0.1
-_COLLECT_AFTER = (20_000, 20, 50)  # objects made since, searches of the youngest, searches of the middle
 T = TypeVar("T")
 
 
@@ -93,14 +92,6 @@ def _write_log() -> None:
     logging.basicConfig(
         format="noetl: %(message)s", level=level if level in logging.getLevelNamesMapping() else "ERROR"
     )
-
-
-def settle() -> None:
-    """Search for garbage less often, and never in what is loaded by now: each search stops all else for a moment."""
-    import gc
-
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
 
 
 def fast_loop() -> Callable[[], Any] | None:

@@ -6,18 +6,14 @@ Exit code 0: no errors; 1: errors were found; 2: a file could not be read or the
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from noetl.cli.files import FileTrouble, playbook_files, read_playbook
+from noetl.cli.garbage import CHECKING, settle
 from noetl.cli.report import FORMATS, Format, Report
-
-# Nearly all that a check makes lives until the report is printed: looking for garbage less often saves a third of the
-# time on a long playbook, and costs a few megabytes.
-_COLLECT_AFTER: Final = (100_000, 20, 50)
 
 
 def command(
@@ -32,8 +28,7 @@ def command(
     from noetl.dsl.validate import validate
     from noetl.wiring import kind_problems, language_kinds
 
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
+    settle(CHECKING)  # saves a third of the time on a long playbook, and costs a few megabytes
     kinds = language_kinds()
     report = Report()
     troubles: list[FileTrouble] = []

@@ -13,7 +13,8 @@ import typer
 
 from noetl.cli.completing import among
 from noetl.cli.environment import environment
-from noetl.cli.store import AsJson, as_json, call, local_settings, settle
+from noetl.cli.garbage import settle
+from noetl.cli.store import AsJson, as_json, call, local_settings
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ templates read (for slicing). Decides nothing. Tested in tests/unit/engine/test_
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from noetl.dsl.net import Net, build
 from noetl.dsl.playbook import Playbook, Step, Task, Value
@@ -19,6 +19,19 @@ from noetl.expr import Template, TemplateError, compile_template
 
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
 _ASKS = re.compile(r"\b(done|ok|fail)\s*\(")
+T = TypeVar("T")
+
+
+class _Once(dict[str, T]):
+    """What is found out about steps, by name: each when somebody first asks."""
+
+    def __init__(self, steps: Mapping[str, Step], find: Callable[[Step], T]) -> None:
+        super().__init__()
+        self._steps, self._find = steps, find
+
+    def __missing__(self, name: str) -> T:
+        found = self[name] = self._find(self._steps[name])
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +46,23 @@ class Plan:
     _greedy: frozenset[str] = frozenset()
     _asking: frozenset[str] = frozenset()
     _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
-    _reads: dict[str, frozenset[tuple[str | int, ...]]] = field(default_factory=dict, repr=False)
-    _requires: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    _places: dict[str, bool] = field(default_factory=dict, repr=False)
-    _routers: dict[str, bool] = field(default_factory=dict, repr=False)
+    _reads: _Once[frozenset[tuple[str | int, ...]]] = field(init=False, repr=False)
+    _requires: _Once[tuple[str, ...]] = field(init=False, repr=False)
+    _places: _Once[bool] = field(init=False, repr=False)
+    _routers: _Once[bool] = field(init=False, repr=False)
     _settings: dict[tuple[str, str | None], Any] = field(default_factory=dict, repr=False)
     _policies: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     lacks: str | None = None  # why it cannot be started here: what `executor.requires` names and nobody offers
+
+    def __post_init__(self) -> None:
+        found = {
+            "_reads": lambda step: frozenset(_step_reads(step, self.playbook)),
+            "_requires": self._find_requires,
+            "_places": self._find_places,
+            "_routers": lambda step: any(arc.when is not None or arc.args or arc.sets for arc in step.arcs),
+        }
+        for name, find in found.items():
+            object.__setattr__(self, name, _Once(self._steps, find))
 
     def step(self, name: str) -> Step:
         return self._steps[name]
@@ -77,29 +100,26 @@ class Plan:
 
     def requires(self, step: Step) -> tuple[str, ...]:
         """Give the tags that a worker must have for a step: the step's by layering, and those of its tasks."""
-        found = self._requires.get(step.name)
-        if found is None:
-            specs = [self.setting("requires", step), *(_data(task.spec.get("requires")) for task in step.tasks)]
-            tags = {str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()}
-            found = self._requires[step.name] = tuple(sorted(tags))
-        return found
+        return self._requires[step.name]
+
+    def _find_requires(self, step: Step) -> tuple[str, ...]:
+        specs = [self.setting("requires", step), *(_data(task.spec.get("requires")) for task in step.tasks)]
+        return tuple(
+            sorted({str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()})
+        )
 
     def places(self, step: Step) -> bool:
         """Tell whether anything says to which pool the work of a step goes, or how urgent it is."""
-        found = self._places.get(step.name)
-        if found is None:
-            said = ("pool", "priority")
-            found = any(name in task.spec for task in step.tasks for name in said)
-            found = self._places[step.name] = found or any(self.setting(name, step) is not None for name in said)
-        return found
+        return self._places[step.name]
+
+    def _find_places(self, step: Step) -> bool:
+        said = ("pool", "priority")
+        own = any(name in task.spec for task in step.tasks for name in said)
+        return own or any(self.setting(name, step) is not None for name in said)
 
     def router_reads(self, step: Step) -> bool:
         """Tell whether the arcs of a step say anything that is evaluated."""
-        found = self._routers.get(step.name)
-        if found is None:
-            found = any(arc.when is not None or arc.args or arc.sets for arc in step.arcs)
-            self._routers[step.name] = found
-        return found
+        return self._routers[step.name]
 
     def policy(self, step: Step, *path: str) -> Any:
         """Look a policy up by layering: loop, step, executor, configuration."""
@@ -149,10 +169,7 @@ class Plan:
 
     def reads(self, step: Step) -> frozenset[tuple[str | int, ...]]:
         """Give the paths that a worker's templates of a step may read."""
-        found = self._reads.get(step.name)
-        if found is None:
-            found = self._reads[step.name] = frozenset(_step_reads(step, self.playbook))
-        return found
+        return self._reads[step.name]
 
 
 def plan(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
@@ -108,7 +109,7 @@ class Metrics:
             "noetl_outbox_attempts_total", "Attempts to deliver messages of the outbox.", "target", "ok"
         )
         self._outbox = Gauge("noetl_outbox_messages", "Messages that are not delivered.", ("state",), registry=registry)
-        self._begun: dict[tuple[str, str], int] = {}
+        self._begun: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._uncounted: list[Commit] = []
 
     def collect(self) -> Iterator[Metric]:
@@ -179,7 +180,7 @@ class Metrics:
     def _scheduled(self, _workflow: str, event: Event) -> None:
         self._begun[event.execution_id, str(event.step_run_id)] = event.timestamp
         while len(self._begun) > _MOST_RUNS:
-            del self._begun[next(iter(self._begun))]
+            self._begun.popitem(last=False)
 
     def _run(self, workflow: str, event: Event) -> None:
         self._runs[workflow, event.entity_id] += 1
