@@ -8,8 +8,10 @@ import pytest
 
 from noetl.model.errors import Conflict
 from noetl.ports import AuditEntry, Token, WorkerInfo
+from noetl.server.dead_letters import first_found
 from tests.conformance.commits import commit, work
 from tests.conformance.conftest import Place, Store, Team
+from tests.conformance.test_dead_letters import letter
 
 pytestmark = pytest.mark.asyncio
 WORKER = WorkerInfo("w1", "gpu", ("cuda", "eu"), 8, 2, "ready", "host", "1.0", 100, 150)
@@ -95,6 +97,16 @@ async def test_a_key_is_forgotten_after_its_time_and_with_its_execution(store: S
     await store.commit([commit("13", projection={"status": "completed", "ended_at": 1})])
     assert await store.remove("13")
     assert await team.keep_key("k", "14", 400, 0) == "14"
+
+
+async def test_a_request_about_many_letters_that_is_sent_again_is_about_the_same_ones(team: Team) -> None:
+    old, new = letter("a", at=1_000), letter("b", at=2_000)
+    assert await first_found(team, "k", [old, new], 3_000) == ([old, new], 2)
+    back = letter("a", at=4_000)  # replayed meanwhile, and failed again
+    assert await first_found(team, "k", [back, new], 5_000) == ([new], 2)
+    assert await first_found(team, "other", [back], 5_000) == ([back], 1)
+    assert await first_found(team, "none", [], 5_000) == ([], 0)
+    assert await first_found(team, "none", [back], 6_000) == ([], 0)
 
 
 async def test_a_token_is_found_by_its_digest(place: Place) -> None:

@@ -103,7 +103,7 @@ async def test_ten_thousand_items_on_postgresql_with_three_causes(tmp_path: Path
             done = await client.replay_letters(group=group.fingerprint, patch=fixed, idempotency_key=f"k{number}")
             assert done.count == group.count
             again = await client.replay_letters(group=group.fingerprint, patch=fixed, idempotency_key=f"k{number}")
-            assert again.count == 0
+            assert again.count == group.count
         await settled(client)
         row = await client.status(execution)
         assert row.status == "completed"
@@ -164,6 +164,50 @@ async def test_a_step_that_failed_is_repaired_and_nothing_behind_it_runs(tmp_pat
         events = await client.events(letter.execution_id)
         assert (events[-1].event_type, events[-1].payload["result"]) == ("step.repaired", 1)
         assert (await client.status(letter.execution_id)).status == "failed"
+
+
+async def test_a_patch_reaches_the_task_that_a_workbook_call_ran(tmp_path: Path) -> None:
+    content = playbook(
+        "  - step: all\n    loop: {in: [1, 2], iterator: n, spec: {policy: {failure: {mode: best_effort}}}}\n"
+        "    tool:\n      - ask: {kind: workbook, task: part, input: {n: '{{ iter.n }}'}}\n",
+        "calls",
+        workbook=[{"name": "part", "kind": "python", "code": "result = 10 // (n - 1)"}],
+    )
+    async with team(tmp_path) as (served, client):
+        letter = await one_letter(served, client, content)
+        assert (letter.task, letter.tool_kind, letter.payload["input"]) == ("ask", "python", {"n": 1})
+        assert letter.payload["spec"] == {"code": "result = 10 // (n - 1)"}
+        patch = {"spec.code": "result = 10 // n"}
+        dry = await client.replay_letters(group=letter.fingerprint, patch=patch, dry_run=True)
+        assert dry.preview[0].payload["spec"]["code"] == "result = 10 // n"
+        await client.replay_letters(group=letter.fingerprint, patch=patch)
+        await settled(client)
+        row = await client.status(letter.execution_id)
+        assert (row.status, row.result["results"]) == ("completed", [10, 10])
+
+
+async def test_many_letters_are_replayed_or_discarded_once_under_one_key(tmp_path: Path) -> None:
+    """A letter that came back since is not replayed by the request that is sent again; what it did not come to is."""
+    async with team(tmp_path) as (served, client):
+        executions = [(await one_letter(served, client)).execution_id for _ in range(3)]
+        (row, *_) = (await client.letters(execution_id=executions[0])).letters
+        asked: dict[str, Any] = {"group": row.fingerprint, "idempotency_key": "k"}
+        first = await client.replay_letters(**asked)
+        assert (first.count, len(first.letters)) == (3, 3)
+        await settled(client)
+        again = await client.replay_letters(**asked)
+        assert (again.count, again.letters) == (3, [])
+        await settled(client)
+        assert {one.replays for one in (await client.letters()).letters} == {1}
+        other = await client.replay_letters(**{**asked, "patch": {"input.strict": False}})
+        assert other.count == 3
+        await settled(client)
+        assert (await client.letters(status=("pending",))).letters == []
+        body, headers = {"all": True, "reason": "rows of a test"}, {"Idempotency-Key": "k"}
+        await one_letter(served, client)
+        for _ in range(2):
+            closed = await served.json("POST", "/api/dlq/discard", body, headers=headers)
+            assert closed["count"] == 1
 
 
 async def test_bad_requests_say_what_to_do(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Patches of a replay: values of the failed task that are to be others than the playbook says.
 
-    spec.<field>    a field of the task that failed, such as `spec.url`; `spec.auth` names another credential
+    spec.<field>    a field of the task that failed, such as `spec.url`; `spec.auth` names another credential. Of a
+                    workbook task it is the task that was called, and in that one call alone
     input.<name>    what the task or its step is given
     args.<name>     what the arc bound
     item[.<key>]    the item of the loop, or something in it
@@ -17,7 +18,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from noetl.dsl.kinds import Kinds
-from noetl.dsl.playbook import Step, Task, Value
+from noetl.dsl.playbook import Playbook, Step, Task, Value
 from noetl.dsl.secret_names import is_secret_name
 from noetl.model.errors import InvalidInput
 
@@ -25,8 +26,9 @@ ROOTS: Final = ("spec", "input", "args", "item")
 Patch = Mapping[str, Any]
 
 
-def check(step: Step, task: str, patch: Patch, *, is_item: bool) -> None:
+def check(playbook: Playbook, step: Step, task: str, patch: Patch, *, is_item: bool) -> None:
     """Refuse a patch that cannot be applied to a letter of a step. Raises InvalidInput."""
+    places = _places(playbook, step, task)
     for path in patch:
         root, _, rest = path.partition(".")
         keys = rest.split(".")
@@ -41,12 +43,12 @@ def check(step: Step, task: str, patch: Patch, *, is_item: bool) -> None:
             )
         if root == "item" and not is_item:
             raise InvalidInput(f"the patch `{path}` needs an item, and step `{step.name}` failed outside of a loop.")
-        if root == "spec" and _found(step, task) is None:
+        if root == "spec" and not places:
             raise InvalidInput(
                 f"the patch `{path}` needs the task that failed, and `{task}` is not a task of step `{step.name}` itself."
             )
         if root == "spec" and len(keys) > 1:
-            _walk(_fields(_found(step, task)), keys, path)
+            _walk({name: value.data for name, value in places[-1][1].fields.items()}, keys, path)
         if root == "input" and len(keys) > 1:
             failed = _found(step, task)
             both = {**step.input, **(failed.input if failed is not None else {})}
@@ -57,8 +59,20 @@ def _found(step: Step, task: str) -> Task | None:
     return next((one for one in step.tasks if one.label == task), None)
 
 
-def _fields(task: Task | None) -> dict[str, Any]:
-    return {} if task is None else {name: value.data for name, value in task.fields.items()}
+def _places(playbook: Playbook, step: Step, task: str) -> list[tuple[str, Task]]:
+    """Give the task that failed, and those that it calls from the workbook, each with its place: call by call."""
+    named: dict[str, Task] = {found.label: found for found in playbook.workbook}
+    found, place, places = _found(step, task), "", list[tuple[str, Task]]()
+    while found is not None and len(places) <= len(named):
+        places.append((place, found))
+        place += f"{found.label}/"
+        found = named.get(called(found)) if found.kind == "workbook" else None
+    return places
+
+
+def called(task: Task) -> str:
+    """Give the name of the workbook task that a task of kind `workbook` calls."""
+    return str(task.fields["task"].data if "task" in task.fields else task.label)
 
 
 def _walk(data: Any, keys: list[str], path: str) -> None:
@@ -73,13 +87,30 @@ def _walk(data: Any, keys: list[str], path: str) -> None:
 def patched(step: Step, given_patch: Mapping[str, Any], kinds: Kinds) -> Step:
     """Give a step whose task and input are as the patch of its work says: {task, values}."""
     task, patch = given_patch["task"], given_patch["values"]
-    own = {path.partition(".")[2]: value for path, value in patch.items() if path.startswith("spec.")}
+    own = _own(patch)
     given = {path.partition(".")[2]: value for path, value in patch.items() if path.startswith("input.")}
     failed = _found(step, task)
+    if failed is not None and failed.kind == "workbook":
+        mine = ("task", "timeout_ms") if failed.timeout_ms is not None else ("task",)
+        own = {path: value for path, value in own.items() if path in mine}
     inner = {path: value for path, value in given.items() if failed and path.partition(".")[0] in failed.input}
     outer = {path: value for path, value in given.items() if path not in inner}
     tasks = tuple(_patched(one, own, inner, kinds) if one.label == task else one for one in step.tasks)
     return replace(step, tasks=tasks, input=_values(step.input, outer))
+
+
+def patched_calls(playbook: Playbook, step: Step, given_patch: Mapping[str, Any], kinds: Kinds) -> dict[str, Task]:
+    """Give the workbook task that a patch changes, by the place of its call."""
+    places = _places(playbook, step, given_patch["task"])
+    if len(places) < 2:
+        return {}
+    place, task = places[-1]
+    own = {path: value for path, value in _own(given_patch["values"]).items() if path != "task"}
+    return {place: _patched(task, own, {}, kinds)}
+
+
+def _own(patch: Patch) -> dict[str, Any]:
+    return {path.partition(".")[2]: value for path, value in patch.items() if path.startswith("spec.")}
 
 
 def _patched(task: Task, own: Patch, given: Patch, kinds: Kinds) -> Task:

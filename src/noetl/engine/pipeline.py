@@ -21,13 +21,14 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from noetl.dsl.playbook import Task, Value
+from noetl.dsl.playbook import Task
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.calls import bounded, earliest, limited
 from noetl.engine.frame import Frame
 from noetl.engine.journal import allowed, begun, paged, settled
 from noetl.engine.memory import Held, Memory, settled_result
 from noetl.engine.pages import added, room, strategy
+from noetl.engine.patches import called
 from noetl.engine.render import RenderError, reads_secret
 from noetl.engine.retry import HOLD_MS
 from noetl.engine.rules import Attempt, Verdict, judge, without_policy
@@ -46,6 +47,8 @@ _CODE_KINDS: Final = frozenset({"python", "script"})
 
 class Pipeline(Frame):
     """Where a run stands. Changed in place by `advance`, `resume` and `wake`."""
+
+    lost: Pipeline | None = None  # the call that its workbook task failed with
 
     def __init__(self, tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo, memory: Memory) -> None:
         super().__init__(tasks, scopes, info, memory)
@@ -132,9 +135,9 @@ class Pipeline(Frame):
         """Find again what a snapshot leaves out of a running attempt: rendered fields, and the names of a call."""
         began = self.memory.began
         try:
-            called = self._named() if call is not None else None
-            if call is not None and called is not None:
-                inner = self._inner(called, began, Memory())
+            found = self._named() if call is not None else None
+            if call is not None and found is not None:
+                inner = self._inner(found, began, Memory())
                 self.call = restore(inner.tasks, call, inner.scopes, inner.info, load)
             elif self.task.kind != "workbook":
                 within = self.renderer(began)
@@ -310,22 +313,23 @@ class Pipeline(Frame):
     # Calls of workbook tasks
 
     def _call(self, task: Task, at: int) -> Next | Outcome:
-        named = task.fields.get("task", Value(task.label)).data
+        named, self.lost = called(task), None
         if self.info.place.count("/") >= MAX_CALLS:
             return failed("unknown", f"workbook tasks call each other more than {MAX_CALLS} deep, at `{named}`")
-        called = self._named()
-        if called is None:
+        found = self._named()
+        if found is None:
             return failed("not_found", f"the workbook has no task `{named}`")
         renderer = self.renderer(at)
         limit = self.timeout_ms(renderer.over(input=self.inputs(renderer)[0]))
-        self.call = self._inner(called, at, Memory() if limit is None else limited(limit, at))
+        self.call = self._inner(found, at, Memory() if limit is None else limited(limit, at))
         return self._called(self.call.advance(at), at)
 
     def _named(self) -> Task | None:
-        named = self.task.fields.get("task", Value(self.task.label)).data
-        return next((known for known in self.info.workbook if known.label == named), None)
+        patched = self.info.patched.get(f"{self.info.place}{self.task.label}/")
+        named = called(self.task)
+        return patched or next((known for known in self.info.workbook if known.label == named), None)
 
-    def _inner(self, called: Task, at: int, memory: Memory) -> Pipeline:
+    def _inner(self, task: Task, at: int, memory: Memory) -> Pipeline:
         """Make the pipeline of a call: it sees `input`, `workload`, `keychain` and `ctx`, and none of the caller's names."""
         renderer = self.renderer(at)
         given = {**self.step_input(renderer.at), **self.inputs(renderer)[1]}
@@ -333,8 +337,8 @@ class Pipeline(Frame):
             workload=self.scopes.workload, ctx=self.ctx, keychain=self.scopes.keychain, job=self.scopes.job, call=given
         )
         place = f"{self.info.place}{self.task.label}/"
-        info = replace(self.info, caller=self.key, place=place, input={}, step=called.label)
-        return Pipeline((called,), scopes, info, memory)
+        info = replace(self.info, caller=self.key, place=place, input={}, step=task.label)
+        return Pipeline((task,), scopes, info, memory)
 
     def _called(self, found: Next, at: int) -> Next | Outcome:
         inner = self.call
@@ -344,6 +348,7 @@ class Pipeline(Frame):
             return found if inner is None or not inner.memory.deadline else bounded(found, inner, at)
         last = found.outcome
         if found.status == "error":
+            self.lost = inner
             error = {name: value for name, value in (found.error or {}).items() if name != "task"}
             told = msgspec.convert(error, TaskError)
             return msgspec.structs.replace(last, status="error", error=told) if last else Outcome("error", error=told)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Playbook, Step, Task, Value
+from noetl.engine.patches import patched_calls
 from noetl.engine.writes import merge
 from noetl.expr import Result
 from noetl.expr.scopes import View
@@ -73,6 +74,7 @@ class RunInfo(Struct, frozen=True):
     settings: Mapping[str, Any] = {}  # layered: configuration, executor, step, loop
     kinds: Kinds = {}
     workbook: tuple[Task, ...] = ()
+    patched: Mapping[str, Task] = {}  # workbook tasks that a replay calls in another form, by the place of the call
     input: Mapping[str, Value] = {}  # the step's own
     caller: str = ""  # inside a workbook task: the key of the call
     place: str = ""  # inside a workbook task: the labels of the calls, with slashes
@@ -105,6 +107,7 @@ def info_for(
         settings=settings_for(playbook, step, defaults or {}),
         kinds=kinds,
         workbook=playbook.workbook,
+        patched=patched_calls(playbook, step, work.patch, kinds) if work.patch else {},
         input=step.input,
         is_secret=is_secret,
     )

@@ -19,9 +19,10 @@ from noetl.model.errors import InvalidInput
 from noetl.model.ids import message_digest
 from noetl.model.letters import PENDING, DeadLetter
 from noetl.model.messages import Again, AnyMessage, Discard, Replay
-from noetl.ports import Act, Commit, EventLog
+from noetl.ports import Act, Commit, EventLog, Keys
 from noetl.ports.letters import DeadLetters, LetterSelection
 from noetl.server.forks import tell_surely
+from noetl.server.starting import KEY_MS
 
 if TYPE_CHECKING:
     from noetl.server.control import LocalControl
@@ -71,7 +72,8 @@ async def ready(
             )
         plan = await control.plan(str(events[0].payload.get("playbook", "")))
         for letter in own if patch else ():
-            check(plan.step(letter.step_id), letter.task, patch, is_item=letter.loop_index is not None)
+            step, is_item = plan.step(letter.step_id), letter.loop_index is not None
+            check(plan.playbook, step, letter.task, patch, is_item=is_item)
         found = recalled(events, own)
         missing = [letter.message_id for letter in own if letter.message_id not in found]
         if missing:
@@ -95,7 +97,8 @@ async def replay(
     for one in found:
         for start in range(0, len(one.work), _TOGETHER):
             part = one.work[start : start + _TOGETHER]
-            message = Replay(f"replay:{name}:{one.execution_id}:{start}", part, patch, by)
+            told = _told("replay", name, one.execution_id, [(again.run_id, again.index) for again in part])
+            message = Replay(told, part, patch, by)
             await _tell(control, one.execution_id, message, note, len(part))
     return sum(len(one.work) for one in found)
 
@@ -108,7 +111,8 @@ async def discard(
     for execution_id, own in _by_execution(letters).items():
         for start in range(0, len(own), _TOGETHER):
             part = tuple((one.step_id, one.run_id, one.loop_index) for one in own[start : start + _TOGETHER])
-            message = Discard(f"discard:{name}:{execution_id}:{start}", part, reason, by)
+            told = _told("discard", name, execution_id, [(run_id, index) for _, run_id, index in part])
+            message = Discard(told, part, reason, by)
             await _tell(control, execution_id, message, note, len(part))
             count += len(part)
     return count
@@ -125,10 +129,27 @@ def _by_execution(letters: Iterable[DeadLetter]) -> dict[str, list[DeadLetter]]:
     return found
 
 
-async def was_told(store: EventLog, verb: str, name: str, execution_id: str) -> bool:
-    """Tell whether what is done under a name was done to an execution before."""
-    digest = f"{message_digest(f'{verb}:{name}:{execution_id}:0')}."
-    return any(event.event_id.startswith(digest) for event in await store.read(execution_id))
+def _told(verb: str, name: str, execution_id: str, letters: list[tuple[str, int | None]]) -> str:
+    """Name what is done to letters under a name: the same for the same letters, however often it is asked for."""
+    return f"{verb}:{name}:{execution_id}:{message_digest(repr(letters))}"
+
+
+async def was_told(store: EventLog, verb: str, name: str, letter: DeadLetter) -> bool:
+    """Tell whether what is done under a name was done to a letter before."""
+    told = _told(verb, name, letter.execution_id, [(letter.run_id, letter.loop_index)])
+    digest = f"{message_digest(told)}."
+    return any(event.event_id.startswith(digest) for event in await store.read(letter.execution_id))
+
+
+async def first_found(keys: Keys, name: str, letters: list[DeadLetter], now: int) -> tuple[list[DeadLetter], int]:
+    """Give the letters that a request is about which may be sent again, and how many the first one of its name found.
+
+    What the first one found and did not come to is done by the next. A letter that has come back since is not meant.
+    """
+    newest = max((letter.last_seen for letter in letters), default=0)
+    count = await keys.keep_key(f"{name}:count", str(len(letters)), now, now - KEY_MS)
+    until = int(await keys.keep_key(f"{name}:until", str(newest), now, now - KEY_MS))
+    return [letter for letter in letters if letter.last_seen <= until], int(count)
 
 
 def log_letters(commit: Commit) -> None:

@@ -32,10 +32,13 @@ def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, 
     """Give what a pipeline that failed was doing; None of one that did not fail."""
     if ended.error is None:
         return None
-    memory, task, scopes = pipeline.memory, pipeline.task, pipeline.scopes
-    payload: dict[str, Any] = {"spec": shown(pipeline.fields, secrets)}
+    memory, scopes, within = pipeline.memory, pipeline.scopes, pipeline
+    while within.task.kind == "workbook" and within.lost is not None:
+        within = within.lost
+    task = within.task
+    payload: dict[str, Any] = {"spec": shown(within.fields, secrets)}
     try:
-        payload["input"] = shown(pipeline.inputs(pipeline.renderer(memory.began))[0], secrets)
+        payload["input"] = shown(within.inputs(within.renderer(within.memory.began))[0], secrets)
     except RenderError:  # then the error tells it already
         payload["input"] = {}
     names = ("workload", "steps", "ctx", "args", "iter")
@@ -46,7 +49,7 @@ def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, 
     found: dict[str, Any] = {
         "tool": task.kind,
         "sink": sink_id(task),
-        "attempts": max(1, memory.attempt),
+        "attempts": max(1, memory.attempt, within.memory.attempt),
         "first_seen": memory.first_began,
         "stack": secrets.text(str((helpers.get("py") or {}).get("traceback") or ""))[-STACK_BYTES:],
         "payload": payload,

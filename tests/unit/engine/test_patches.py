@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetl.dsl.playbook import Step, Value
-from noetl.engine.patches import check, patched, patched_items, patched_value
+from noetl.engine.patches import check, patched, patched_calls, patched_items, patched_value
 from noetl.model.errors import InvalidInput
 from noetl.testing.play import read
 from noetl.tools import kinds
@@ -68,11 +68,62 @@ def test_input_args_and_items() -> None:
 )
 def test_a_patch_that_cannot_be_used_is_refused(path: str, says: str) -> None:
     with pytest.raises(InvalidInput, match="patch") as caught:
-        check(step(), "get", {path: 1}, is_item=False)
+        check(read(TEXT), step(), "get", {path: 1}, is_item=False)
     assert says in str(caught.value)
 
 
 def test_a_patch_that_can_be_used() -> None:
-    check(step(), "get", {"spec.url": "x", "input.new.deep": 1, "args.a": 1, "item.x": 2}, is_item=True)
+    check(read(TEXT), step(), "get", {"spec.url": "x", "input.new.deep": 1, "args.a": 1, "item.x": 2}, is_item=True)
     with pytest.raises(InvalidInput, match="is not a task of step"):
-        check(step(), "call/inner", {"spec.url": "x"}, is_item=False)
+        check(read(TEXT), step(), "call/inner", {"spec.url": "x"}, is_item=False)
+
+
+CALLS = (
+    book(
+        """  - step: one
+    tool:
+      - first: {kind: workbook, task: fetch}
+      - second: {kind: workbook, task: outer, timeout_ms: 50}"""
+    )
+    + """
+workbook:
+  - {name: outer, kind: workbook, task: fetch}
+  - {name: fetch, kind: http, url: "http://old", headers: {A: 1}}
+"""
+)
+
+
+def test_a_patch_of_a_workbook_call_reaches_the_task_that_was_called_and_no_other_call_of_it() -> None:
+    playbook = read(CALLS)
+    [one] = playbook.workflow
+    given: dict[str, Any] = {
+        "task": "second",
+        "values": {"spec.url": "http://new", "spec.headers.B": 2, "spec.timeout_ms": 90},
+    }
+    check(playbook, one, "second", given["values"], is_item=False)
+    [(place, task)] = patched_calls(playbook, one, given, kinds()).items()
+    assert (place, task.label, task.timeout_ms) == ("second/outer/", "fetch", Value(90))
+    assert (task.fields["url"], task.fields["headers"]) == (Value("http://new"), Value({"A": 1, "B": 2}))
+    made = patched(one, given, kinds())
+    assert (made.tasks[0], made.tasks[1].timeout_ms) == (one.tasks[0], Value(90))
+    assert "url" not in made.tasks[1].fields
+    with pytest.raises(InvalidInput, match="patch `url` as a whole"):
+        check(playbook, one, "second", {"spec.url.x": 1}, is_item=False)
+
+
+def test_a_patch_of_a_workbook_call_may_name_another_task() -> None:
+    given = {"task": "second", "values": {"spec.task": "fetch", "spec.url": "http://new"}}
+    playbook = read(CALLS)
+    made = patched(playbook.workflow[0], given, kinds())
+    assert made.tasks[1].fields["task"] == Value("fetch")
+    assert list(patched_calls(playbook, made, given, kinds())) == ["second/"]
+
+
+def test_workbook_tasks_that_call_each_other_for_ever_are_no_place_for_a_patch() -> None:
+    round_and_round = CALLS.replace('kind: http, url: "http://old", headers: {A: 1}', "kind: workbook, task: outer")
+    playbook = read(round_and_round)
+    check(playbook, playbook.workflow[0], "first", {"spec.url": 1}, is_item=False)
+
+
+def test_a_plain_task_has_no_patched_call() -> None:
+    assert patched_calls(read(TEXT), step(), {"task": "get", "values": {"spec.url": "x"}}, kinds()) == {}

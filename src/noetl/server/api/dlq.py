@@ -9,11 +9,15 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+from msgspec.structs import replace
+
 from noetl.model.letters import PENDING, STATUSES, DeadLetter
 from noetl.ports.letters import LetterSelection
-from noetl.server.dead_letters import Note, discard, pending, preview, ready, replay, was_told
+from noetl.server.dead_letters import Note, discard, first_found, pending, preview, ready, replay, was_told
 from noetl.server.endpoint import Call, Noun
 from noetl.server.problems import Refusal
+from noetl.server.starting import key_name
 from noetl.wire.letters import (
     Discarded,
     Letter,
@@ -68,7 +72,11 @@ async def detail(call: Call, message_id: str) -> Letter:
 async def replay_many(call: Call, body: LettersReplay) -> Replayed:
     """Do the work of all letters that wait and fit once more; with the same `Idempotency-Key` it happens once."""
     letters = await pending(call.services.store, _chosen(body))
-    return await _replay(call, letters, body, body.group or body.execution_id or body.path or "dlq")
+    name, count = _name(call), len(letters)
+    if not body.dry_run:
+        name, letters, count = await _once(call, "replay", body, letters)
+    done = await _replay(call, letters, body, body.group or body.execution_id or body.path or "dlq", name)
+    return replace(done, count=count)
 
 
 @noun.route(
@@ -81,7 +89,8 @@ async def replay_many(call: Call, body: LettersReplay) -> Replayed:
 )
 async def replay_one(call: Call, message_id: str, body: LetterReplay) -> Replayed:
     """Do the work of a dead letter once more; with the same `Idempotency-Key` it happens once."""
-    return await _replay(call, [await _waiting(call, message_id, "replay")], body, message_id)
+    name = _name(call)
+    return await _replay(call, [await _waiting(call, message_id, "replay", name)], body, message_id, name)
 
 
 @noun.route(
@@ -93,9 +102,11 @@ async def replay_one(call: Call, message_id: str, body: LetterReplay) -> Replaye
     problems=(400, 422),
 )
 async def discard_many(call: Call, body: LettersDiscard) -> Discarded:
-    """Close all letters that wait and fit without doing their work."""
+    """Close all letters that wait and fit without doing their work; with the same `Idempotency-Key` it happens once."""
     letters = await pending(call.services.store, _chosen(body))
-    return await _discard(call, letters, body.reason, body.group or body.execution_id or body.path or "dlq")
+    name, letters, count = await _once(call, "discard", body, letters)
+    done = await _discard(call, letters, body.reason, body.group or body.execution_id or body.path or "dlq", name)
+    return replace(done, count=count)
 
 
 @noun.route(
@@ -108,10 +119,23 @@ async def discard_many(call: Call, body: LettersDiscard) -> Discarded:
 )
 async def discard_one(call: Call, message_id: str, body: LetterDiscard) -> Discarded:
     """Close a dead letter without doing its work."""
-    return await _discard(call, [await _waiting(call, message_id, "discard")], body.reason, message_id)
+    name = _name(call)
+    return await _discard(call, [await _waiting(call, message_id, "discard", name)], body.reason, message_id, name)
 
 
-async def _replay(call: Call, letters: list[DeadLetter], body: LetterReplay, entity: str) -> Replayed:
+async def _once(
+    call: Call, verb: str, body: LettersReplay | LettersDiscard, letters: list[DeadLetter]
+) -> tuple[str, list[DeadLetter], int]:
+    """Name a request about many letters; where it may be sent again, give which it is about and how many there were."""
+    name = _name(call)
+    if not call.request.headers.get("idempotency-key"):
+        return name, letters, len(letters)
+    asked = msgspec.json.encode(body, order="deterministic").decode()
+    name = f"{verb}:{key_name(name, asked)}"
+    return name, *await first_found(call.services.team, name, letters, call.services.clock.now())
+
+
+async def _replay(call: Call, letters: list[DeadLetter], body: LetterReplay, entity: str, name: str) -> Replayed:
     services = call.services
     found = await ready(services.store, services.control, letters, body.patch)
     ids = [letter.message_id for letter in letters][:_NAMED]
@@ -128,14 +152,13 @@ async def _replay(call: Call, letters: list[DeadLetter], body: LetterReplay, ent
         return Replayed(count=len(letters), letters=ids, dry_run=True, preview=shown)
     note = _note(call, entity, patch=dict(body.patch))
     by = call.actor.name
-    count = await replay(services.control, found, body.patch, by=by, name=_name(call), note=note)
+    count = await replay(services.control, found, body.patch, by=by, name=name, note=note)
     return Replayed(count=count, letters=ids)
 
 
-async def _discard(call: Call, letters: list[DeadLetter], reason: str, entity: str) -> Discarded:
+async def _discard(call: Call, letters: list[DeadLetter], reason: str, entity: str, name: str) -> Discarded:
     note = _note(call, entity, reason=reason)
-    by, name = call.actor.name, _name(call)
-    count = await discard(call.services.control, letters, reason, by=by, name=name, note=note)
+    count = await discard(call.services.control, letters, reason, by=call.actor.name, name=name, note=note)
     return Discarded(count=count, letters=[letter.message_id for letter in letters][:_NAMED])
 
 
@@ -157,11 +180,10 @@ async def _letter(call: Call, message_id: str) -> DeadLetter:
     return found
 
 
-async def _waiting(call: Call, message_id: str, verb: str) -> DeadLetter:
+async def _waiting(call: Call, message_id: str, verb: str, name: str) -> DeadLetter:
     """Give a letter that waits, or one to which this very request was applied before."""
     letter = await _letter(call, message_id)
-    store, execution_id = call.services.store, letter.execution_id
-    if letter.status == PENDING or await was_told(store, verb, _name(call), execution_id):
+    if letter.status == PENDING or await was_told(call.services.store, verb, name, letter):
         return letter
     raise Refusal(409, "conflict", f"dead letter {message_id} is {letter.status}, and only a pending one waits")
 
