@@ -7,6 +7,7 @@ only `input`, `workload`, `keychain` and `ctx`. Tested in tests/unit/engine/test
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from noetl.dsl.playbook import Assign, Task, Value
@@ -112,6 +113,10 @@ class Frame:
 
     def renderer(self, at: int) -> Renderer:
         """Give what renders the task's values now."""
+        strict = self.setting("strict_templates") is not False
+        return Renderer(self._names, self.key, at, self.scopes.statuses, strict)
+
+    def _names(self) -> Names:
         memory = self.memory
         pipeline = {
             "_prev": Result(memory.prev.value if memory.prev is not None else None),
@@ -120,17 +125,15 @@ class Frame:
             "_idempotency_key": self.key,
             "step": memory.step,
         }
-        return self._renderer(self.ctx, memory.iter, at, self.key, pipeline, self._labels)
+        return self._names_over(self.ctx, memory.iter, pipeline, self._labels)
 
-    def _renderer(
+    def _names_over(
         self,
         ctx: Mapping[str, Any],
         iteration: Mapping[str, Any],
-        at: int,
-        key: str,
         more: Mapping[str, Any],
         labels: Mapping[str, Any],
-    ) -> Renderer:
+    ) -> Names:
         scopes, call = self.scopes, self.scopes.call
         fixed: dict[str, Any] = {
             "workload": scopes.workload,
@@ -149,8 +152,7 @@ class Frame:
         item = self.info.iterator
         own = {item: iteration[item]} if call is None and item in SCOPES and item in iteration else {}
         bare = scopes.args if call is None else call
-        names = Names(fixed | own, (labels, bare, ctx, iteration, self._views, scopes.workload), own)
-        return Renderer(names, key, at, scopes.statuses, self.setting("strict_templates") is not False)
+        return Names(fixed | own, (labels, bare, ctx, iteration, self._views, scopes.workload), own)
 
     def inputs(self, renderer: Renderer) -> tuple[dict[str, Any], dict[str, Any]]:
         """Give `input` of the task, and the task's own part of it."""
@@ -170,9 +172,9 @@ class Frame:
         """Render the step's own `input`: over what was there when the run began, so every task sees the same."""
         if not self.info.input:
             return {}
-        key = self.info.key("input")
-        first = self._renderer(self.scopes.ctx, self.scopes.iter, at, key, {"step": {}}, {})
-        return first.values(self.info.input, "input")
+        scopes, strict = self.scopes, self.setting("strict_templates") is not False
+        names = partial(self._names_over, scopes.ctx, scopes.iter, {"step": {}}, {})
+        return Renderer(names, self.info.key("input"), at, scopes.statuses, strict).values(self.info.input, "input")
 
     def context(self, whole: Mapping[str, Any]) -> dict[str, Any]:
         """Give everything in scope but secrets, for code that asks for it."""

@@ -24,6 +24,7 @@ from noetl.expr.sql import Dialect, render_sql
 
 _SHOWN: Final = 200
 _ANY: Final = Type()
+_AS_IT_IS: Final = (int, float, type(None))
 _DIALECTS: Final[Mapping[str, Dialect]] = {"duckdb": "duckdb", "ducklake": "duckdb", "snowflake": "snowflake"}
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -74,20 +75,34 @@ class Names(Mapping[str, Any]):
 
 
 class Renderer:
-    """Renders values of one attempt; every name of a function that depends on the moment is bound here."""
+    """Renders values of one attempt; every name of a function that depends on the moment is bound here.
 
-    __slots__ = ("at", "key", "names", "statuses", "strict")
+    `gather` gives the names, and is asked when the first template is met: most tasks have none.
+    """
 
-    def __init__(self, names: Names, key: str, at: int, statuses: Mapping[str, str], strict: bool = True) -> None:
-        self.names = names
+    __slots__ = ("_gather", "_names", "at", "key", "statuses", "strict")
+
+    def __init__(
+        self, gather: Callable[[], Names], key: str, at: int, statuses: Mapping[str, str], strict: bool = True
+    ) -> None:
+        self._gather = gather
+        self._names: Names | None = None
         self.key = key
         self.at = at
         self.statuses = statuses
         self.strict = strict
 
+    @property
+    def names(self) -> Names:
+        """The names that templates see."""
+        found = self._names
+        if found is None:
+            found = self._names = self._gather()
+        return found
+
     def over(self, **fixed: Any) -> Renderer:
         """Give a renderer that knows some more names."""
-        return Renderer(self.names.over(**fixed), self.key, self.at, self.statuses, self.strict)
+        return Renderer(lambda: self.names.over(**fixed), self.key, self.at, self.statuses, self.strict)
 
     def functions(self, where: str) -> Functions:
         """Give the functions that depend on the work, the place and the moment."""
@@ -110,6 +125,8 @@ class Renderer:
         """Render every template of a value into plain data; raises RenderError."""
         if isinstance(data, str):
             return self._text(data, where)
+        if isinstance(data, _AS_IT_IS):
+            return data
         if isinstance(data, Mapping):
             return {key: self.value(item, f"{where}.{key}") for key, item in data.items()}
         if isinstance(data, list | tuple):
@@ -123,6 +140,13 @@ class Renderer:
     def fields(self, values: Mapping[str, Value], kind: Kind | None, name: str) -> dict[str, Any]:
         """Render the inputs of a tool: code is left alone, SQL is rendered by lexical place."""
         found: dict[str, Any] = {}
+        for key, value in values.items():
+            data = value.data
+            if not isinstance(data, _AS_IT_IS) and (not isinstance(data, str) or has_template(data)):
+                break
+            found[key] = data
+        else:
+            return found  # nothing has to be rendered
         way = _Sql(_DIALECTS.get(name, "postgres"))
         for key in sorted(values, key=lambda key: key != "params"):  # whether they are there matters to the SQL
             known = kind.input.field(key) if kind is not None else None
@@ -137,7 +161,7 @@ class Renderer:
         if reads_secret(assign.value.data):
             fix = "name the credential with `auth` where it is used"
             raise RenderError(where, "a secret of `keychain` must not be written to the state", fix)
-        lenient = Renderer(self.names, self.key, self.at, self.statuses, strict=False)
+        lenient = Renderer(lambda: self.names, self.key, self.at, self.statuses, strict=False)
         return lenient.value(assign.value.data, where)
 
     def _text(self, text: str, where: str) -> Any:

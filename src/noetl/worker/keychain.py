@@ -141,7 +141,7 @@ class KeyRing:
         others = {str(path[1]) for path in reads_of(fields) if path[0] == "keychain" and len(path) > 1}
         keychain = {other: await self._get(other, asking) for other in others}
         names = Names({**self._names, "keychain": keychain}, (self._names.get("workload") or {},))
-        renderer = Renderer(names, f"keychain:{name}", self._at, {})
+        renderer = Renderer(lambda: names, f"keychain:{name}", self._at, {})
         try:
             return {key: renderer.value(value, f"keychain.{name}.{key}") for key, value in fields.items()}
         except RenderError as error:
