@@ -47,6 +47,23 @@ async def test_reading_starts_after_a_seq_and_stops_at_a_limit(store: Store) -> 
     assert await store.read("2") == []
 
 
+async def test_a_commit_of_many_events_is_read_in_pages(store: Store) -> None:
+    done = await statuses(store, commit(count=3), commit(at=3, count=1_300, message="m"), commit(at=1_303))
+    assert done == ["applied"] * 3
+    pages, after = [], 0
+    while page := await store.read("1", after, 500):
+        pages.append([found.seq for found in page])
+        after = page[-1].seq
+    assert pages == [list(range(1, 501)), list(range(501, 1001)), list(range(1001, 1305))]
+    assert [found.seq for found in await store.read("1", 1_302)] == [1_303, 1_304]
+    assert [found.seq for found in await store.read("1")] == list(range(1, 1305))
+    assert await statuses(store, commit(at=1_304, count=1_300, message="m")) == ["duplicate"]
+    fed = await store.feed({}, 2_000)
+    assert [one.event for one in fed] == await store.read("1")
+    assert [one.writer_seq for one in fed] == list(range(1, 1305))
+    assert await store.feed({fed[0].writer_id: 600}, 10) == fed[600:610]
+
+
 async def test_a_commit_on_another_seq_is_stale_and_changes_nothing(store: Store) -> None:
     await store.commit([commit(count=2)])
     done = (await store.commit([commit(at=1, work=(work("late"),), timers=(("t", 1),), message="m")])).commits

@@ -45,7 +45,9 @@ class Frame:
         """Move the program counter to a task."""
         self.memory.counter = counter
         self.task = self.tasks[counter]
-        self._settings: Mapping[str, Any] | None = None
+        self.settings: Mapping[str, Any] = self.info.settings  # of the task, by layering
+        if self.task.spec:
+            self.settings = merge(self.settings, {name: value.data for name, value in self.task.spec.items()})
         self._key: str | None = None
 
     def keep(self, held: Held) -> None:
@@ -68,15 +70,6 @@ class Frame:
         label = self.task.label
         self.memory.visits[label] = self.memory.visits.get(label, 0) + 1
         self._key = None
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The settings of the task, by layering."""
-        found = self._settings
-        if found is None:
-            spec = {name: value.data for name, value in self.task.spec.items()}
-            found = self._settings = merge(self.info.settings, spec) if spec else self.info.settings
-        return found
 
     def setting(self, name: str) -> Any:
         """Give one setting of the task."""
@@ -106,7 +99,7 @@ class Frame:
     def _default_timeout(self) -> Any:
         """Give the time-out that the settings name for such a task; a write may have one of its own."""
         timeouts = self.setting("timeouts")
-        if not isinstance(timeouts, Mapping):
+        if timeouts is None or not isinstance(timeouts, Mapping):
             return None
         own = timeouts.get("sink_default_ms") if sink_id(self.task) is not None else None
         return timeouts.get("tool_default_ms") if own is None else own
@@ -157,7 +150,8 @@ class Frame:
     def inputs(self, renderer: Renderer) -> tuple[dict[str, Any], dict[str, Any]]:
         """Give `input` of the task, and the task's own part of it."""
         whole = dict(self.scopes.args if self.scopes.call is None else self.scopes.call)
-        whole |= self.step_input(renderer.at)
+        if self.info.input:
+            whole |= self.step_input(renderer.at)
         if not self.task.input:
             return whole, {}
         own = renderer.over(input=whole).values(self.task.input, "input")

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from noetl.engine.frame import Frame
-from noetl.engine.rules import Verdict
+from noetl.engine.rules import GOES_ON, Verdict
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 
@@ -34,7 +34,10 @@ def allowed(records: list[Record], timeout_ms: float) -> None:
 
 def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[Record]:
     """Give the records of an attempt that ended, and of what it leads to."""
-    memory, found = frame.memory, []
+    memory = frame.memory
+    if verdict is GOES_ON and memory.attempt == 1:
+        return [] if _quiet(frame) else [_done_at_once(frame, at)]
+    found = []
     well = outcome.status == "ok"
     payload: dict[str, Any] = {"started_at": memory.began}
     if outcome.error is not None:
@@ -64,6 +67,12 @@ def paged(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
     told = {name: pages[name] for name in ("strategy", "merge_path", "total")}
     told |= {"pages": len(pages["parts"]), "bytes": part["meta"].get("bytes"), "part": part.get("ref")}
     return [_record(frame, "result.manifest.updated", at, frame.memory.attempt, payload=told)]
+
+
+def _done_at_once(frame: Frame, at: int) -> Record:
+    began, label = frame.memory.first_began, frame.info.place + frame.task.label
+    told = {"started_at": began}
+    return Record("task.done", at, label, frame.key, frame.info.index, 1, "ok", float(at - began), told)
 
 
 def _quiet(frame: Frame) -> bool:

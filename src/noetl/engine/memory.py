@@ -115,3 +115,20 @@ def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
     results = {label: held.kept for label, held in memory.results.items()}
     own = dict(last) if isinstance(last, Mapping) else {"data": last}
     return {**results, "results": results, **own}
+
+
+def stored_in(snapshot: Any) -> list[Mapping[str, Any]]:
+    """Find the references of results in a snapshot."""
+    found: list[Mapping[str, Any]] = []
+    waiting = [snapshot]
+    while waiting:
+        data = waiting.pop()
+        if isinstance(data, Mapping):
+            stored = data.get("stored")
+            if isinstance(stored, Mapping):
+                found.append(stored)
+            else:
+                waiting.extend(data.values())
+        elif isinstance(data, list | tuple):
+            waiting.extend(data)
+    return found

@@ -25,7 +25,9 @@ _MOST_KEYS: Final = 200
 
 def strategy(task: Task) -> tuple[str, str | None] | None:
     """Tell how the pages of a task become one, and where in each page the value is; None where nobody said so."""
-    controls = task.spec["result"].data if "result" in task.spec else None
+    if "result" not in task.spec:
+        return None
+    controls = task.spec["result"].data
     found = controls.get("strategy") if isinstance(controls, Mapping) else None
     if not isinstance(controls, Mapping) or found not in STRATEGIES:
         return None

@@ -31,7 +31,7 @@ from noetl.engine.pages import added, room, strategy
 from noetl.engine.patches import called
 from noetl.engine.render import RenderError, reads_secret
 from noetl.engine.retry import HOLD_MS
-from noetl.engine.rules import Attempt, Verdict, judge, without_policy
+from noetl.engine.rules import GOES_ON, Attempt, Verdict, judge, without_policy
 from noetl.engine.run_info import RunInfo, Scopes
 from noetl.engine.sinks import classed
 from noetl.engine.waits import SUSPENDING, answered, wait_for, woken
@@ -153,10 +153,9 @@ class Pipeline(Frame):
         again = memory.phase == "running"  # handed out before, and its worker was lost
         if not again:
             memory.transitions += 1
-            limits = self.setting("limits")
-            most = (
-                int(limits.get("max_transitions", MAX_TRANSITIONS)) if isinstance(limits, Mapping) else MAX_TRANSITIONS
-            )
+            limits, most = self.settings.get("limits"), MAX_TRANSITIONS
+            if limits is not None and isinstance(limits, Mapping):
+                most = int(limits.get("max_transitions", MAX_TRANSITIONS))
             if memory.transitions > most:
                 message = f"the pipeline started more than {most:,} tasks; a jump probably never ends"
                 return self._end("error", error=failed("unknown", message, code="MAX_TRANSITIONS").error)
@@ -197,12 +196,12 @@ class Pipeline(Frame):
         if task.kind == "outbox" and (self.holds_secret(fields) or self.holds_secret(own)):
             raise RenderError("payload", "a secret of a credential must not be written down", "name it with `auth`")
         auth = within.value(task.auth.data, "auth") if task.auth is not None else None
-        spec = dict(self.settings)
-        for name in ("result", "timeout"):
-            if name in spec:
-                spec[name] = within.value(spec[name], f"spec.{name}")
-        if strategy(task) is not None:
-            spec["result"] = room(spec.get("result"), self.memory.results.get(task.label))
+        spec = self.settings
+        if "result" in spec or "timeout" in spec:
+            told = {name: within.value(spec[name], f"spec.{name}") for name in ("result", "timeout") if name in spec}
+            spec = {**spec, **told}
+            if strategy(task) is not None:
+                spec["result"] = room(spec.get("result"), self.memory.results.get(task.label))
         context = self.context(whole) if task.kind in _CODE_KINDS else {}
         label = self.info.place + task.label
         attempt, visit = self.memory.attempt, self.memory.visits[task.label]
@@ -215,6 +214,9 @@ class Pipeline(Frame):
         memory.phase, memory.waiting, self.call = "settling", None, None
         meta = {"started_at": memory.began, "duration_ms": at - memory.began, **outcome.meta, "attempt": memory.attempt}
         outcome = msgspec.structs.replace(outcome, meta=meta)
+        if outcome.status == "ok" and task.rules is None and not task.sets:
+            self._records += settled(self, outcome, GOES_ON, at)
+            return self._act(GOES_ON, outcome, at, stored)
         if outcome.error is not None:
             outcome = classed(task, outcome, outcome.error)
         attempt = Attempt(task, self.fields, memory.attempt, self.key, self.info.seed, self.settings)

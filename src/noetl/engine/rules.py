@@ -7,7 +7,7 @@ on it. Tested in tests/unit/engine/test_pipeline_rules.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -48,6 +48,9 @@ class Verdict(Struct, frozen=True):
         return found
 
 
+GOES_ON: Final = Verdict("continue")  # a task without a policy succeeded
+
+
 class Attempt(Struct, frozen=True):
     """The attempt that a verdict is about."""
 
@@ -82,7 +85,7 @@ def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
     """Decide on the outcome of a task without rules: the runtime retries what another attempt may mend."""
     error = outcome.error
     if outcome.status == "ok" or error is None:
-        return Verdict("continue" if outcome.status == "ok" else "fail")
+        return GOES_ON if outcome.status == "ok" else Verdict("fail")
     stores = sink_id(attempt.task) is not None
     schedule = runtime_schedule(attempt.settings, stores)
     idempotent = attempt.settings.get("idempotent") is True

@@ -23,6 +23,7 @@ MOST_BLOB_BYTES = MOST_RESULT_BYTES + 1024 * 1024  # packing may make a result a
 _IN_MEMORY = 1024 * 1024  # of a body that is kept in a file
 MOST_VALUES = 400_000
 MOST_DEPTH = 64
+_NESTED = (dict, list)
 _SURELY_FLAT = MOST_DEPTH  # with fewer brackets than this, nothing can be too deep
 
 
@@ -94,14 +95,13 @@ def _refuse_depth(raw: bytes, what: str) -> None:
 
 def deeper(data: Any, most: int) -> bool:
     """Tell whether plain data is nested deeper than that."""
-    level = [data]
+    level = [data] if isinstance(data, _NESTED) else []
     for _ in range(most):
         level = [
             value
             for one in level
-            if isinstance(one, dict | list)
             for value in (one.values() if isinstance(one, dict) else one)
-            if isinstance(value, dict | list)
+            if isinstance(value, _NESTED)
         ]
         if not level:
             return False

@@ -33,6 +33,7 @@ _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 _ALWAYS = 2**62
 _BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
+_PART = 500  # events of one row: whoever reads a page decodes no more than two
 _CONDITIONS = {
     "path": "path = ?",
     "parent": "parent_id = ?",
@@ -89,7 +90,11 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return Receipt(verdicts, hand_out(connection, changes, claims, self._epochs))
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
-        return [event for _, event in await self._placed("read_events", execution_id, after, limit)]
+        found: list[Event] = []
+        for last, size, text in await self._parts("read_events", execution_id, after, limit):
+            events = [Event(*fields) for fields in _decode(text)]
+            found += events if last - size >= after else events[after - last :]
+        return found if limit is None else found[:limit]
 
     async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
         await self._write("put_snapshot", [(execution_id, seq, version, state)])
@@ -131,11 +136,16 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         wanted: Collection[str] | None = None,  # noqa: ARG002  all are at hand
     ) -> list[Position]:
         writer = await self._writer()
-        found = await self._placed("read_feed", "", after.get(writer, 0), most)
-        return [Position(writer, place, event) for place, event in found]
+        begin = after.get(writer, 0)
+        found: list[Position] = []
+        for last, size, text in await self._parts("read_feed", "", begin, most):
+            for place, fields in enumerate(_decode(text), last - size + 1):
+                if place > begin:
+                    found.append(Position(writer, place, Event(*fields)))
+        return found[:most]
 
-    async def _placed(self, name: str, execution_id: str, after: int, most: int | None) -> list[tuple[int, Event]]:
-        """Give up to `most` events after a place, with their places: a row holds its last one's, and the others count down."""
+    async def _parts(self, name: str, execution_id: str, after: int, most: int | None) -> list[tuple[int, int, str]]:
+        """Give rows with `most` events after a place: a row holds its last one's place, and the others count down."""
 
         def job(connection: sqlite3.Connection) -> list[Any]:
             rows, count = [], 0
@@ -146,11 +156,7 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
                     break
             return rows
 
-        found = []
-        for last, size, text in await self.database.run(job):
-            events = [Event(*fields) for fields in _decode(text)]
-            found += [pair for pair in enumerate(events, last - size + 1) if pair[0] > after]
-        return found if most is None else found[:most]
+        return await self.database.run(job)
 
     async def _writer(self) -> str:
         """Name the file: its lock lets one process commit at a time, so all of them together are one writer."""
@@ -278,7 +284,8 @@ def _one(cursor: sqlite3.Cursor) -> int:
 def apply(connection: sqlite3.Connection, changes: Changes, known: Mapping[str, str | None]) -> None:
     """Write what a batch changes but its work, in the transaction that has begun; `known` are the executions' rows there."""
     for events in changes.logs:
-        connection.execute(_SQL["append_events"], _log_row(events))
+        for first in range(0, len(events), _PART):
+            connection.execute(_SQL["append_events"], _log_row(events[first : first + _PART]))
     for execution_id, seq in changes.last_seqs.items():
         projection = changes.projections.get(execution_id)
         if projection is not None:
@@ -338,7 +345,7 @@ def _text(value: Any) -> str:
 
 
 def _log_row(events: Sequence[Event]) -> tuple[Any, ...]:
-    """Give the row of a commit's events."""
+    """Give the row of events that were committed together."""
     first, last = events[0], events[-1]
     return (last.execution_id, last.seq, len(events), first.event_id, _text([astuple(event) for event in events]))
 

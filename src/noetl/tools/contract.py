@@ -104,6 +104,8 @@ def _canonical(data: Mapping[str, Any], level: Level) -> dict[str, Any]:
 
 
 def _canonical_value(value: Any, type_: Type) -> Any:
+    if type(type_) is Type:
+        return value
     for option in type_.options if isinstance(type_, OneOf) else (type_,):
         match option:
             case Number() if isinstance(value, int | float) and not isinstance(value, bool):

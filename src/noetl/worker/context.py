@@ -109,9 +109,14 @@ class Log:
         cut = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
         self._lines.append([self._clock.now(), level, cut])
 
+    @property
+    def is_written(self) -> bool:
+        """Whether there is anything that nobody has asked for yet."""
+        return bool(self._lines) or self._dropped > 0
+
     def records(self) -> list[Record]:
         """Give what was logged since the last time somebody asked."""
-        if not self._lines and not self._dropped:
+        if not self.is_written:
             return []
         payload: dict[str, Any] = {"lines": self._lines}
         payload |= {"dropped": self._dropped} if self._dropped else {}
@@ -144,7 +149,7 @@ class TaskContext:
         self.input = task.input
         self.own = task.own
         self.auth = task.auth
-        if isinstance(task.auth, Mapping):
+        if task.auth is not None and isinstance(task.auth, Mapping):
             shared.secrets.learn(f"{task.label}.auth", task.auth)
         self.spec = task.spec
         self.names = task.context

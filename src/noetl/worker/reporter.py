@@ -44,8 +44,9 @@ class Reporter:
         self._order = asyncio.Lock()
 
     def add(self, records: Iterable[Record]) -> None:
-        for record in records:
-            self._records.append(record)
+        before = len(self._records)
+        self._records += records
+        if len(self._records) > before:
             self._waits()
 
     def add_item(self, item: ItemEnd) -> None:

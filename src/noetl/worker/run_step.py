@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from noetl.dsl.playbook import Loop, Playbook, Step
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.extract import Wanted, for_item, for_task, server_reads, wanted
+from noetl.engine.memory import stored_in
 from noetl.engine.patches import patched_items
 from noetl.engine.pipeline import Pipeline, restore, start
 from noetl.engine.plan import plan
@@ -37,7 +38,7 @@ from noetl.worker.last import last_of
 from noetl.worker.reporter import Reporter
 
 _NO_LIMIT: Final = nullcontext()
-_BREATH_S: Final = 0.005  # items that never wait let others run after this long
+_BREATH_S: Final = 0.005  # tasks that never wait let others run after this long
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ class StepWork:
         self._scopes = Scopes.of(self._work.scopes)
         names = {"workload": self._scopes.workload, "execution_id": self._work.execution_id, "job": self._scopes.job}
         self._keys = shared.keys(playbook.keychain, names)
-        self._breath = asyncio.get_running_loop().time()
+        self._time = asyncio.get_running_loop().time
+        self._breath = self._time()
         self._total: int | None = None
 
     async def run(self) -> list[Lease]:
@@ -168,9 +170,6 @@ class StepWork:
             went_on = await self._item(index, item, key)
             if not went_on:  # an item that suspends keeps its place, so nothing else runs in it
                 return went_on is None and self._is_parallel
-            if asyncio.get_running_loop().time() - self._breath > _BREATH_S:
-                await asyncio.sleep(0)
-                self._breath = asyncio.get_running_loop().time()
         return True
 
     async def _item(self, index: int, item: Any, key: str | None) -> bool | None:
@@ -258,7 +257,7 @@ class StepWork:
         snapshot = resume.get("pipeline") if resume else None
         if not snapshot:
             return start(self._step.tasks, scopes, info)
-        values = [(stored, await self._load(stored)) for stored in _stored(snapshot)]
+        values = [(stored, await self._load(stored)) for stored in stored_in(snapshot)]
 
         def load(stored: Mapping[str, Any]) -> Any:
             return next((value for known, value in values if known == stored), stored)
@@ -292,6 +291,9 @@ class StepWork:
             was_durable = durable
             outcome, stored = await self._attempt(action, index)
             action = pipeline.resume(outcome, now(), stored)
+            if self._time() - self._breath > _BREATH_S:
+                await asyncio.sleep(0)
+                self._breath = self._time()
 
     async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
         """Go on after a wait; a child's result that was stored stays so."""
@@ -317,12 +319,13 @@ class StepWork:
         self._reporter.sources[log] = log.records
         limit = asyncio.timeout(seconds) if seconds is not None else None
         try:
-            async with limit or _NO_LIMIT:
-                if task.auth is not None and isinstance(task.auth, Mapping):
-                    task = msgspec.structs.replace(task, auth=await self._keys.auth(task.auth))
-                context = TaskContext(shared, task, log, self._work.execution_id, self._step.name, deadline, self._keys)
-                context.confirm = confirm
-                outcome = await runner(task.fields, context)
+            if limit is None and task.auth is None:
+                outcome = await runner(task.fields, self._context(task, log, deadline, confirm))
+            else:
+                async with limit or _NO_LIMIT:
+                    if isinstance(task.auth, Mapping):
+                        task = msgspec.structs.replace(task, auth=await self._keys.auth(task.auth))
+                    outcome = await runner(task.fields, self._context(task, log, deadline, confirm))
         except CredentialUnavailable as error:
             outcome = failed("auth", str(error), code="CREDENTIAL", retryable=error.retryable)
         except TimeoutError as error:
@@ -330,12 +333,18 @@ class StepWork:
         except Exception as error:  # noqa: BLE001 - a tool that raises must not end the worker
             outcome = _bug(task, error)
         finally:
-            self._reporter.add(log.records())
+            if log.is_written:
+                self._reporter.add(log.records())
             del self._reporter.sources[log]
         outcome = shared.secrets.outcome(outcome)
         if confirm is not None or shared.results is None or isinstance(outcome.result, SMALL):
             return outcome, None
         return await self._kept(shared.results, task, outcome, index)
+
+    def _context(self, task: RunTask, log: Log, deadline: int | None, confirm: Confirm | None) -> TaskContext:
+        made = TaskContext(self._shared, task, log, self._work.execution_id, self._step.name, deadline, self._keys)
+        made.confirm = confirm
+        return made
 
     async def _kept(
         self, results: Results, task: RunTask, outcome: Outcome, index: int | None
@@ -381,20 +390,3 @@ def _bug(task: RunTask, error: Exception) -> Outcome:
 
 def _suspension(found: Suspend, pipeline: Pipeline, index: int | None = None) -> Suspension:
     return Suspension(found.cause, pipeline.snapshot(), found.until, found.signal, found.child, index)
-
-
-def _stored(snapshot: Any) -> list[Mapping[str, Any]]:
-    """Find the references in a snapshot."""
-    found: list[Mapping[str, Any]] = []
-    waiting = [snapshot]
-    while waiting:
-        data = waiting.pop()
-        if isinstance(data, Mapping):
-            stored = data.get("stored")
-            if isinstance(stored, Mapping):
-                found.append(stored)
-            else:
-                waiting.extend(data.values())
-        elif isinstance(data, list | tuple):
-            waiting.extend(data)
-    return found

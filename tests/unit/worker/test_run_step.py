@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from noetl.model.messages import Signal
+from noetl.worker import run_step
+from noetl.worker.context import TaskContext
 from tests.unit.worker.system import system
 
 pytestmark = pytest.mark.asyncio
@@ -28,6 +32,31 @@ async def test_a_pipeline_of_tools() -> None:
             n=4,
         )
         assert (row["status"], row["result"]) == ("completed", "5 5")
+
+
+async def test_tasks_that_never_wait_let_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, seen = 0, []
+
+    class Seeing(TaskContext):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            seen.append(turns)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(run_step, "TaskContext", Seeing)
+    monkeypatch.setattr(run_step, "_BREATH_S", -1.0)
+    tasks = "".join(f"\n    - t{number}: {{kind: noop}}" for number in range(20))
+    async with system() as run, asyncio.TaskGroup() as group:
+        other = group.create_task(others())
+        row = await run.run(f"- step: one\n  tool:{tasks}\n")
+        other.cancel()
+    assert row["status"] == "completed"
+    assert len(set(seen)) == 20
 
 
 async def test_what_a_task_logs_is_recorded() -> None:
