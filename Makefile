@@ -12,13 +12,14 @@ VENV ?= .venv
 PYTHON ?=
 JOBS ?= 2
 CHECKED ?= dbos-sqlite pgqueuer
+CHECK = --rounds 5 $(foreach peer,$(CHECKED),--peer $(peer)) $(foreach work,W1 W2 W3 W4,--workload $(work))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check fmt bench bench-check chaos docs lock clean
+.PHONY: help install demo test check fmt bench bench-baseline bench-check chaos docs lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Make the virtual environment from the lock file
 
@@ -44,9 +45,13 @@ fmt: $(STAMP) ## Format the code and apply safe lint fixes
 
 bench: $(STAMP) ## Measure NoETL and its peers in turns, keep the results in bench/results/ and print ratios (needs uv)
 	$(BIN)/python bench/run.py --save
+	$(BIN)/python scripts/docs.py
+
+bench-baseline: $(STAMP) ## Make the baseline that `make bench-check` compares with, on this machine
+	$(BIN)/python bench/run.py --save baseline $(CHECK)
 
 bench-check: $(STAMP) ## Compare the ratios of a short run with the baseline in bench/results/; fails on a loss of 15 %
-	$(BIN)/python bench/run.py --check --scale medium $(foreach peer,$(CHECKED),--peer $(peer)) $(foreach work,W1 W2 W3 W4,--workload $(work))
+	$(BIN)/python bench/run.py --check $(CHECK)
 
 chaos: $(STAMP) ## Run the long tests of mutations and of faults, and every law with new random examples
 	NOETL_HYPOTHESIS_PROFILE=chaos $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "chaos or hypothesis"

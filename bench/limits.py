@@ -1,6 +1,6 @@
-"""What the disk and the database allow: a bare flush, and a bare loop that appends the bytes of a run in as many commits.
+"""What the machine allows: a bare flush, a bare loop of additions, and one that appends the bytes of a run in as many commits.
 
-The loop uses the driver of the store it stands beside, `sqlite3` or `asyncpg`, one connection and one row a commit, so it is
+That last loop uses the driver of the store it stands beside, `sqlite3` or `asyncpg`, one connection and one row a commit, so it is
 the least that any engine on this store can need. Tested in tests/bench/test_limits.py.
 """
 
@@ -31,7 +31,7 @@ class Written:
         return Written(self.commits - before.commits, self.size - before.size)
 
 
-def flush_ms(folder: str | Path, count: int = 100, size: int = 2_000) -> float:
+def flush_ms(folder: str | Path, count: int = 50, size: int = 2_000) -> float:
     """Give the median time that the disk takes to make a small write durable."""
     times = []
     with (Path(folder) / f"flush-{uuid4().hex}").open("ab") as file:
@@ -42,6 +42,14 @@ def flush_ms(folder: str | Path, count: int = 100, size: int = 2_000) -> float:
             os.fdatasync(file.fileno())
             times.append((time.perf_counter() - begun) * 1000)
     return statistics.median(times)
+
+
+def spin_ms(count: int = 300_000) -> float:
+    """Give the time of a bare loop of additions: how fast the processor is at the moment."""
+    begun, total = time.perf_counter(), 0
+    for number in range(count):
+        total += number
+    return (time.perf_counter() - begun) * 1000
 
 
 def is_database(store: str) -> bool:

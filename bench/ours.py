@@ -8,12 +8,15 @@ the bare loop that writes the same (see bench/limits.py). Tested in tests/bench/
 from __future__ import annotations
 
 import asyncio
+import itertools
 import statistics
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,54 +134,57 @@ def _growing(size: int, client: Client, running: System, place: Place) -> Seen:
 
 
 def _load(size: int, client: Client, running: System, place: Place) -> Seen:
-    """Keep several clients busy for `size` seconds, each with one execution after another of three kinds."""
+    """Keep several clients busy for `size` seconds, each with one execution after another of three kinds.
+
+    These are one step, five steps in a row, and one step that is a loop over 20 items.
+    """
     del place
     kinds = {client.register(chain("one", 1)): 1, client.register(chain("short", SHORT)): SHORT}
     kinds[client.register(loop("wide", 20))] = 1
+    lock, ran = threading.Lock(), Counter[str]()
     times: list[float] = []
-    steps = 0
-    lock, last = threading.Lock(), time.perf_counter() + size
+    begun = time.perf_counter()
 
     def work() -> None:
-        nonlocal steps
         own = Client(client.url)
-        while True:
-            for path, count in kinds.items():
-                begun = time.perf_counter()
-                if begun > last:
-                    return
-                own.run(path)
-                with lock:
-                    times.append(time.perf_counter() - begun)
-                    steps += count
+        for path in itertools.cycle(kinds):
+            at = time.perf_counter()
+            if at > begun + size:
+                return
+            own.run(path)
+            with lock:
+                times.append(time.perf_counter() - at)
+                ran[path] += 1
 
-    before, wrote = sum(running.cpu_ms().values()), _events(running.store)
-    threads = [threading.Thread(target=work) for _ in range(LOAD_CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    before, wrote = sum(running.cpu_ms().values()), _rows(running.store)
+    with ThreadPoolExecutor(LOAD_CLIENTS) as pool:
+        for one in [pool.submit(work) for _ in range(LOAD_CLIENTS)]:
+            one.result()
+    took, steps = time.perf_counter() - begun, sum(count * kinds[path] for path, count in ran.items())
+    rows, events = _rows(running.store)
     return {
-        "executions_per_s": len(times) / size,
+        "executions_per_s": len(times) / took,
         "p99_ms": 1000 * workloads.quantile(times, 0.99),
         "cpu_ms_per_step": (sum(running.cpu_ms().values()) - before) / steps,
-        "rows_per_step": (_events(running.store) - wrote) / steps,
+        "rows_per_step": (rows - wrote[0]) / steps,
+        "events_per_step": (events - wrote[1]) / steps,
     }
 
 
-def _events(store: str) -> int:
-    """Count the events of all executions."""
+def _rows(store: str) -> tuple[int, int]:
+    """Count the rows of the log, and the events in them."""
     if is_database(store):
         import psycopg
 
         with psycopg.connect(store) as connection:
             [count] = connection.execute("SELECT count(*) FROM noetl.event_log").fetchone() or (0,)
-            return int(count)
+            return int(count), int(count)
     import sqlite3
 
     opened = sqlite3.connect(store)
     try:
-        return int(opened.execute("SELECT coalesce(sum(size), 0) FROM event_log").fetchone()[0])
+        rows, events = opened.execute("SELECT count(*), coalesce(sum(size), 0) FROM event_log").fetchone()
+        return int(rows), int(events)
     finally:
         opened.close()
 

@@ -16,21 +16,23 @@ from bench.workloads import WORKLOADS
 def console(results: Results) -> str:
     """Write a run as plain text."""
     lines = [f"{name:<12} {value}" for name, value in results.machine.items()]
-    lines += [f"{'fdatasync':<12} {flush(results)}", *([f"{'note':<12} {results.note}"] if results.note else []), ""]
+    lines += [f"{name:<12} {value}" for name, value in probes(results).items()]
+    lines += [f"{name:<12} {versions}" for name, versions in results.versions.items()]
+    lines += [*([f"{'note':<12} {results.note}"] if results.note else []), ""]
     for name in results.workloads():
         workload = WORKLOADS[name]
         lines.append(f"{name} {workload.title} ({size(results, name):,}), {rounds(results, name)}")
         for one in results.results:
             if one.workload != name:
                 continue
-            shown = one.problem or ", ".join(
-                f"{number(one.medians[figure.name])} {figure.unit}" for figure in workload.figures
-            )
-            lines.append(f"  {one.side:<16} {shown}")
+            shown = [f"{number(one.medians[figure.name])} {figure.unit}" for figure in workload.figures if one.medians]
+            shown += [f"at a size of {one.size:,}"] if one.medians and one.size != size(results, name) else []
+            shown += [f"flush {number(one.flush_ms)} ms"] if one.medians and one.flush_ms else []
+            lines.append(f"  {one.side:<16} {', '.join(shown + [one.problem] * bool(one.problem))}")
         for form in OURS:
             ratios = [(other, results.better(form, other, name)) for other in results.others(form)]
-            shown = ", ".join(f"{ratio:.3g} × {other}" for other, ratio in ratios if ratio is not None)
-            lines += [f"  {form} is better by: {shown}"] if shown else []
+            times = ", ".join(f"{ratio:.3g} × {other}" for other, ratio in ratios if ratio is not None)
+            lines += [f"  {form} is better by: {times}"] if times else []
     return "\n".join(lines)
 
 
@@ -42,9 +44,13 @@ def rounds(results: Results, workload: str) -> str:
     return "one round" if WORKLOADS[workload].once or results.rounds == 1 else f"median of {results.rounds}"
 
 
-def flush(results: Results) -> str:
-    least, most = results.flush_ms
-    return f"{least:.3f} to {most:.3f} ms, probed between the workloads"
+def probes(results: Results) -> dict[str, str]:
+    """Tell how fast disk and processor were while this ran."""
+    (least, most), (quick, slow) = results.flush_ms, results.spin_ms
+    return {
+        "fdatasync": f"{least:.3f} to {most:.3f} ms, probed before each round",
+        "additions": f"{quick:.1f} to {slow:.1f} ms for 300,000 of them in Python, probed before each round",
+    }
 
 
 def number(value: float) -> str:
@@ -120,7 +126,7 @@ def page(results: Results | None, flames: Mapping[str, Flame]) -> str:
     blocks += [_about(results), "## Numbers\n", _numbers(results), "## Ratios\n", _ratios(results)]
     problems = [f"- {one.side}, {one.workload}: {one.problem}" for one in results.results if one.problem]
     if problems:
-        blocks += ["## Not measured\n", "\n".join(problems) + "\n"]
+        blocks += ["## What is missing\n", "\n".join(problems) + "\n"]
     return "\n".join([*blocks, _flames(flames)] if flames else blocks)
 
 
@@ -129,7 +135,8 @@ def _about(results: Results) -> str:
     lines += [f"- {name}: {value}" for name, value in results.machine.items()]
     once = [name for name in results.workloads() if WORKLOADS[name].once]
     single = f"; {', '.join(once)} ran once" if once else ""
-    lines += [f"- fdatasync: {flush(results)}", f"- rounds: {results.rounds}, medians{single}"]
+    lines += [f"- {name}: {value}" for name, value in probes(results).items()]
+    lines += [f"- rounds: {results.rounds}, medians{single}"]
     spreads = results.spreads()
     if spreads:
         middle = spreads[len(spreads) // 2]
@@ -142,17 +149,35 @@ def _about(results: Results) -> str:
     return "\n".join(lines) + "\n"
 
 
+SMALLER = """\
+A size in brackets behind a number is that of a side which was given less to do, because it would take too long; its number is
+that of the same unit. A dash is told about below. The rows `ms a flush` are the disk at that time, probed before each round.
+"""
+
+
 def _numbers(results: Results) -> str:
     sides = results.sides()
-    lines = [f"| workload | | {' | '.join(sides)} |", f"|---|---|{'---|' * len(sides)}"]
+    lines = [SMALLER, f"| workload | | {' | '.join(sides)} |", f"|---|---|{'---|' * len(sides)}"]
     for name in results.workloads():
         workload = WORKLOADS[name]
         for figure in workload.figures:
-            values = [results.value(side, name, figure.name) for side in sides]
-            cells = " | ".join("" if value is None else number(value) for value in values)
+            cells = " | ".join(_cell(results, side, name, figure.name) for side in sides)
             first = f"{name} {workload.title} ({size(results, name):,})" if figure is workload.figures[0] else ""
             lines.append(f"| {first} | {figure.unit} | {cells} |")
+        probed = {one.side: number(one.flush_ms) for one in results.results if one.workload == name and one.flush_ms}
+        if probed:
+            lines.append(f"| | ms a flush | {' | '.join(probed.get(side, '') for side in sides)} |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(results: Results, side: str, workload: str, figure: str) -> str:
+    one = next((one for one in results.results if (one.side, one.workload) == (side, workload)), None)
+    if one is None:
+        return ""
+    if figure not in one.medians:
+        return "–"
+    smaller = f" ({one.size:,})" if one.size != size(results, workload) else ""
+    return number(one.medians[figure]) + smaller
 
 
 def _ratios(results: Results) -> str:

