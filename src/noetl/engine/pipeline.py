@@ -354,9 +354,7 @@ class Pipeline(Frame):
             error = {name: value for name, value in (found.error or {}).items() if name != "task"}
             told = msgspec.convert(error, TaskError)
             return msgspec.structs.replace(last, status="error", error=told) if last else Outcome("error", error=told)
-        if found.status == "skipped" or last is None:
-            return ok()
-        return last
+        return ok() if found.status == "skipped" or last is None else last
 
 
 def start(tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo) -> Pipeline:
