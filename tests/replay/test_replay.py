@@ -35,5 +35,6 @@ _SELDOM = (
     "loop.item.",
     "playbook.corrected",
     "dlq.",
+    "message.",
     "execution.repaired",
 )

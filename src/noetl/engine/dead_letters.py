@@ -1,7 +1,7 @@
 """Decides what a dead letter is and what it says: work that failed for good and that no arc of the playbook takes.
 
-An item of a loop, a step-run whose failure stops or passes its step, a compensation without a try left. What was cancelled
-is none, and neither is a failure of the control plane's own making, such as a condition: there is no work to do again.
+An item of a loop, a step-run whose failure stops or passes its step, a compensation without a try left; and a message that
+could not be decided (`engine.poison`). What was cancelled is none, and neither is a failure of the control plane's own making, such as a condition: there is no work to do again.
 The letter stands in the payload of the event of the failure, so the table of letters follows from the log. Keeps nothing.
 Tested in tests/unit/engine/test_dead_letters.py.
 """
@@ -22,13 +22,16 @@ from noetl.model.letters import DISCARDED, PENDING, REPLAYED, REPLAYING, DeadLet
 
 EXCERPT_BYTES: Final = 2_048
 STACK_BYTES: Final = 16_384
+POISON: Final = "poison_message"
+_MESSAGE: Final = "message:"
 MASK: Final = "(masked secret)"
 LETTER_EVENTS: Final = frozenset((
     "loop.iteration.failed", "step.failed", "next.evaluated", "dlq.replayed", "dlq.returned", "dlq.discarded",
-    "loop.item.repaired", "step.repaired",
+    "loop.item.repaired", "step.repaired", "message.poisoned", "message.released", "message.settled",
 ))  # fmt: skip
 _STATUS: Final = {
     "dlq.replayed": REPLAYING, "dlq.discarded": DISCARDED, "loop.item.repaired": REPLAYED, "step.repaired": REPLAYED,
+    "message.released": REPLAYING, "message.settled": REPLAYED,
 }  # fmt: skip
 _WITHIN: Final = re.compile(
     r"""https?://[^\s"'`<>]+                  # an address: only where it goes
@@ -44,6 +47,16 @@ def letter_id(execution_id: str, run_id: str, index: int | None) -> str:
     """Name the letter of a step-run or of an item: the same however often it fails."""
     digest = blake2b(f"{run_id}\n{'' if index is None else index}".encode(), digest_size=6).hexdigest()
     return f"{execution_id}-{digest}"
+
+
+def of_message(message_id: str) -> str:
+    """Name what the letter of a message is of, where others have a step-run."""
+    return f"{_MESSAGE}{message_id}"
+
+
+def is_of_message(run_id: str) -> bool:
+    """Tell whether a letter is that of a message."""
+    return run_id.startswith(_MESSAGE)
 
 
 def fingerprint(path: str, step: str, task: str, error: Mapping[str, Any]) -> str:
@@ -134,7 +147,7 @@ def change_of(path: str, event: Event) -> LetterChange | None:
     name = letter_id(event.execution_id, str(run_id), index)
     status = _STATUS.get(kind)
     if status is not None:
-        if status == REPLAYED and "replay" not in payload:
+        if status == REPLAYED and "replay" not in payload and kind != "message.settled":
             return None
         return LetterChange(name, status, event.timestamp, None, payload.get("by", ""), payload.get("reason", ""))
     told = payload.get("letter")
@@ -160,7 +173,7 @@ def change_of(path: str, event: Event) -> LetterChange | None:
         sink_id=told.get("sink"),
         replays=told.get("replays", 0),
         last_stack=_text(told.get("stack", "")),
-        payload=told.get("payload") or {},
+        payload=told.get("payload") or without_secrets(payload.get("message") or {}),
         context_excerpt=_text(told.get("context", "")),
         error=error,
     )

@@ -20,6 +20,7 @@ from noetl.engine.flow import advance
 from noetl.engine.loops import collect, fail, go_on
 from noetl.engine.names import EventName
 from noetl.engine.plan import Plan
+from noetl.engine.poison import refuse_discarded, settle
 from noetl.engine.recording import late as record_late
 from noetl.engine.route import Ending, end, failure, patch
 from noetl.engine.saga import stop
@@ -52,6 +53,8 @@ def decide(
     plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
 ) -> Decision | Needs:
     """Decide a message; `state` becomes the decided state. A state that `Needs` has touched is good for nothing."""
+    if state.letters:
+        refuse_discarded(state, message)
     d = Deciding(plan, state, message, at, resolved)
     try:
         if state.phase not in ("pending", "ended") or isinstance(message, _always(state)):
@@ -59,6 +62,8 @@ def decide(
             advance(d)
     except Missing as missing:
         return Needs(missing.loads, missing.puts, bool(d.events))
+    if state.letters:
+        settle(d)
     return d.made()
 
 
@@ -73,6 +78,7 @@ def late(plan: Plan, state: Execution, message: Report, at: int) -> Decision:
     """Record a report whose lease was gone when it was to be committed; nothing else changes."""
     d = Deciding(plan, state, message, at)
     record_late(d, message)
+    settle(d)
     return d.made()
 
 

@@ -129,6 +129,21 @@ def corrected(state: Execution, _event: Event, payload: Payload) -> None:
     state.outcome = payload["status"]
 
 
+def poisoned(state: Execution, event: Event, payload: Payload) -> None:
+    """Let the letter of a message wait."""
+    _note(state, event, payload, PENDING)
+
+
+def released(state: Execution, event: Event, payload: Payload) -> None:
+    """Note that a message was given to the server once more."""
+    _note(state, event, payload, REPLAYING)
+
+
+def settled(state: Execution, event: Event, payload: Payload) -> None:
+    """Close the letter of a message that was decided after all."""
+    _note(state, event, payload, REPLAYED)
+
+
 def _leave(state: Execution, event: Event) -> StepRun | None:
     run = state.replays.pop(str(event.step_run_id), None)
     if run is not None:

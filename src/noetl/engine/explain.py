@@ -12,17 +12,19 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from noetl.engine.dead_letters import letter_id
 from noetl.engine.deadlines import Deadline, deadlines, running_tasks
 from noetl.engine.join import Meeting, meetings
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, Suspended, Token
 from noetl.model.events import Event
+from noetl.model.letters import PENDING
 
 
 class Standing(Struct, frozen=True):
     """One thing that has not ended, and what it stands at; times in milliseconds since the epoch."""
 
-    what: str  # token, run, item
+    what: str  # token, run, item, message
     name: str
     step: str
     waits_for: str
@@ -71,7 +73,7 @@ def standings(
         if event.event_type == "policy.admit.evaluated" and event.payload.get("errors")
         for token in event.payload.get("tokens", ())
     }
-    found = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks)]
+    found = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks), *_messages(state, events)]
     tasks = running_tasks(events)
     timed = (_timed(plan, state, standing, tasks) for standing in found)
     return tuple(sorted(timed, key=lambda standing: standing.since))
@@ -91,6 +93,7 @@ def choices(events: Sequence[Event]) -> tuple[Choice, ...]:
         "policy.admit.evaluated": _admitted,
         "policy.task.evaluated": _judged,
         "execution.repaired": _repaired,
+        "message.poisoned": _poisoned,
     }
     found = (made[event.event_type](event) for event in events if event.event_type in made)
     return tuple(choice for choice in found if choice is not None)
@@ -226,6 +229,16 @@ def _held(state: Execution, held: Suspended) -> tuple[str, str]:
     return "the end of a `sleep`", "the time"
 
 
+def _messages(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
+    last = {_letter(event): event for event in events if event.event_type == "message.poisoned"}
+    for name, event in last.items() if state.phase != "ended" else ():
+        if state.letters.get(name) == PENDING:
+            waits = f"somebody to look at it: {event.payload['error']['message']}"
+            moved = f"`noetl dlq replay {name}` when the cause is gone; `noetl dlq show {name}` tells more"
+            since = int(event.payload["letter"]["first_seen"])
+            yield Standing("message", str(event.payload["of"]), event.entity_id, waits, moved, since, _end(state))
+
+
 def _driver(state: Execution) -> str:
     return f"; `noetl resume {state.execution_id}` if no process drives it" if state.pool.startswith("local:") else ""
 
@@ -300,6 +313,15 @@ def _judged(event: Event) -> Choice | None:
 def _repaired(event: Event) -> Choice:
     lost = tuple(f"{what}: {', '.join(map(str, names))}" for what, names in event.payload.items())
     return Choice(event.seq, event.timestamp, "", "rows that follow from the log were missing and were put back", lost)
+
+
+def _poisoned(event: Event) -> Choice:
+    said = f"{event.payload['error']['message']} (`noetl dlq show {_letter(event)}`)"
+    return Choice(event.seq, event.timestamp, event.entity_id, "the server could not decide a message", (said,))
+
+
+def _letter(event: Event) -> str:
+    return letter_id(event.execution_id, str(event.payload["of"]), None)
 
 
 def _short(value: Any) -> str:

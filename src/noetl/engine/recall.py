@@ -6,12 +6,14 @@ letter's own payload is used: that has masks where secrets were. Tested in tests
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from noetl.engine.dead_letters import is_of_message
 from noetl.engine.evolve import evolve
+from noetl.engine.poison import found_in
 from noetl.engine.state import Execution, StepRun
 from noetl.model.events import Event
 from noetl.model.letters import DeadLetter
@@ -21,10 +23,15 @@ from noetl.model.messages import Again
 _FAILURES = ("loop.iteration.failed", "step.failed")
 
 
-def recalled(events: Iterable[Event], letters: Iterable[DeadLetter]) -> dict[str, Again]:
+def recalled(events: Sequence[Event], letters: Iterable[DeadLetter]) -> dict[str, Again]:
     """Give the work of letters of one execution, by the letter's id; what is not found is left out."""
     wanted = {(letter.run_id, letter.loop_index): letter for letter in letters}
-    found: dict[str, Again] = {}
+    said = [
+        (letter, found_in(events, letter.run_id, letter.step_id))
+        for letter in wanted.values()
+        if is_of_message(letter.run_id)
+    ]
+    found = {letter.message_id: again for letter, again in said if again is not None}
     state: Execution | None = None
     for event in events:
         state = state or Execution(event.execution_id)

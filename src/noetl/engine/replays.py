@@ -14,6 +14,7 @@ from typing import Any
 from noetl.engine import gather, loops
 from noetl.engine.dead_letters import about, letter_id
 from noetl.engine.decision import Deciding
+from noetl.engine.poison import release
 from noetl.engine.recording import late, record
 from noetl.engine.route import failure
 from noetl.engine.runs import started
@@ -30,6 +31,9 @@ from noetl.model.refs import is_manifest
 def replay(d: Deciding, message: Replay) -> None:
     """Put the work of letters that wait into the queue once more."""
     for again in message.letters:
+        if "message" in again.work:
+            release(d, again, message.by)
+            continue
         name = letter_id(d.state.execution_id, again.run_id, again.index)
         if d.state.letters.get(name, PENDING) != PENDING or again.step not in d.plan.net.index:
             continue

@@ -12,6 +12,7 @@
     │   └── Unreachable     the server cannot be reached; try again
     ├── Denied              whoever asks may not
     │   └── Overloaded      more is under way than the server takes; try again after a while
+    ├── Undecided           a message cannot be decided; it waits among the dead letters
     └── Foreign             an event newer than this code; this process must not decide here
 
 A docstring is the default message. Expected failures of tasks are values (`outcome`), not exceptions.
@@ -79,6 +80,10 @@ class Unreachable(StoreUnavailable):
 
 class Denied(NoetlError):
     """This is not allowed to whoever asks."""
+
+
+class Undecided(NoetlError):
+    """The server cannot decide this message; it waits among the dead letters."""
 
 
 class Foreign(NoetlError):

@@ -13,7 +13,7 @@ import msgspec
 
 SCHEMA_VERSION = 1
 EntityType = Literal[
-    "execution", "workflow", "token", "step", "loop", "task", "ctx", "result", "timer", "signal", "child"
+    "execution", "workflow", "token", "step", "loop", "task", "ctx", "result", "timer", "signal", "child", "message"
 ]
 
 
@@ -81,6 +81,9 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("dlq.replayed", "step", "The work of a dead letter was put in the queue once more."),
         EventType("dlq.returned", "step", "A replay failed; its dead letter waits again."),
         EventType("dlq.discarded", "step", "Somebody closed a dead letter without doing its work."),
+        EventType("message.poisoned", "message", "A message could not be decided; it waits as a dead letter."),
+        EventType("message.released", "message", "Somebody gave such a message to the server once more."),
+        EventType("message.settled", "message", "Such a message was decided after all."),
         EventType("step.skipped", "step", "A step-run ended without doing its work."),
         EventType("step.suspended", "step", "A pipeline gave its lease back until something happens."),
         EventType("loop.started", "loop", "A loop's list was evaluated.", ("loop_started",)),

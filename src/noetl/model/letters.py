@@ -20,13 +20,13 @@ OPEN: Final = (PENDING, REPLAYING)
 
 
 class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step-run, or an item of its loop, that failed for good. Times are milliseconds since the epoch."""
+    """A step-run or an item of its loop that failed for good, or a message that cannot be decided. Times are milliseconds since the epoch."""
 
     message_id: str
     execution_id: str
     step_id: str
     run_id: str
-    reason: str  # exhausted, fatal, poison, lease
+    reason: str  # exhausted, fatal, poison, lease, poison_message
     attempts: int
     last_error: str
     fingerprint: str  # the same for failures of one cause

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from noetl.engine.dead_letters import is_of_message
 from noetl.engine.patches import check, put_at
 from noetl.engine.recall import recalled
 from noetl.model.errors import InvalidInput
@@ -72,6 +73,8 @@ async def ready(
             )
         plan = await control.plan(str(events[0].payload.get("playbook", "")))
         for letter in own if patch else ():
+            if is_of_message(letter.run_id):
+                raise InvalidInput(f"dead letter {letter.message_id} is a message, and has nothing to patch.")
             step, is_item = plan.step(letter.step_id), letter.loop_index is not None
             check(plan.playbook, step, letter.task, patch, is_item=is_item)
         found = recalled(events, own)

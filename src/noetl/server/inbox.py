@@ -54,6 +54,7 @@ class Entry(Struct, eq=False):
     tries: int = 0
     resolved: dict[str, Any] = {}  # what was loaded for its decision
     act: Act = None  # who sent it
+    trouble: Exception | None = None  # what it needs cannot be had
 
     @property
     def consumed(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from noetl.engine.decide import Needs, decide
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, dump, load
 from noetl.engine.work import piece_of, work_id
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, LeaseLost, Mend, Start
 from noetl.ports import Beside, Clock, EventLog, Upkeep
 from noetl.server.plans import Plans
@@ -94,7 +94,9 @@ class Liveness:
     async def _kept(self, execution_id: str) -> bool:
         try:
             return await self.check(execution_id)
-        except NoetlError as error:  # of another version, or its playbook is gone: others have their turn
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  of another version, or a mistake of ours: others have their turn
             _log.warning("execution %s cannot be looked at: %s", execution_id, error)
             return False
 

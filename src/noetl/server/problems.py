@@ -26,6 +26,7 @@ from noetl.model.errors import (
     NoetlError,
     Overloaded,
     StoreUnavailable,
+    Undecided,
     UnknownExecution,
     Unreachable,
 )
@@ -45,6 +46,7 @@ STATUSES: dict[type[NoetlError], tuple[int, str]] = {  # the first that fits; th
     StoreUnavailable: (503, "store-unavailable"),
     CredentialUnavailable: (503, "credential-unavailable"),
     Foreign: (409, "foreign-execution"),
+    Undecided: (500, "undecided"),
     NoetlError: (500, "error"),
 }
 RETRY_S = 2.0

@@ -16,7 +16,7 @@ import msgspec
 from noetl.engine.decide import Needs, decide, late
 from noetl.engine.decision import projection
 from noetl.engine.state import Execution
-from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, UnknownExecution
+from noetl.model.errors import InvalidInput, StoreUnavailable, UnknownExecution
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act, Clock, Commit, Committed, EventLog, WorkQueue
@@ -26,6 +26,7 @@ from noetl.server.handed import Handed
 from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
 from noetl.server.listeners import Listeners
 from noetl.server.plans import Plans
+from noetl.server.refusals import Refusals
 from noetl.server.room import Room
 from noetl.server.states import States
 from noetl.server.stored import Stored
@@ -69,9 +70,9 @@ class Sequencer:
         self.handed = Handed(queue, clock, self.look)
         self.listeners = Listeners()
         self._quick = AtOnce(log, self._states, plans, self._inbox, self.handed, clock, lease_ms)
+        self._refusals = Refusals(log, self._inbox, clock, self._note)
         self._unanswered: set[Entry] = set()
         self._stopped: Exception | None = None
-        self._set_aside: set[str] = set()
         self._more = False  # the store holds more messages than were gathered
         self._left = True  # the store may hold messages that nobody knows of: it was just opened, or a commit failed
         self._aside: set[asyncio.Task[None]] = set()  # messages whose decision waits for stored results
@@ -126,12 +127,13 @@ class Sequencer:
 
         A message of another sequencer that lives is soon gone; one that stays was left behind.
         """
-        most = _MOST_GATHERED + len(self._set_aside)
+        aside = self._refusals.set_aside
+        most = _MOST_GATHERED + len(aside)
         found = await self._queue.inbox(most)
         self._more = len(found) == most
         for execution_id, message in found:
             name = message.message_id
-            if name not in self._set_aside and (known is None or name in known):
+            if name not in aside and (known is None or name in known):
                 self._inbox.own(execution_id, message)
         self._wake.set()
         return frozenset(message.message_id for _, message in found)
@@ -181,6 +183,7 @@ class Sequencer:
         decided: list[Decided] = []
         broken: set[str] = set()
         postponed: list[Entry] = []
+        poison: list[tuple[Entry, Exception]] = []
         for entry in entries:
             if entry.execution_id in broken:
                 postponed.append(entry)
@@ -191,20 +194,22 @@ class Sequencer:
                     broken |= {entry.execution_id} if self._set_out(entry, made) else set()
                 else:
                     decided.append(Decided(entry, made))
-            except StoreUnavailable as error:
-                self._states.drop(entry.execution_id)
-                broken.add(entry.execution_id)
-                if self._may_try_again(entry, error):
-                    postponed.append(entry)
             except Exception as error:  # noqa: BLE001  a mistake in one message must not stop the others
                 self._states.drop(entry.execution_id)
                 broken.add(entry.execution_id)
-                self._refuse(entry, error)
+                if not isinstance(error, StoreUnavailable):
+                    poison.append((entry, error))
+                    if entry.ask is not None:
+                        entry.ask.answer.cancel()
+                elif self._may_try_again(entry, error):
+                    postponed.append(entry)
         self._inbox.again(postponed)
         now = self._clock.now()
         asks = self._inbox.served(entries, (item for made in decided for item in made.commit.work), now)
         if decided or asks:
             await self._commit(decided, asks, now)
+        for entry, problem in poison:
+            await self._give_up(entry, problem)
         if any(entry.tries for entry in postponed):
             await self._clock.sleep(pause_of(entries))
 
@@ -225,13 +230,14 @@ class Sequencer:
                 return
             await self._clock.sleep(pause_of([entry]))
         except Exception as error:  # noqa: BLE001  whoever waits must be told
-            self._refuse(entry, error)
-            return
+            entry.trouble = error
         self._inbox.again([entry])
         self._wake.set()
 
     async def _decide(self, entry: Entry) -> Commit | Needs:
         message, now = entry.message, self._clock.now()
+        if entry.trouble is not None:
+            raise entry.trouble
         state = await self._states.get(entry.execution_id, new=isinstance(message, Start) and not entry.refused)
         if isinstance(message, Start) and not message.playbook:
             try:
@@ -295,6 +301,8 @@ class Sequencer:
             self._inbox.own(other, message)
             self._wake.set()
         self.handed.applied(commit)
+        if commit.letters:
+            self._refusals.forget()
         self.listeners.tell(commit)
 
     async def _settle(self, made: Decided, verdict: Committed) -> None:
@@ -315,7 +323,7 @@ class Sequencer:
             if not entry.answer.done():  # whoever asked may have gone away meanwhile
                 entry.answer.set_result(answer_of(row, verdict, entry.late))
         except StoreUnavailable as error:  # it is applied; sent again, it is a duplicate
-            self._refuse(entry, error)
+            self._refusals.tell(entry, error)
 
     async def _save(self, execution_id: str, seq: int) -> None:
         try:
@@ -334,7 +342,7 @@ class Sequencer:
             self._inbox.again([entry for entry in entries if self._may_try_again(entry, error)])
             await self._clock.sleep(pause)
         elif len(entries) == 1:
-            self._refuse(entries[0], error)
+            await self._give_up(entries[0], error)
         else:  # one of them cannot be written: each is tried by itself
             for entry in entries:
                 entry.alone = True
@@ -344,25 +352,16 @@ class Sequencer:
         entry.tries += 1
         if entry.answer is None or entry.tries <= _MOST_TRIES:
             return True
-        self._refuse(entry, error)
+        self._refusals.tell(entry, error)
         return False
 
-    def _refuse(self, entry: Entry, error: Exception) -> None:
-        if entry.ask is not None:
-            entry.ask.answer.cancel()
-        if entry.answer is not None:
-            if not entry.answer.done():
-                entry.answer.set_exception(error)
-        else:  # nobody asked: it stays in the store for a process that can decide it
-            self._inbox.sent.discard(entry.message.message_id)
-            self._set_aside.add(entry.message.message_id)
-            _log.error(
-                "message %s of execution %s is set aside: %s", entry.message.message_id, entry.execution_id, error
-            )
-        if not isinstance(error, NoetlError):
-            _log.error(
-                "deciding a %s of execution %s failed", type(entry.message).__name__, entry.execution_id, exc_info=error
-            )
+    async def _give_up(self, entry: Entry, error: Exception) -> None:
+        try:
+            await self._refusals.give_up(entry, error)
+        except StoreUnavailable as away:
+            if self._may_try_again(entry, away):
+                self._inbox.again([entry])
+                await self._clock.sleep(pause_of([entry]))
 
     # Workers that wait
 
