@@ -19,7 +19,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from noetl.dsl.playbook import Task
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
@@ -203,8 +202,7 @@ class Pipeline(Frame):
             if strategy(task) is not None:
                 spec["result"] = room(spec.get("result"), self.memory.results.get(task.label))
         context = self.context(whole) if task.kind in _CODE_KINDS else {}
-        label = self.info.place + task.label
-        attempt, visit = self.memory.attempt, self.memory.visits[task.label]
+        label, attempt, visit = self.info.place + task.label, self.memory.attempt, self.memory.visits[task.label]
         return RunTask(label, task.kind, fields, whole, own, attempt, self.key, auth, timeout, spec, context, visit)
 
     # What an outcome leads to
@@ -339,7 +337,7 @@ class Pipeline(Frame):
             workload=self.scopes.workload, ctx=self.ctx, keychain=self.scopes.keychain, job=self.scopes.job, call=given
         )
         place = f"{self.info.place}{self.task.label}/"
-        info = replace(self.info, caller=self.key, place=place, input={}, step=task.label)
+        info = msgspec.structs.replace(self.info, caller=self.key, place=place, input={}, step=task.label)
         return Pipeline((task,), scopes, info, memory)
 
     def _called(self, found: Next, at: int) -> Next | Outcome:
