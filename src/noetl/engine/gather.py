@@ -16,7 +16,9 @@ import msgspec
 
 from noetl.engine.away import Missing, Resolved, found
 from noetl.engine.decision import Deciding
+from noetl.engine.names import Scope, render
 from noetl.engine.state import Execution, Loop, StepRun
+from noetl.expr import TemplateError
 from noetl.model.ids import message_digest
 from noetl.model.manifest import is_list, manifest, within
 from noetl.model.messages import Collect
@@ -24,6 +26,9 @@ from noetl.model.refs import KIND, SCHEME, is_manifest
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 SPILL_BYTES: Final = 512 * 1024  # results of a loop that runs are put away from here on
+FEW_NUMBERS: Final = 1_000  # that stand in the log as they are
+MOST_NUMBERS: Final = 100_000_000  # that a loop counts; beyond it, the budget of an evaluation says no
+_RANGE: Final = re.compile(r"\{\{-?\s*range\s*\((.*)\)\s*-?\}\}", re.DOTALL)
 _PATH: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)\s*-?\}\}")
 
 
@@ -41,6 +46,25 @@ def source(d: Deciding, given: Any, args: Mapping[str, Any]) -> Mapping[str, Any
     return value if is_manifest(value) and is_list(value) else None
 
 
+def numbers(d: Deciding, given: Any, scope: Scope) -> Mapping[str, Any] | None:
+    """Give the bounds of the numbers that `loop.in` counts, where there are many: they are neither written nor stored.
+
+    Whatever else it says is evaluated as any template is; so is what goes wrong here.
+    """
+    written = _RANGE.fullmatch(given.strip()) if isinstance(given, str) else None
+    if written is None:
+        return None
+    try:
+        bounds = render(f"{{{{ [{written[1]}] }}}}", scope, d.calls)
+    except TemplateError:
+        return None
+    if not isinstance(bounds, list) or not 1 <= len(bounds) <= 3 or any(type(one) is not int for one in bounds):
+        return None
+    start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    count = -((start - stop) // step) if step else 0
+    return {"range": [start, stop, step], "total": count} if FEW_NUMBERS < count <= MOST_NUMBERS else None
+
+
 def shelved(d: Deciding, run: StepRun, items: list[Any]) -> list[Any] | Mapping[str, Any]:
     """Give the list of a loop as it travels: itself, or the manifest under which a long one was put away."""
     if len(msgspec.json.encode(items)) <= inline_max(d, run):
@@ -54,8 +78,9 @@ def shelved(d: Deciding, run: StepRun, items: list[Any]) -> list[Any] | Mapping[
 
 def item(loop: Loop, index: int, resolved: Resolved | None) -> Any:
     """Give one item of a loop's list; null of a stored one where nothing can be loaded."""
-    if not isinstance(loop.items, Mapping):
-        return loop.items[index] if index < len(loop.items) else None
+    here = loop.here
+    if here is not None:
+        return here[index] if index < len(here) else None
     if resolved is None:
         return None
     near = within(loop.items, index, 1)

@@ -78,7 +78,7 @@ def begin(d: Deciding, run: StepRun) -> None:
 
 
 def _source(d: Deciding, run: StepRun, given: Any, scope: Scope) -> list[Any] | Mapping[str, Any]:
-    named = gather.source(d, given, run.args)
+    named = gather.source(d, given, run.args) or gather.numbers(d, given, scope)
     if named is not None:
         return named
     strict = d.plan.setting("strict_templates", d.plan.step(run.step), True) is not False

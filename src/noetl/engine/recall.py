@@ -65,6 +65,7 @@ def _item(run: StepRun, index: int) -> Mapping[str, Any]:
     loop = run.loop
     assert loop is not None
     total = {} if loop.cursor else {"total": loop.total}
-    if isinstance(loop.items, Mapping):  # the list was stored: the worker reads its range
+    here = loop.here
+    if here is None:  # the list was stored: the worker reads its range
         return {"source": within(loop.items, index, 1), **total}
-    return {"item": loop.items[index] if index < len(loop.items) else None, **total}
+    return {"item": here[index] if index < len(here) else None, **total}

@@ -6,9 +6,9 @@ Tested in tests/unit/engine/test_laws.py and test_decide.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -59,7 +59,9 @@ class Piece(Struct):
 class Loop(Struct):
     """A loop that runs: counters and ranges, and the results that were not put away yet, by index."""
 
-    items: Any  # the list, or the manifest of one that was stored
+    items: (
+        Any  # the list, the manifest of one that was stored, or {range: [start, stop, step]} of a long one of numbers
+    )
     count: int
     sequential: bool
     local: bool
@@ -91,6 +93,13 @@ class Loop(Struct):
     @property
     def total(self) -> int:
         return self.count
+
+    @property
+    def here(self) -> Sequence[Any] | None:
+        """The list of the loop; None where it was stored."""
+        if not isinstance(self.items, Mapping):
+            return cast(Sequence[Any], self.items)
+        return range(*self.items["range"]) if "range" in self.items else None
 
     def settled(self) -> int:
         """Give the index below which everything has ended."""

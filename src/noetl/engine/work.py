@@ -116,7 +116,8 @@ def _part(loop: Loop, chunk: str) -> Chunk:
     last = max(piece.pending)
     ended = tuple(index for index in range(first, last) if index not in piece.pending)
     keys = tuple(loop.names.get(index) for index in range(first, last + 1)) if loop.cursor else ()
-    if isinstance(loop.items, Mapping):  # the list was stored: a worker reads its range
+    here = loop.here
+    if here is None:  # the list was stored: a worker reads its range
         near = within(loop.items, first, last + 1 - first)
         return Chunk(chunk, first, (), total, piece.width, ended, count=last + 1 - first, source=near)
-    return Chunk(chunk, first, tuple(loop.items[first : last + 1]), total, piece.width, ended, keys)
+    return Chunk(chunk, first, tuple(here[first : last + 1]), total, piece.width, ended, keys)

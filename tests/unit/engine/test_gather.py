@@ -37,7 +37,7 @@ def test_a_short_list_and_small_results_travel_inline() -> None:
 
 
 def test_a_long_list_is_stored_once_and_handed_out_by_reference_and_range() -> None:
-    script = Script(loop("{{ range(100000) }}"), {})
+    script = Script(loop("{{ range(100000) | list }}"), {})
     script.start()
     items = script.of("loop.started")[0].payload["items"]
     assert (items["kind"], items["total"], items["strategy"]) == ("manifest_ref", 100_000, "concat")
@@ -48,6 +48,66 @@ def test_a_long_list_is_stored_once_and_handed_out_by_reference_and_range() -> N
     assert work.chunk.source is not None
     assert [part["ref"] for part in work.chunk.source["parts"]] == [items["parts"][0]["ref"]]
     assert len(dump(script.state)) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("given", "counted"),
+    [
+        ("{{ range(1000000) }}", range(1_000_000)),
+        ("{{- range( workload.n * 2 ,5000,3 ) -}}", range(20, 5_000, 3)),
+        ("{{ range(0, -3000, -2) }}", range(0, -3_000, -2)),
+    ],
+)
+def test_many_numbers_are_counted_and_neither_written_nor_stored(given: str, counted: range) -> None:
+    script = Script(loop(given), {}, payload={"n": 10})
+    script.start()
+    started = script.of("loop.started")[0].payload
+    bounds = [counted.start, counted.stop, counted.step]
+    assert (started["items"], started["total"]) == ({"range": bounds, "total": len(counted)}, len(counted))
+    assert script.stored == {}
+    assert len(dump(script.state)) < 5_000
+    script.answer(next(iter(script.work.values())))
+    handed = [work.chunk for work in script.work.values() if work.chunk is not None]
+    assert handed
+    for chunk in handed:
+        assert (chunk.items, chunk.source) == (tuple(counted[chunk.start : chunk.start + chunk.size]), None)
+        assert chunk.size
+    script.check()
+
+
+def test_numbers_are_counted_to_the_end_and_every_item_sees_its_own() -> None:
+    script = Script(
+        loop("{{ range(10, 2510) }}"), {"each": lambda work, index: work.chunk.items[index - work.chunk.start]}
+    )
+    script.run()
+    script.check()
+    assert script.result["results"] == list(range(10, 2_510))
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["{{ range(1000) }}", "{{ range(10) + range(1001) }}", "{{ range(1001) | list }}", "{{ range(1001)[:5] }}"],
+)
+def test_few_numbers_and_what_is_more_than_counting_are_a_list(given: str) -> None:
+    script = Script(loop(given), {})
+    script.start()
+    assert isinstance(script.of("loop.started")[0].payload["items"], list)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("{{ range(10 ** 12) }}", "operations"),
+        ("{{ range(0, 5000, 0) }}", "`step` must not be zero"),
+        ("{{ range('5000') }}", "must be a whole number"),
+        ("{{ range(nowhere) }}", "nowhere"),
+    ],
+)
+def test_numbers_that_cannot_be_counted_are_an_error(given: str, told: str) -> None:
+    script = Script(loop(given), {})
+    script.start()
+    assert script.status == "failed"
+    assert told in script.of("playbook.finished")[0].payload["error"]["message"]
 
 
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
