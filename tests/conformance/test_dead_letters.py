@@ -185,7 +185,7 @@ async def test_a_replay_is_made_again_from_the_log_and_goes_on(place: Place, sto
         ends = (ItemEnd(0, "ok", "A"), ItemEnd(1, "error", error=error))
         await control.report("700", Report("r1", "work#1", lease.epoch, "w", items=ends, chunk="c1"))
         [found] = await store.letters(LetterSelection())
-        again = await ready(store, control, [found], {})
+        again = await ready(store, control, [found], {}, {})
         assert await replay(control, again, {}, by="ada", name="one") == 1
         assert await rebuild.check() == []
     assert await rebuild.rebuild() == 1

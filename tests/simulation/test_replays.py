@@ -54,7 +54,7 @@ class Replayed(World):
         name = f"look-{self.replays}"
         for _ in range(self._picks.randint(1, 2)):  # sometimes twice, as whoever has lost an answer does
             try:
-                found = await ready(self.ground.store, self.control, [letter], {})
+                found = await ready(self.ground.store, self.control, [letter], {}, {})
                 await self.call(replay(self.control, found, {}, by="sim", name=name))
             except (NoetlError, OSError):
                 await asyncio.sleep(0.5)

@@ -20,7 +20,7 @@ from noetl.model.letters import PENDING, REPLAYING, STATUSES, DeadLetter
 from noetl.ports import AuditEntry
 from noetl.ports.letters import LetterSelection
 from noetl.server.dead_letters import Ready, discard, pending, preview, ready, replay
-from noetl.wiring import Embedded, embedded
+from noetl.wiring import Embedded, embedded, language_kinds
 
 if TYPE_CHECKING:
     from noetl import Client
@@ -128,13 +128,14 @@ class Here:
 
     async def preview(self, chosen: Chosen, patch: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
         letters = await self._meant(chosen)
-        await ready(self._store, self._app.control, letters, patch)
+        await ready(self._store, self._app.control, letters, patch, language_kinds())
         return [(letter.message_id, preview(letter, patch)) for letter in letters]
 
     async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
         count, returned = 0, 0
         known = True
-        for one in await ready(self._store, self._app.control, await self._meant(chosen), patch):
+        letters = await self._meant(chosen)
+        for one in await ready(self._store, self._app.control, letters, patch, language_kinds()):
             done = await self._replay(one, patch, wait_s)
             count += len(one.work)
             returned += done or 0

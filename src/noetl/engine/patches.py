@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.grammar import task_spec_level
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Playbook, Step, Task, Value
 from noetl.dsl.secret_names import is_secret_name
@@ -26,8 +28,10 @@ ROOTS: Final = ("spec", "input", "args", "item")
 Patch = Mapping[str, Any]
 
 
-def check(playbook: Playbook, step: Step, task: str, patch: Patch, *, is_item: bool) -> None:
-    """Refuse a patch that cannot be applied to a letter of a step. Raises InvalidInput."""
+def check(
+    playbook: Playbook, step: Step, task: str, patch: Patch, kinds: Kinds, *, args: Mapping[str, Any], is_item: bool
+) -> None:
+    """Refuse a patch that would change nothing of a letter's work, which was bound `args`. Raises InvalidInput."""
     places = _places(playbook, step, task)
     for path in patch:
         root, _, rest = path.partition(".")
@@ -47,12 +51,28 @@ def check(playbook: Playbook, step: Step, task: str, patch: Patch, *, is_item: b
             raise InvalidInput(
                 f"the patch `{path}` needs the task that failed, and `{task}` is not a task of step `{step.name}` itself."
             )
-        if root == "spec" and len(keys) > 1:
+        if root == "spec":
+            _check_field(path, keys[0], [found for _, found in places], kinds)
             _walk({name: value.data for name, value in places[-1][1].fields.items()}, keys, path)
-        if root == "input" and len(keys) > 1:
-            failed = _found(step, task)
-            both = {**step.input, **(failed.input if failed is not None else {})}
-            _walk({name: value.data for name, value in both.items()}, keys, path)
+        failed = _found(step, task)
+        own = failed.input if failed is not None else {}
+        if root == "input":
+            _walk({name: value.data for name, value in {**step.input, **own}.items()}, keys, path)
+        if root == "args" and keys[0] not in args and (keys[0] in own or keys[0] in step.input):
+            raise InvalidInput(
+                f"the patch `{path}` cannot be used: no arc bound `{keys[0]}` to step `{step.name}`. What the task itself "
+                f"is given is patched as `input.{rest}`."
+            )
+
+
+def _check_field(path: str, name: str, tasks: list[Task], kinds: Kinds) -> None:
+    """Refuse a field that none of the tasks can have: the one that failed, and those that it calls."""
+    found = [kinds.get(task.kind) for task in tasks]
+    levels = [task_spec_level(kind) for kind in found if kind is not None]
+    if len(levels) < len(found) or any(level.open or level.field(name) is not None for level in levels):
+        return
+    guess = did_you_mean(name, levels[-1].names())
+    raise InvalidInput(f"the patch `{path}` cannot be used: kind `{tasks[-1].kind}` has no field `{name}`.{guess}")
 
 
 def _found(step: Step, task: str) -> Task | None:

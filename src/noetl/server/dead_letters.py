@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from noetl.dsl.kinds import Kinds
 from noetl.engine.dead_letters import is_of_message
 from noetl.engine.patches import check, put_at
 from noetl.engine.recall import recalled
@@ -61,7 +62,7 @@ async def pending(store: DeadLetters, selection: LetterSelection) -> list[DeadLe
 
 
 async def ready(
-    store: Store, control: LocalControl, letters: Iterable[DeadLetter], patch: Mapping[str, Any]
+    store: Store, control: LocalControl, letters: Iterable[DeadLetter], patch: Mapping[str, Any], kinds: Kinds
 ) -> list[Ready]:
     """Find the work of letters in their logs, and check that a patch fits. Raises InvalidInput; changes nothing."""
     made: list[Ready] = []
@@ -72,17 +73,18 @@ async def ready(
                 f"the log of execution {execution_id} is gone, so its dead letters can only be discarded."
             )
         plan = await control.plan(str(events[0].payload.get("playbook", "")))
-        for letter in own if patch else ():
-            if is_of_message(letter.run_id):
-                raise InvalidInput(f"dead letter {letter.message_id} is a message, and has nothing to patch.")
-            step, is_item = plan.step(letter.step_id), letter.loop_index is not None
-            check(plan.playbook, step, letter.task, patch, is_item=is_item)
         found = recalled(events, own)
         missing = [letter.message_id for letter in own if letter.message_id not in found]
         if missing:
             raise InvalidInput(
                 f"the log does not tell what dead letter {missing[0]} was doing; it can only be discarded."
             )
+        for letter in own if patch else ():
+            if is_of_message(letter.run_id):
+                raise InvalidInput(f"dead letter {letter.message_id} is a message, and has nothing to patch.")
+            step, args = plan.step(letter.step_id), found[letter.message_id].work["args"]
+            is_item = letter.loop_index is not None
+            check(plan.playbook, step, letter.task, patch, kinds, args=args, is_item=is_item)
         made.append(Ready(execution_id, tuple(own), tuple(found[letter.message_id] for letter in own)))
     return made
 

@@ -64,18 +64,22 @@ def test_input_args_and_items() -> None:
         ("item.x", "failed outside of a loop"),
         ("spec.params.x", "patch `params` as a whole"),
         ("input.n.x", "patch `n` as a whole"),
+        ("spec.ulr", "kind `http` has no field `ulr`. Did you mean 'url'?"),
+        ("args.own", "patched as `input.own`"),
+        ("args.deep.a", "patched as `input.deep.a`"),
     ],
 )
 def test_a_patch_that_cannot_be_used_is_refused(path: str, says: str) -> None:
     with pytest.raises(InvalidInput, match="patch") as caught:
-        check(read(TEXT), step(), "get", {path: 1}, is_item=False)
+        check(read(TEXT), step(), "get", {path: 1}, kinds(), args={"bound": 1}, is_item=False)
     assert says in str(caught.value)
 
 
 def test_a_patch_that_can_be_used() -> None:
-    check(read(TEXT), step(), "get", {"spec.url": "x", "input.new.deep": 1, "args.a": 1, "item.x": 2}, is_item=True)
+    fine = {"spec.url": "x", "spec.timeout_ms": 5, "input.new.deep": 1, "args.a": 1, "args.n": 1, "item.x": 2}
+    check(read(TEXT), step(), "get", fine, kinds(), args={"n": 1}, is_item=True)
     with pytest.raises(InvalidInput, match="is not a task of step"):
-        check(read(TEXT), step(), "call/inner", {"spec.url": "x"}, is_item=False)
+        check(read(TEXT), step(), "call/inner", {"spec.url": "x"}, kinds(), args={}, is_item=False)
 
 
 CALLS = (
@@ -100,7 +104,7 @@ def test_a_patch_of_a_workbook_call_reaches_the_task_that_was_called_and_no_othe
         "task": "second",
         "values": {"spec.url": "http://new", "spec.headers.B": 2, "spec.timeout_ms": 90},
     }
-    check(playbook, one, "second", given["values"], is_item=False)
+    check(playbook, one, "second", given["values"], kinds(), args={}, is_item=False)
     [(place, task)] = patched_calls(playbook, one, given, kinds()).items()
     assert (place, task.label, task.timeout_ms) == ("second/outer/", "fetch", Value(90))
     assert (task.fields["url"], task.fields["headers"]) == (Value("http://new"), Value({"A": 1, "B": 2}))
@@ -108,7 +112,7 @@ def test_a_patch_of_a_workbook_call_reaches_the_task_that_was_called_and_no_othe
     assert (made.tasks[0], made.tasks[1].timeout_ms) == (one.tasks[0], Value(90))
     assert "url" not in made.tasks[1].fields
     with pytest.raises(InvalidInput, match="patch `url` as a whole"):
-        check(playbook, one, "second", {"spec.url.x": 1}, is_item=False)
+        check(playbook, one, "second", {"spec.url.x": 1}, kinds(), args={}, is_item=False)
 
 
 def test_a_patch_of_a_workbook_call_may_name_another_task() -> None:
@@ -122,7 +126,8 @@ def test_a_patch_of_a_workbook_call_may_name_another_task() -> None:
 def test_workbook_tasks_that_call_each_other_for_ever_are_no_place_for_a_patch() -> None:
     round_and_round = CALLS.replace('kind: http, url: "http://old", headers: {A: 1}', "kind: workbook, task: outer")
     playbook = read(round_and_round)
-    check(playbook, playbook.workflow[0], "first", {"spec.url": 1}, is_item=False)
+    with pytest.raises(InvalidInput, match="kind `workbook` has no field `url`"):
+        check(playbook, playbook.workflow[0], "first", {"spec.url": 1}, kinds(), args={}, is_item=False)
 
 
 def test_a_plain_task_has_no_patched_call() -> None:
