@@ -81,7 +81,7 @@ async def agrees(place: Place, store: Store) -> None:
 
 
 async def again(store: Store, control: LocalControl, letter: DeadLetter, name: str) -> None:
-    await replay(control, await ready(store, control, [letter], {}), {}, by="ada", name=name)
+    await replay(control, await ready(store, control, [letter], {}, {}), {}, by="ada", name=name)
 
 
 async def test_a_message_that_cannot_be_decided_is_a_dead_letter_and_others_go_on(
@@ -166,7 +166,7 @@ async def test_a_message_that_cannot_be_written_is_a_letter_without_it(store: St
         [letter] = await letters(store)
         assert "half a character" in letter.payload["text"]
         with pytest.raises(InvalidInput, match="can only be discarded"):
-            await ready(store, control, [letter], {})
+            await ready(store, control, [letter], {}, {})
         await control.submit(one, Signal("good", "elsewhere"))
 
 
