@@ -356,7 +356,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             gate=Gate(team, clock, required=required),
             handouts=Handouts(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
-            metrics=Metrics(),
+            metrics=Metrics(app.control.plan_at_hand),
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),
         )

@@ -165,6 +165,10 @@ class LocalControl:
         """Give the plan of a pinned playbook."""
         return await self._plans.get(playbook)
 
+    def plan_at_hand(self, playbook: str) -> Plan | None:
+        """Give a plan that is in memory."""
+        return self._plans.at_hand(playbook)
+
     def takes(self, worker: str, pools: Sequence[str], tags: Sequence[str]) -> None:
         """Note what a worker takes with its reports, before it claims anything."""
         self._takes[worker] = (tuple(pools), tuple(tags))

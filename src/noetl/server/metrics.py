@@ -7,20 +7,20 @@ looks. Tested in tests/unit/server/test_metrics.py and tests/server/test_serve.p
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from noetl.model.events import Event
-from noetl.model.letters import STATUSES
+from noetl.model.letters import OPEN, STATUSES
 from noetl.model.outcome import Outcome
 from noetl.ports import Commit
 from noetl.ports.outbox import OutboxMessage
+from noetl.server.counts import Counts, Spread
+from noetl.server.task_metrics import TASK_EVENTS, PlanOf, TaskMetrics
 
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
 _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
@@ -28,60 +28,17 @@ _SOON_S = 0.001
 _MOST_RUNS = 10_000  # whose start is remembered
 
 
-class _Counts(dict[tuple[str, ...], float]):
-    """What is counted under one name, by labels: plain numbers, until somebody looks."""
-
-    def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
-        super().__init__()
-        self._about = (name, text, labels)
-
-    def __missing__(self, labels: tuple[str, ...]) -> float:
-        return 0
-
-    def collect(self) -> Iterator[Metric]:
-        name, text, names = self._about
-        family = CounterMetricFamily(name, text, labels=names)
-        for labels, count in self.items():
-            family.add_metric(labels, count)
-        yield family
-
-
-class _Spread(dict[tuple[str, ...], list[float]]):
-    """How values are spread, by labels: a number for each bucket, one for what is above all, and the sum."""
-
-    def __init__(self, name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> None:
-        super().__init__()
-        self._about = (name, text, labels)
-        self._buckets = buckets
-
-    def __missing__(self, labels: tuple[str, ...]) -> list[float]:
-        made = self[labels] = [0.0] * (len(self._buckets) + 2)
-        return made
-
-    def observe(self, labels: tuple[str, ...], value: float) -> None:
-        counts = self[labels]
-        counts[bisect_left(self._buckets, value)] += 1
-        counts[-1] += value
-
-    def collect(self) -> Iterator[Metric]:
-        name, text, names = self._about
-        family = HistogramMetricFamily(name, text, labels=names)
-        bounds = [*(str(float(bound)) for bound in self._buckets), "+Inf"]
-        for labels, (*counts, total) in self.items():
-            family.add_metric(labels, list(zip(bounds, accumulate(counts), strict=True)), total)
-        yield family
-
-
 class Metrics:
     """The counters of one server."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan_of: PlanOf | None = None) -> None:
         self.registry = registry = CollectorRegistry()
-        self._counted: list[_Counts | _Spread] = []
+        self._tasks = TaskMetrics(plan_of)
+        self._counted: list[Counts | Spread] = [*self._tasks.counted]
         registry.register(self)
 
-        def counter(name: str, text: str, *labels: str) -> _Counts:
-            made = _Counts(name, text, labels)
+        def counter(name: str, text: str, *labels: str) -> Counts:
+            made = Counts(name, text, labels)
             self._counted.append(made)
             return made
 
@@ -90,7 +47,7 @@ class Metrics:
         self._calls = counter("noetl_step_calls_total", "Tokens sent to a step.", "workflow", "step")
         self._runs = counter("noetl_step_runs_total", "Step-runs that a worker began.", "workflow", "step")
         took = "noetl_step_duration_seconds", "From scheduled to ended.", ("workflow", "step")
-        self._took = _Spread(*took, _STEP_BUCKETS)
+        self._took = Spread(*took, _STEP_BUCKETS)
         self._counted.append(self._took)
         self._items = counter("noetl_loop_items_total", "Items of loops.", "workflow", "step")
         self._ended_items = counter("noetl_loop_completed_total", "Items that ended.", "workflow", "step", "ok")
@@ -102,6 +59,7 @@ class Metrics:
         )
         self._queue = Gauge("noetl_task_queue_inflight", "Work that is queued or leased.", ("pool",), registry=registry)
         self._letters = counter("noetl_dlq_total", "Dead letters, new or again.", "kind", "sink")
+        self._closed = counter("noetl_dlq_closed_total", "Dead letters that were replayed or discarded.", "status")
         self._open = Gauge("dlq_entries", "Dead letters that there are.", ("status",), registry=registry)
         self._waiting = Gauge("noetl_messages_unanswered", "Messages that wait for a commit.", registry=registry)
         self._workers = Gauge("noetl_workers", "Workers that speak to this server.", registry=registry)
@@ -132,11 +90,15 @@ class Metrics:
         for change in commit.letters:
             if change.letter is not None:
                 self._letters[change.letter.tool_kind or "", change.letter.sink_id or ""] += 1
-        workflow = str(commit.projection.get("path", ""))
+            elif change.status not in OPEN:
+                self._closed[change.status,] += 1
+        workflow, playbook = str(commit.projection.get("path", "")), str(commit.projection.get("playbook", ""))
         for event in commit.events:
             count = _COUNTED.get(event.event_type)
             if count is not None:
                 count(self, workflow, event)
+            if event.event_type in TASK_EVENTS:
+                self._tasks.count(workflow, playbook, event)
 
     def sent(self, message: OutboxMessage, outcome: Outcome) -> None:
         """Count an attempt to deliver a message."""
