@@ -1,10 +1,12 @@
 """Those who are told of what a sequencer has committed: followers, timers, hand-outs, metrics.
 
-They are told after the commit and before anybody is answered, so they do little. Tested in tests/unit/server/test_sequencer.py.
+They are told in the order of the commits, and after whoever waits for an answer, so that they keep nobody waiting. Tested in
+tests/unit/server/test_sequencer.py.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from noetl.model.events import Event
@@ -19,9 +21,26 @@ class Listeners:
         self.on_events: list[Callable[[str, bool, Sequence[Event]], None]] = []
         self.on_commit: list[Callable[[Commit], None]] = []  # everything that this sequencer has applied
         self.on_time: list[Callable[[int], None]] = []  # times at which something may have to be done
+        self._untold: list[Commit] = []
+
+    def tell_soon(self, commit: Commit) -> None:
+        """Tell of a commit that was applied, as soon as those who were just answered have had their turn."""
+        if not self._untold:
+            asyncio.get_running_loop().call_soon(self._tell_all)
+        self._untold.append(commit)
 
     def tell(self, commit: Commit) -> None:
-        """Tell of a commit that was applied."""
+        """Tell of a commit that was applied, now."""
+        if self._untold:
+            self._tell_all()
+        self._tell(commit)
+
+    def _tell_all(self) -> None:
+        commits, self._untold = self._untold, []
+        for commit in commits:
+            self._tell(commit)
+
+    def _tell(self, commit: Commit) -> None:
         if commit.events:
             ended = "ended_at" in commit.projection
             for tell in self.on_events:

@@ -24,7 +24,6 @@ from noetl.server.task_metrics import TASK_EVENTS, PlanOf, TaskMetrics
 
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
 _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
-_SOON_S = 0.001
 _MOST_RUNS = 10_000  # whose start is remembered
 
 
@@ -78,7 +77,7 @@ class Metrics:
     def committed(self, commit: Commit) -> None:
         """Count what a commit holds, in a moment: those who wait for an answer come first."""
         if not self._uncounted:
-            asyncio.get_running_loop().call_later(_SOON_S, self._count)
+            asyncio.get_running_loop().call_soon(self._count)
         self._uncounted.append(commit)
 
     def _count(self) -> None:

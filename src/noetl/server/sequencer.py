@@ -269,6 +269,7 @@ class Sequencer:
             return None
         self._in_row += 1
         self._note(done.commit)
+        self.listeners.tell(done.commit)
         self._hand_out(done.asks, done.receipt.leases, done.commit.work, done.now)
         return answer_of(done.commit.projection, done.receipt.commits[0])
 
@@ -291,19 +292,21 @@ class Sequencer:
                 again.append(made.entry)
         self._inbox.again(again)
         self._hand_out(asks, receipt.leases, [item for made in decided for item in made.commit.work], now)
+        for made, verdict in zip(decided, receipt.commits, strict=True):
+            if verdict.status == "applied":
+                self.listeners.tell_soon(made.commit)
         for verdict in receipt.commits:
             if verdict.status == "applied":
                 await self._save(verdict.execution_id, verdict.last_seq)
 
     def _note(self, commit: Commit) -> None:
-        """Tell everybody whom it concerns of a commit that was applied."""
+        """Note what a commit that was applied changes here."""
         for other, message in commit.inbox:
             self._inbox.own(other, message)
             self._wake.set()
         self.handed.applied(commit)
         if commit.letters:
             self._refusals.forget()
-        self.listeners.tell(commit)
 
     async def _settle(self, made: Decided, verdict: Committed) -> None:
         entry, commit = made.entry, made.commit
