@@ -17,6 +17,7 @@ from noetl.stores.batch import Changes, judge
 from noetl.stores.letters_postgres import letter_columns
 from noetl.stores.postgres_claims import Claims
 from noetl.stores.postgres_rows import audit_columns, event_rows, execution_row, message_row, number, numbered, work_row
+from noetl.stores.postgres_step import commit_step, prepare_step, step_of
 from noetl.stores.queries import queries
 
 if TYPE_CHECKING:
@@ -77,6 +78,16 @@ class Written:
             and known[1] == projection
         }
 
+    def says(self, commit: Commit) -> bool:
+        """Tell whether the row of a commit's execution says the same already."""
+        known = self._rows.get(commit.execution_id)
+        return known is not None and known[0] == commit.expected_seq and known[1] == commit.projection
+
+    def moved(self, commit: Commit, last_seq: int) -> None:
+        """Note that events were added, and a row says what it said."""
+        self._rows[commit.execution_id] = (last_seq, commit.projection)
+        self._rows.move_to_end(commit.execution_id)
+
     def note(self, changes: Changes) -> None:
         """Note what a batch has written."""
         for name, projection in changes.projections.items():
@@ -91,6 +102,7 @@ async def new_writer(database: PostgresDatabase) -> int:
     async with database.connection(apart=True) as connection:
         writer = int(await connection.fetchval(_SQL["new_writer"]))
         await connection.fetch(_SQL["commit_batch"], *_parameters(writer, Expected(()), Changes(), Claims(())))
+        await prepare_step(connection)
         return writer
 
 
@@ -100,6 +112,18 @@ async def commit_batch(
     """Apply a batch and serve claims in one transaction."""
     import asyncpg
 
+    step = step_of(writer, commits[0], claims) if len(commits) == 1 and written.says(commits[0]) else None
+    if step is not None:
+        async with database.connection(apart=True) as connection:
+            try:
+                epoch = await commit_step(connection, step)
+            except asyncpg.PostgresError as error:
+                if error.sqlstate not in _CONTRADICTED:
+                    raise
+                epoch = None
+        if epoch is not None:
+            written.moved(commits[0], step.last_seq)
+            return step.receipt(epoch)
     expected = Expected(commits)
     verdicts, changes = judge(commits, expected)
     asked = Claims(claims, changes.work.values())

@@ -3,6 +3,40 @@
 -- name: commit_batch
 SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
+-- name: commit_step
+-- As `commit_batch`, for one report that ends work and brings new work: rows are locked in the same order, and an error is
+-- raised where it was decided on an older state. Where other work waits for those who ask, nothing is done.
+WITH noted AS (
+  UPDATE writer SET last_seq = last_seq + cardinality($7::event_row[]), commits = commits + 1
+  WHERE writer_id = $1 AND NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = ANY ($17::text[]))
+  RETURNING last_seq - cardinality($7::event_row[]) AS base
+), moved AS (
+  UPDATE execution SET last_seq = $4 WHERE execution_id = $2 AND last_seq = $3 AND EXISTS (SELECT FROM noted)
+  RETURNING execution_id
+), ended AS (
+  DELETE FROM queue WHERE node_id = $5 AND status = 'leased' AND epoch = $6 AND EXISTS (SELECT FROM moved)
+  RETURNING execution_id
+), happened AS (
+  INSERT INTO event_log (
+    execution_id, seq, event_id, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
+    task_run_id, iteration, attempt, status, duration_ms, payload, version, writer_id, writer_seq
+  )
+  SELECT x.execution_id, x.seq, x.event_id, x.event_type, x.timestamp, x.source, x.entity_type, x.entity_id, x.parent_id,
+    x.step_run_id, x.task_run_id, x.iteration, x.attempt, x.status, x.duration_ms, x.payload, x.version, $1,
+    noted.base + x.ordinality
+  FROM noted, unnest($7::event_row[]) WITH ORDINALITY AS x
+), given AS (
+  INSERT INTO queue (
+    node_id, execution_id, action, pool, priority, requires, created_at, context, worker_id, lease_until, status, epoch,
+    attempts, last_heartbeat
+  )
+  SELECT $8, $2, $9, $10, $11, $12, to_time($13), $14, $15, to_time($16), 'leased', nextval('lease_epoch'), 1, now()
+  FROM ended
+  RETURNING epoch
+)
+SELECT CASE WHEN EXISTS (SELECT FROM given) THEN (SELECT epoch FROM given) ELSE refuse_batch()::text::bigint END AS epoch
+FROM noted;
+
 -- name: commit_noted_batch
 WITH noted AS (
   INSERT INTO audit (at, actor, action, entity, detail)
