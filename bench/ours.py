@@ -197,19 +197,19 @@ def _replay(size: int, client: Client, running: System, place: Place) -> Seen:
 
 
 async def _read_and_fold(store: str, started: str) -> Seen:
-    from noetl.engine.evolve import fold
+    from noetl.cli.garbage import settle
+    from noetl.ports.replay import Replay
     from noetl.settings import Settings
     from noetl.wiring import embedded
 
     settings = Settings(Path("unused.db"), database=store) if is_database(store) else Settings(Path(store))
     rates = []
+    settle()
     async with embedded(settings) as app:
         for _ in range(REPLAYS):
             begun = time.perf_counter()
-            events = await app.store.read(started)
-            fold(started, events)
-            rates.append(len(events) / (time.perf_counter() - begun))
-            del events
+            folded = await Replay(app.store, started).go()
+            rates.append(folded.seq / (time.perf_counter() - begun))
     return {"events_per_s": statistics.median(rates)}
 
 

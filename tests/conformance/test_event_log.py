@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from noetl.engine.evolve import fold
+from noetl.engine.state import checksum
+from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.ports import Commit, Selection
+from noetl.ports.replay import Replay
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
 from tests.conformance.commits import commit, event, put, signal, work
@@ -62,6 +66,22 @@ async def test_a_commit_of_many_events_is_read_in_pages(store: Store) -> None:
     assert [one.event for one in fed] == await store.read("1")
     assert [one.writer_seq for one in fed] == list(range(1, 1305))
     assert await store.feed({fed[0].writer_id: 600}, 10) == fed[600:610]
+
+
+async def test_a_log_is_folded_page_by_page_as_it_is_whole(store: Store) -> None:
+    await store.commit([commit(count=300), commit(at=300, count=1)])
+    whole = fold("1", await store.read("1"))
+    for page in (1, 7, 100, 300, 301, 302, 5_000):
+        replay = Replay(store, "1", page)
+        assert ((await replay.go(0)).seq, replay.last) == (0, None)
+        assert checksum(await replay.go(150)) == checksum(fold("1", await store.read("1", limit=150)))
+        assert checksum(await replay.go()) == checksum(whole)
+        assert replay.last == "ctx.patched"
+        assert (await replay.go(301)).seq == 301
+    for nowhere in (302, -1):
+        with pytest.raises(InvalidInput, match=f"no event {nowhere}: the log goes from 1 to 301"):
+            await Replay(store, "1", 50).go(nowhere)
+    assert (await Replay(store, "2").go()).seq == 0
 
 
 async def test_a_commit_on_another_seq_is_stale_and_changes_nothing(store: Store) -> None:

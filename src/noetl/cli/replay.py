@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from noetl.cli.completing import Id
-from noetl.cli.store import AsJson, Place, as_json, call, history, reading
+from noetl.cli.store import AsJson, Place, as_json, call, reading, the_id
 
 if TYPE_CHECKING:
-    from noetl.model.events import Event
     from noetl.ports import History
 
 
@@ -35,14 +34,12 @@ def command(
 ) -> None:
     """Show the state of an execution at any event, or what changed between two."""
 
-    def show(events: list[Event]) -> None:
-        from noetl.engine.view import changed, view
+    def show(after: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
+        from noetl.engine.view import changed
 
-        after = view(events, len(events) if to is None else to)
-        if diff is None:
+        if before is None:
             typer.echo(as_json(after) if json else pretty(after))
             return
-        before = view(events, diff)
         changes = [] if before == after else list(changed(before, after))
         if json:
             typer.echo(as_json({"from": diff, "to": after["seq"], "changes": changes}))
@@ -52,12 +49,18 @@ def command(
             typer.echo(f"{change['path']}: {was} → {now}")
 
     async def from_store(opened: History) -> None:
-        show(await history(opened, id))
+        from noetl.cli.garbage import settle
+        from noetl.ports.replay import views
+
+        settle()
+        show(*await views(opened, await the_id(opened, id), to, diff))
 
     async def from_archive() -> None:
+        from noetl.engine.view import view
         from noetl.wiring import archived
 
-        show(archived(archive or Path(), id))
+        events = archived(archive or Path(), id)
+        show(view(events, len(events) if to is None else to), None if diff is None else view(events, diff))
 
     if archive is None:
         reading(store, from_store)

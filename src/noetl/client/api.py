@@ -155,12 +155,15 @@ class Client(LetterCalls):
                 pass
         return await self.status(execution_id)
 
-    async def events(self, execution_id: str, after: int = 0, *, types: Sequence[str] = ()) -> list[Event]:
-        """Give the log of an execution, whole or after an event."""
+    async def events(
+        self, execution_id: str, after: int = 0, *, types: Sequence[str] = (), limit: int | None = None
+    ) -> list[Event]:
+        """Give the log of an execution, whole or after an event; at most `limit` events of it."""
         found: list[Event] = []
         at: int | None = after
-        while at is not None:
-            query = {"after": at, "limit": _PAGE} | ({"type": list(types)} if types else {})
+        while at is not None and (limit is None or len(found) < limit):
+            size = _PAGE if limit is None else min(_PAGE, limit - len(found))
+            query = {"after": at, "limit": size} | ({"type": list(types)} if types else {})
             page = await self._http.ask("GET", _place(execution_id, "events"), Events, query=query)
             found += [_event(row) for row in page.events]
             at = page.next

@@ -44,7 +44,7 @@ class RemoteHistory:
         return [msgspec.to_builtins(row) for row in page.executions]
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
-        return (await self.client.events(execution_id, after))[:limit]
+        return await self.client.events(execution_id, after, limit=limit)
 
     async def canonical(self, playbook: str) -> bytes | None:
         return await self.client.canonical(playbook)

@@ -38,11 +38,20 @@ def summary(state: Execution, now: int) -> dict[str, Any]:
 def view(events: Sequence[Event], seq: int) -> dict[str, Any]:
     """Give everything that is known of an execution after an event, as plain data."""
     if not 0 <= seq <= len(events):
-        raise InvalidInput(f"there is no event {seq}: the log goes from 1 to {len(events)}.")
+        raise no_event(seq, len(events))
     state = fold(events[0].execution_id if events else "", events[:seq])
+    return known(state, events[seq - 1].event_type if seq else None)
+
+
+def known(state: Execution, last: str | None) -> dict[str, Any]:
+    """Give a state as plain data; `last` is the type of the event that led to it."""
     data: dict[str, Any] = msgspec.to_builtins(state, str_keys=True)
-    last = events[seq - 1].event_type if seq else None
-    return {"seq": seq, "event": last, "status": state.status, "checksum": checksum(state), **data}
+    return {"seq": state.seq, "event": last, "status": state.status, "checksum": checksum(state), **data}
+
+
+def no_event(seq: int, last: int) -> InvalidInput:
+    """Say that a log has no such event."""
+    return InvalidInput(f"there is no event {seq}: the log goes from 1 to {last}.")
 
 
 def changed(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]:

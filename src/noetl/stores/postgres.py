@@ -23,7 +23,7 @@ from noetl.stores.postgres_commit import Written, commit_batch, new_writer
 from noetl.stores.postgres_database import PostgresDatabase, columns
 from noetl.stores.postgres_migrations import make_partitions
 from noetl.stores.postgres_rows import (
-    event_of,
+    events_of,
     expired_of,
     message_of,
     message_row,
@@ -90,7 +90,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         found = number(execution_id)
         if found is None:
             return []
-        return [event_of(row) for row in await self.database.rows("read_events", found, after, limit)]
+        return events_of(await self.database.rows("read_events", found, after, limit))
 
     async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
         await self.database.rows("put_snapshot", numbered(execution_id), seq, version, state)

@@ -65,14 +65,15 @@ def event_rows(logs: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def event_of(row: Sequence[Any]) -> Event:
-    values = list(row)
-    values[15] = _decode(values[15])
-    return Event(*values)
+def events_of(rows: Sequence[Sequence[Any]]) -> list[Event]:
+    return [
+        Event(*row[:15], _decode(row[15]), row[16])  # type: ignore[call-arg]  # fifteen, and two: all there are
+        for row in rows
+    ]
 
 
 def position_of(row: Sequence[Any]) -> Position:
-    return Position(row[0], row[1], event_of(row[2:]))
+    return Position(row[0], row[1], events_of((row[2:],))[0])
 
 
 def execution_row(

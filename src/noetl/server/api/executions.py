@@ -13,8 +13,9 @@ from starlette.responses import Response
 
 from noetl.engine.decision import projection, status_of
 from noetl.engine.explain import choices, standings
-from noetl.engine.view import changed, view
+from noetl.engine.view import changed
 from noetl.ports import Selection
+from noetl.ports.replay import views
 from noetl.server.attendance import groups
 from noetl.server.endpoint import Call, Noun
 from noetl.server.problems import Refusal
@@ -91,9 +92,8 @@ async def detail(call: Call, execution_id: str) -> Execution:
 async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
     """Give the state after any event, or what changed between two."""
     await call.services.reader.row(execution_id)
-    events = await call.services.store.read(execution_id)
-    after = view(events, len(events) if query.seq is None else query.seq)
-    changes = list(changed(view(events, query.diff), after)) if query.diff is not None else None
+    after, before = await views(call.services.store, execution_id, query.seq, query.diff)
+    changes = None if before is None else list(changed(before, after))
     rest = {} if changes is not None else {name: value for name, value in after.items() if name not in _ENVELOPE}
     return State(**{name: after[name] for name in _ENVELOPE}, state=rest, changes=changes)
 
