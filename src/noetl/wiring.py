@@ -203,13 +203,14 @@ class Embedded:
     store: Store
     control: LocalControl
     credential: Callable[[str], Awaitable[Mapping[str, Any]]]
-    used: set[str] = field(default_factory=set)  # what tasks here asked for: `outbox`
+    on_outbox: list[Callable[[], None]] = field(default_factory=list)  # called when a task here asks for the outbox
 
     def outbox(self) -> Outbox:
         """Give the outbox of the store, for a task."""
         from noetl.wiring_outbox import open_outbox
 
-        self.used.add("outbox")
+        for called in self.on_outbox:
+            called()
         return open_outbox(self.store)
 
     def relaying(self) -> AbstractAsyncContextManager[Relay]:

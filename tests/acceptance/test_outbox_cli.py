@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.running import Folder
+from tests.acceptance.running import Folder, until
 from tests.tools.web import Web
 
 
@@ -38,6 +38,22 @@ def test_a_run_delivers_what_it_wrote_down(folder: Folder, web: Web) -> None:
     listed = folder.call("outbox", "list", "--json")
     [row] = [json.loads(line) for line in listed.out.splitlines()]
     assert (row["state"], row["attempts"], row["topic"]) == ("delivered", 1, "orders")
+
+
+def test_messages_go_out_while_the_run_goes_on(folder: Folder, web: Web) -> None:
+    """A message that fails is tried again by the same run; the execution cannot end before the message has arrived."""
+    web.retry_after = "0"
+    tool = f"{{ kind: outbox, topic: orders, url: '{web.url}/status/503', args: {{ id: 7 }} }}"
+    told = folder.playbook(
+        f"- step: tell\n  tool: {tool}\n  next: stay\n- step: stay\n  tool: {{ kind: wait, signal: go }}"
+    )
+    with folder.started("run", told, "--wait") as running:
+        until(lambda: len(web.asked) >= 2, "the message was tried twice")
+        assert folder.call("signal", "last", "go").code == 0
+        assert running.wait(30) == 0
+        assert running.stderr is not None
+        said = running.stderr.read().decode()
+    assert "outbox: 0 delivered, 1 wait: `noetl outbox drain` sends them" in said
 
 
 def test_what_could_not_go_waits_and_is_sent_again(folder: Folder, web: Web) -> None:

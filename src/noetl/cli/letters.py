@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from noetl.cli.delivering import delivering
 from noetl.cli.drive import new_id
 from noetl.cli.store import driving, existing, holder_of, local_settings, root_of
 from noetl.cli.target import connected, server_of
@@ -149,7 +150,7 @@ class Here:
         if is_local and holder_of(self._settings, root) is None:
             with driving(self._settings, root):
                 await self._app.control.take_over(one.execution_id)
-                async with self._app.working(f"local:{root}"):
+                async with self._app.working(f"local:{root}"), delivering(self._app):
                     await self._tell(one, patch)
                     return await self._settled(one)
         await self._tell(one, patch)

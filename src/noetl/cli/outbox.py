@@ -106,7 +106,7 @@ async def _here(
     settings = local_settings(store)
     if action == "drain":
         async with embedded(settings) as app:
-            await deliver(app)
+            await _deliver(app)
         return
     held = open_store(settings)
     try:
@@ -151,14 +151,13 @@ async def _steer(outbox: Outbox, action: str, number: int | None, reason: str) -
         _told(one, "waits to be sent again; `noetl outbox drain` sends it" if action == "retry" else "is discarded")
 
 
-async def deliver(app: Embedded) -> None:
+async def _deliver(app: Embedded) -> None:
     """Deliver what is due now, and tell what came of it."""
+    from noetl.cli.delivering import told
+
     async with app.relaying() as relay:
         done = await relay.drain()
-    waiting = await app.outbox().waiting()
-    left = f", {waiting['pending']} wait" if waiting["pending"] else ""
-    dead = f", {waiting['dead']} dead" if waiting["dead"] else ""
-    typer.echo(f"noetl: outbox: {done} delivered{left}{dead}", err=True)
+    await told(app, done)
 
 
 def _listed(messages: Any, pending: int, dead: int, json: bool) -> None:

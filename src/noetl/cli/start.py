@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from noetl.cli.delivering import delivering
 from noetl.cli.drive import drive, new_id, tell
 from noetl.cli.ending import exit_code, say_ending, say_summary, say_waiting
 from noetl.cli.playbooks import Prepared, Preparing
@@ -80,14 +81,11 @@ async def _take_back(app: Embedded, execution_id: str) -> None:
 async def followed(app: Embedded, state: Execution, wait_s: float, *, as_json: bool) -> int:
     """Drive an execution from a state on and tell how it ended; gives the exit code."""
     show = progress(quiet=as_json)
-    try:
-        state = await drive(app, state, show, wait_s)
-    finally:
-        show.close()
-    if "outbox" in app.used:
-        from noetl.cli.outbox import deliver
-
-        await deliver(app)
+    async with delivering(app):
+        try:
+            state = await drive(app, state, show, wait_s)
+        finally:
+            show.close()
     await say(app, state, as_json=as_json)
     return exit_code(state)
 
