@@ -191,3 +191,27 @@ def test_the_time_outs_that_run_are_told(folder: Folder) -> None:
         assert "time-out" in folder.call("explain", "last").out
         assert folder.call("cancel", "last").code == 0
         process.communicate(timeout=60)
+
+
+def test_what_is_being_undone_is_not_cancelled_unless_it_is_abandoned(folder: Folder) -> None:
+    workflow = """
+- { step: book, tool: { kind: noop }, compensate: refund, next: fail }
+- { step: fail, tool: { kind: python, code: "raise FatalError('no room')" } }
+- { step: refund, tool: { kind: wait, signal: refunded } }
+"""
+    play = folder.playbook(workflow, policy={"rollback": "on_fail"})
+    ran = folder.run(play)
+    assert ran.code == 4
+    refused = folder.call("cancel", ran.id)
+    assert (refused.code, refused.out) == (1, "")
+    assert "is undoing what was done (1 left)" in refused.err
+    assert f"noetl cancel {ran.id} --abandon" in refused.err
+    undone = send(folder, "signal", ran.id, "refunded")
+    assert (undone.code, undone.status, undone.data["compensated"]) == (1, "failed", True)
+    ran = folder.run(play)
+    given_up = send(folder, "cancel", ran.id, "--abandon", "--reason", "by hand")
+    assert (given_up.code, given_up.status, given_up.data["compensated"]) == (1, "failed", False)
+    assert "no room" in given_up.data["error"]["message"]
+    [told] = [event for event in folder.events(ran.id) if event["event_type"] == "execution.cancelled"]
+    assert (told["payload"]["abandoned"], told["payload"]["reason"]) == (["book#1"], "by hand")
+    assert folder.call("cancel", ran.id, "--abandon", "--compensate").code == 2

@@ -167,6 +167,38 @@ async def test_a_child_that_was_never_told_is_cancelled_after_its_parent(place: 
         assert (await ended(control, other, child))["status"] == "cancelled"
 
 
+async def test_a_child_that_was_never_told_to_undo_what_it_did_is_told_and_waited_for(place: Place) -> None:
+    store = place.open()
+    child, _ = await family(store)
+    await untold(store, "500", Cancel("stop", "enough", compensate=True))
+    other = place.open()
+    async with LocalControl(other, RealClock()) as control:
+        watch = _watch(control, place.upkeep(other))
+        assert await watch.look() == [child]
+        assert (await ended(control, other, child))["compensated"] is True
+        row = await ended(control, other, "500")
+        assert (row["status"], row["compensated"]) == ("cancelled", True)
+        assert [event.payload["undo"] for event in await other.read("500") if event.event_type == "step.failed"] == [
+            True
+        ]
+        assert await watch.look() == []
+
+
+async def test_a_child_that_was_cancelled_before_it_was_born_is_not_waited_for(place: Place) -> None:
+    store = place.open()
+    async with LocalControl(store, RealClock(), lease_s=60) as control:
+        await register(store, CHILD, "tests/child")
+        await begin(control, await register(store, HEAD + BOOKS["child"]), "500")
+        [lease] = await control.claim("w", ("",), 1, 0)
+    child = {"path": "tests/child", "payload": {}}
+    await untold(store, "500", suspended(lease, cause="playbook", child=child))
+    await untold(store, "500", Cancel("stop", "enough", compensate=True))
+    other = place.open()
+    async with LocalControl(other, RealClock()) as control:
+        assert await _watch(control, place.upkeep(other)).look() == ["500"]
+        assert (await ended(control, other, "500"))["status"] == "cancelled"
+
+
 async def test_whoever_waits_or_works_is_left_alone(place: Place) -> None:
     store = place.open()
     upkeep = place.upkeep(store)

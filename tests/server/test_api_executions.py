@@ -36,6 +36,31 @@ async def test_an_execution_is_started_seen_and_explained(tmp_path: Path) -> Non
         assert explained["choices"][0]["step"] == "one"
 
 
+async def test_what_is_being_undone_is_not_cancelled_unless_it_is_abandoned(tmp_path: Path) -> None:
+    content = playbook(
+        "  - {step: book, tool: {kind: noop}, compensate: refund, next: fail}\n"
+        "  - {step: fail, tool: {kind: wait, signal: on, timeout_s: 0.01}}\n"
+        "  - {step: refund, tool: {kind: wait, signal: refunded}}\n",
+        "undoing",
+        policy={"rollback": "on_fail"},
+    )
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        started = await served.start(content)
+        while "refund" not in (await served.json("GET", f"/api/executions/{started}/explain"))["standing"][0]["step"]:
+            await asyncio.sleep(0.02)
+        place = f"/api/executions/{started}/cancel"
+        for body in ({}, {"compensate": True}):
+            problem = await served.json("POST", place, body, 409)
+            assert "is undoing what was done (1 left)" in problem["detail"]
+            assert "abandon" in problem["fix"]
+        await served.json("POST", place, {"abandon": True, "compensate": True}, 422)
+        await served.json("POST", place, {"abandon": True, "reason": "by hand"})
+        found = await served.until(started, "failed")
+        assert (found["compensated"], found["error"]["kind"]) == (False, "timeout")
+        [act] = (await served.json("GET", f"/api/audit?entity={started}&limit=1"))["entries"]
+        assert (act["action"], act["detail"]["abandon"]) == ("execution.cancel", True)
+
+
 async def test_a_start_by_content_and_by_hash(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served, served.embedded.working(""):
         made = await served.json("POST", "/api/execute", {"content": ONE}, 201)

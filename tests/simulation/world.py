@@ -208,9 +208,11 @@ class World:
                 await asyncio.sleep(chance.uniform(0.0, 5.0))
                 await self._insist(Resume(f"{name}-resume"))
             elif draw < 0.92:
-                await self._insist(Cancel(name, "enough"))
+                await self._insist(Cancel(name, "enough", compensate=draw < 0.915))
             elif draw < 0.97:
                 await self._insist(Cancel(name, "not this one", f"s{chance.randint(0, 4)}#1"))
+            elif draw < 0.98:
+                await self._insist(Cancel(name, "enough of undoing", abandon=True))
 
     async def _misfortunes(self) -> None:
         """Let the clock jump and the server restart, until the storm is over."""

@@ -27,6 +27,12 @@ def command(
     compensate: Annotated[
         bool, typer.Option("--compensate", help="Undo what was done first, with the steps that `compensate` names.")
     ] = False,
+    abandon: Annotated[
+        bool,
+        typer.Option(
+            "--abandon", help="Give up what is being undone; without it an execution that undoes something goes on."
+        ),
+    ] = False,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the log.")] = "",
     json: AsJson = False,
     store: Place = None,
@@ -41,8 +47,12 @@ def command(
 
         if run is not None and compensate:
             raise InvalidInput("--compensate is for a whole execution: leave --run or --compensate away")
+        if abandon and (run is not None or compensate):
+            raise InvalidInput(
+                "--abandon is for a whole execution that undoes something: leave --run and --compensate away"
+            )
         said = reason or "it was cancelled from the command line"
-        message = Cancel(new_id(), said, run, by="cli", compensate=compensate)
+        message = Cancel(new_id(), said, run, by="cli", compensate=compensate, abandon=abandon)
         return await send(store, id, message, "cancellation sent to", as_json=json)
 
     raise typer.Exit(call(job))

@@ -46,7 +46,7 @@ async def drive(app: Embedded, state: Execution, show: Progress, wait_s: float =
     execution_id = state.execution_id
     still_since: float | None = None
     settle()
-    async with _interruptible(app, execution_id), _followed(app, execution_id, state.seq) as arriving:
+    async with _interruptible(app, state), _followed(app, execution_id, state.seq) as arriving:
         while state.phase != "ended":
             event = await arriving()
             if event is not None:
@@ -119,15 +119,19 @@ async def _followed(
 
 
 @asynccontextmanager
-async def _interruptible(app: Embedded, execution_id: str) -> AsyncIterator[None]:
+async def _interruptible(app: Embedded, state: Execution) -> AsyncIterator[None]:
     """Turn Ctrl-C into a cancellation, and a second one into the end of the process."""
+    execution_id = state.execution_id
     loop = asyncio.get_running_loop()
     asked: list[asyncio.Task[bool]] = []
 
     def interrupted() -> None:
         if asked:
             os._exit(_KILLED)
-        typer.echo("noetl: cancelling; press Ctrl-C again to kill", err=True)
+        said = "cancelling"
+        if any(run.role == "compensation" for run in state.runs.values()):
+            said = f"what was done is being undone, which goes on; `noetl resume {execution_id}` goes on with it later"
+        typer.echo(f"noetl: {said}; press Ctrl-C again to kill", err=True)
         message = Cancel(new_id(), "it was interrupted from the keyboard", by="keyboard")
         asked.append(asyncio.create_task(tell(app, execution_id, message)))
 

@@ -12,9 +12,11 @@ import typer
 from noetl.cli.drive import tell
 from noetl.cli.start import take_over
 from noetl.cli.store import as_json as one_line
-from noetl.cli.store import existing, holder_of, local_settings, root_of, state_of, the_id
+from noetl.cli.store import existing, holder_of, local_settings, plan_of, root_of, state_of, the_id
 from noetl.cli.target import Server, connected, server_of, told
-from noetl.model.errors import InvalidInput
+from noetl.engine.saga import refused
+from noetl.model.errors import Conflict, InvalidInput
+from noetl.model.messages import Cancel
 from noetl.wiring import embedded, open_store
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ async def send(
     if server is not None:
         return await _send_there(server, given, message, said, as_json)
     settings = existing(local_settings(store))
-    execution_id, root, is_local = await _find(settings, given)
+    execution_id, root, is_local = await _find(settings, given, message)
     if moves and is_local and holder_of(settings, root) is None:
         return await take_over(settings, execution_id, root, message, wait_s, as_json=as_json)
     async with embedded(settings) as app:
@@ -58,10 +60,14 @@ async def _send_there(server: Server, given: str, message: AnyMessage, said: str
     return 0
 
 
-async def _find(settings: Settings, given: str) -> tuple[str, str, bool]:
+async def _find(settings: Settings, given: str, message: AnyMessage) -> tuple[str, str, bool]:
     store = open_store(settings)
     try:
         state, _ = await state_of(store, given)
+        if isinstance(message, Cancel) and message.run_id is None and not message.abandon and state.phase == "closing":
+            why = refused(await plan_of(store, state), state)
+            if why is not None:
+                raise Conflict(f"{why}; `noetl cancel {state.execution_id} --abandon` gives up what is left.")
     finally:
         await store.close()
     if state.phase == "ended" and not state.replays:

@@ -82,7 +82,8 @@ async def told(client: Client, execution_id: str, message: AnyMessage) -> Told:
     if isinstance(message, Signal):
         return await client.signal(execution_id, message.name, message.data, idempotency_key=message.message_id)
     if isinstance(message, Cancel):
-        return await client.cancel(execution_id, message.reason, message.run_id, compensate=message.compensate)
+        asked = {"compensate": message.compensate, "abandon": message.abandon}
+        return await client.cancel(execution_id, message.reason, message.run_id, **asked)
     if isinstance(message, Pause):
         return await client.pause(execution_id)
     assert isinstance(message, Resume)

@@ -217,10 +217,16 @@ class Client(LetterCalls):
     # Steering
 
     async def cancel(
-        self, execution_id: str, reason: str = "", run: str | None = None, *, compensate: bool = False
+        self,
+        execution_id: str,
+        reason: str = "",
+        run: str | None = None,
+        *,
+        compensate: bool = False,
+        abandon: bool = False,
     ) -> Told:
-        """End an execution, or one step-run of it."""
-        asked = {"reason": reason, "run": run, "compensate": compensate}
+        """End an execution, or one step-run of it; `abandon` gives up what is being undone, which goes on without it."""
+        asked = {"reason": reason, "run": run, "compensate": compensate, "abandon": abandon}
         return await self._http.ask("POST", _place(execution_id, "cancel"), Told, asked)
 
     async def pause(self, execution_id: str) -> Told:

@@ -8,8 +8,10 @@ Part of the fold: it decides nothing. Tested in tests/unit/engine/test_laws.py a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from noetl.engine.state import Execution, Fork, Lineage
+from noetl.engine.state import Completed, Execution, Fork, Lineage
+from noetl.model.events import Event
 
 
 def lineage_of(data: Mapping[str, Iterable[int]]) -> Lineage:
@@ -54,6 +56,26 @@ def settle(state: Execution, fork: Fork) -> None:
             holder.lineage.pop(fork.fork_id, None)
 
 
+def left_alone(state: Execution) -> list[str]:
+    """Give the children whose run has ended before them: they undo what they did, and the end of all waits for that."""
+    if not state.children:
+        return []
+    known = state.runs.keys() | state.replays.keys()
+    return [child for child, (owner, _) in state.children.items() if owner not in known]
+
+
+def child_finished(state: Execution, event: Event, payload: Mapping[str, Any]) -> None:
+    """Take a child away that nobody but the end of the execution waits for."""
+    if event.entity_id not in left_alone(state):
+        return
+    run_id, _ = state.children.pop(event.entity_id)
+    if payload.get("compensated") is False:
+        state.compensated = False
+    if "compensate" in payload:  # it had ended well before it could be told: its step is one that was done
+        step = run_id.rpartition("#")[0]
+        state.completed.append(Completed(run_id, step, payload["compensate"], payload.get("result")))
+
+
 def give_up(state: Execution) -> None:
     """Forget whatever could still have moved; replays of dead letters go on."""
     state.tokens.clear()
@@ -65,9 +87,9 @@ def give_up(state: Execution) -> None:
         del state.children[child_id]
 
 
-def forget(state: Execution, run_id: str) -> None:
-    """Take out what only this run waits for."""
+def forget(state: Execution, run_id: str, *, keep_children: bool = False) -> None:
+    """Take out what only this run waits for; children that undo what they did are waited for by the execution."""
     for timer_id in [timer.timer_id for timer in state.timers.values() if timer.run_id == run_id]:
         del state.timers[timer_id]
-    for child_id in [child for child, (owner, _) in state.children.items() if owner == run_id]:
+    for child_id in [child for child, (owner, _) in state.children.items() if owner == run_id and not keep_children]:
         del state.children[child_id]

@@ -23,7 +23,7 @@ from noetl.engine.plan import Plan
 from noetl.engine.poison import refuse_discarded, settle
 from noetl.engine.recording import late as record_late
 from noetl.engine.route import Ending, end, failure, patch
-from noetl.engine.saga import stop
+from noetl.engine.saga import abandon, stop, undoing
 from noetl.engine.start import start
 from noetl.engine.state import Execution, StepRun
 from noetl.engine.suspend import deliver, wake
@@ -106,7 +106,7 @@ def _timer(d: Deciding, message: TimerDue) -> None:
         return
     d.emit("timer.fired", timer.timer_id, {"cause": timer.cause}, run=run)
     if timer.cause == "execution":
-        if any(one.role == "compensation" for one in d.state.runs.values()):
+        if undoing(d.plan, d.state):
             return  # it has failed already: what is being undone is not torn in the middle
         seconds = (timer.at - d.state.started_at) / 1000
         error = failure("timeout", f"the execution took longer than {seconds:g} s (`executor.spec.timeout_s`)")
@@ -143,10 +143,22 @@ def _child(d: Deciding, message: ChildEnded) -> None:
     owner, index = d.state.children[message.child_id]
     run = _run(d, owner)
     if run is None:
+        _undone(d, message, owner, index)
         return
     told = {"status": message.status, "result": message.result, "error": message.error}
     d.emit("child.finished", message.child_id, {"status": message.status}, run=run, iteration=index)
     wake(d, run, index, {"by": "child", "child_id": message.child_id, **told})
+
+
+def _undone(d: Deciding, message: ChildEnded, owner: str, index: int | None) -> None:
+    """Note that a child has ended which only the end of this execution waited for."""
+    payload: dict[str, Any] = {"status": message.status}
+    payload |= {} if message.compensated is None else {"compensated": message.compensated}
+    step = d.plan.step(owner.rpartition("#")[0])
+    ended_well = message.compensated is None and message.status in ("completed", "partial") and index is None
+    if ended_well and step.tasks[-1].kind == "playbook" and step.compensate in d.plan.net.index:
+        payload |= {"compensate": step.compensate, "result": message.result}
+    d.emit("child.finished", message.child_id, payload, step_run_id=owner, iteration=index)
 
 
 def _cancel(d: Deciding, message: Cancel) -> None:
@@ -156,6 +168,10 @@ def _cancel(d: Deciding, message: Cancel) -> None:
         for one in [run] if run is not None else _unended(d, message.run_id):
             if one.phase != "routing":
                 _end_early(d, one, failure("cancelled", reason))
+        return
+    if undoing(d.plan, d.state):
+        if message.abandon:
+            abandon(d, message, reason)
         return
     error = failure("cancelled", reason)
     payload: dict[str, Any] = {"cause": "cancelled", "outcome": "cancelled", "error": error, "by": message.by}

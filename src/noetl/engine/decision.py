@@ -143,14 +143,13 @@ class Deciding:
         """Name the next message that this decision sends."""
         return f"{self.message.message_id}/{len(self.inbox)}"
 
-    def drop_work(self, run: StepRun) -> None:
-        """Take a run's work out of the queue, whoever holds it, and cancel its children."""
+    def drop_work(self, run: StepRun, *, undo: bool = False) -> None:
+        """Take a run's work out of the queue, whoever holds it, and cancel its children; `undo`: they undo what they did."""
         pieces: Iterable[str] = run.loop.pieces if run.loop is not None else ()
         pieces = pieces if run.of is None else (REPLAYED,)
         for found in [work_id(self.state, run), *(work_id(self.state, run, piece) for piece in pieces)]:
             self.work.pop(found, None)
             self.dropped.append(found)
-        undo = isinstance(self.message, Cancel) and self.message.compensate
         for child, (owner, _) in self.state.children.items():
             if owner == run.run_id:
                 reason = f"its parent {self.state.execution_id} ended the step"

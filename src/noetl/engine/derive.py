@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from noetl.engine.carriers import left_alone
 from noetl.engine.dead_letters import change_of
 from noetl.engine.plan import Plan
 from noetl.engine.saga import child_ended
@@ -87,9 +88,18 @@ def word_to_parent(state: Execution) -> tuple[str, ChildEnded] | None:
     return str(state.parent.get("execution_id")), child_ended(state, f"derived:ended:{state.execution_id}")
 
 
-def end_of_orphan(state: Execution) -> Cancel | None:
-    """Give what ends a child that its parent has given up, where that has not reached it."""
+def never_born(state: Execution, unborn: Collection[str]) -> list[tuple[str, ChildEnded]]:
+    """Give what an execution is told of children that it cancelled before they had a log: they have done nothing."""
+    gone = [child for child in left_alone(state) if child in unborn]
+    return [
+        (state.execution_id, ChildEnded(f"derived:ended:{child}", state.children[child][0], child, "cancelled"))
+        for child in gone
+    ]
+
+
+def end_of_orphan(state: Execution, *, undo: bool = False) -> Cancel | None:
+    """Give what ends a child that its parent has given up, where that has not reached it; `undo`: it undoes what it did."""
     if state.parent is None or state.phase != "running" or state.cut is not None:
         return None
     parent = state.parent.get("execution_id")
-    return Cancel(f"derived:cancel:{state.execution_id}", f"its parent {parent} ended the step")
+    return Cancel(f"derived:cancel:{state.execution_id}", f"its parent {parent} ended the step", compensate=undo)

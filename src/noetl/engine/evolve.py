@@ -11,7 +11,7 @@ from typing import Any
 
 from noetl.engine import evolve_letters as letters
 from noetl.engine import evolve_loops as loops
-from noetl.engine.carriers import add, forget, give_up, lineage_of, remove, settle
+from noetl.engine.carriers import add, child_finished, forget, give_up, left_alone, lineage_of, remove, settle
 from noetl.engine.state import Completed, Ended, Execution, Fork, StepRun, Suspended, Timer, Token, see
 from noetl.engine.writes import put
 from noetl.model.events import SCHEMA_VERSION, Event
@@ -239,7 +239,7 @@ def _run_ended(state: Execution, event: Event, payload: Payload) -> None:
         state.partial[run.run_id] = run.loop.failed
         state.outcome = state.outcome or "partial"
     if state.timers or state.children:
-        forget(state, run.run_id)
+        forget(state, run.run_id, keep_children=bool(payload.get("undo")))
     run.loop = run.suspended = run.resume = run.seen = None
     if run.role != "step" or payload.get("cancelled"):
         _leave(state, run)
@@ -322,6 +322,10 @@ def _cancelled(state: Execution, _event: Event, payload: Payload) -> None:
     state.error = payload.get("error")
     state.undo = bool(payload.get("compensate"))
     state.paused = False
+    if "abandoned" in payload:
+        state.compensated = False
+        for child_id in left_alone(state):
+            del state.children[child_id]
 
 
 def _workflow_finished(state: Execution, _event: Event, _payload: Payload) -> None:
@@ -355,6 +359,7 @@ _HANDLERS: dict[str, Handler] = {
         _task_recorded,  # the last record of a report says where the pipeline stands
     ),
     "step.suspended": _suspended,
+    "child.finished": child_finished,
     "step.done": _run_ended,
     "step.failed": _run_ended,
     "step.skipped": _run_ended,

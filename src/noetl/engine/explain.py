@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from noetl.engine.carriers import left_alone
 from noetl.engine.dead_letters import letter_id
 from noetl.engine.deadlines import Deadline, deadlines, running_tasks
 from noetl.engine.join import Meeting, meetings
@@ -24,7 +25,7 @@ from noetl.model.letters import PENDING
 class Standing(Struct, frozen=True):
     """One thing that has not ended, and what it stands at; times in milliseconds since the epoch."""
 
-    what: str  # token, run, item, message
+    what: str  # token, run, item, child, message
     name: str
     step: str
     waits_for: str
@@ -73,7 +74,8 @@ def standings(
         if event.event_type == "policy.admit.evaluated" and event.payload.get("errors")
         for token in event.payload.get("tokens", ())
     }
-    found = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks), *_messages(state, events)]
+    found = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks)]
+    found += [*_children(state, events), *_messages(state, events)]
     tasks = running_tasks(events)
     timed = (_timed(plan, state, standing, tasks) for standing in found)
     return tuple(sorted(timed, key=lambda standing: standing.since))
@@ -193,6 +195,16 @@ def _runs(
             if lacks.get(run.run_id):
                 waits, moved = f"a worker; {lacks[run.run_id]}", "a worker that is started there" + _driver(state)
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+
+
+def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
+    """Tell of children that outlived their run: this execution undoes nothing of its own before they have."""
+    alone = left_alone(state)
+    since = {str(event.step_run_id): event.timestamp for event in events if alone and event.payload.get("undo")}
+    for child in alone:
+        owner = state.children[child][0]
+        waits, moved = "this child to undo what it did", f"the child's end: `noetl explain {child}`"
+        yield Standing("child", child, owner.rpartition("#")[0], waits, moved, since.get(owner, state.at), _end(state))
 
 
 def _loop(

@@ -1,5 +1,8 @@
 """The end of an execution: what runs is ended, then compensation newest first, then the final step, then the status.
 
+Children that were under way undo what they did before their parent does. What is being undone is not cancelled: only
+whoever says so abandons it.
+
 Tested in tests/unit/engine/test_ending.py.
 """
 
@@ -7,20 +10,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from noetl.engine.carriers import left_alone
 from noetl.engine.decision import Deciding
+from noetl.engine.plan import Plan
 from noetl.engine.route import failure
 from noetl.engine.runs import schedule
 from noetl.engine.state import Completed, Execution
-from noetl.model.messages import ChildEnded
+from noetl.model.messages import Cancel, ChildEnded
 
 _FIRST_DELAY_MS = 1_000
 
 
 def stop(d: Deciding, reason: str) -> None:
     """End everything that is in flight: the work is taken out of the queue, so later reports are late."""
+    undo = _rolls_back(d)
     for run in list(d.state.runs.values()):
-        d.drop_work(run)
+        d.drop_work(run, undo=undo)
         payload = {"error": failure("cancelled", reason), "cancelled": True}
+        if undo and any(owner == run.run_id for owner, _ in d.state.children.values()):
+            payload["undo"] = True
         d.emit("step.failed", run.step, payload, run=run, status="cancelled")
     d.halted = False
 
@@ -40,7 +48,7 @@ def close(d: Deciding) -> bool:
         absorb(d, "the execution is ending")
         d.emit("workflow.finished", "workflow", {"counts": counts(d)})
         return True
-    if state.runs or state.phase != "closing":
+    if state.runs or state.phase != "closing" or left_alone(state):
         return False
     undone = _next_undone(d)
     if undone is None and not _wants_final_step(d):
@@ -64,7 +72,46 @@ def _next_undone(d: Deciding) -> Completed | None:
 
 def _rolls_back(d: Deciding) -> bool:
     """Tell whether this ending is one that undoes what was done."""
-    return d.state.undo or (d.state.outcome == "failed" and d.plan.playbook.rollback == "on_fail")
+    return rolls_back(d.plan, d.state)
+
+
+def rolls_back(plan: Plan, state: Execution) -> bool:
+    """Tell whether what was done is undone as things stand."""
+    if state.cut == "abandoned":
+        return False
+    return state.undo or (state.outcome == "failed" and plan.playbook.rollback == "on_fail")
+
+
+def undoing(plan: Plan, state: Execution) -> bool:
+    """Tell whether something that was done is still to be undone, or is being undone now."""
+    if state.phase not in ("ending", "closing") or not rolls_back(plan, state):
+        return False
+    if left_alone(state) or any(run.role == "compensation" for run in state.runs.values()):
+        return True
+    return not state.final_ended and any(found.state == "open" for found in state.completed)
+
+
+def refused(plan: Plan, state: Execution) -> str | None:
+    """Tell why an execution is not cancelled: something is being undone, and would stay half done; None where it may be."""
+    if not undoing(plan, state):
+        return None
+    left = sum(found.state == "open" for found in state.completed) + len(left_alone(state))
+    return (
+        f"execution {state.execution_id} is undoing what was done ({left} left), and goes on with that: it ends by itself. "
+        f"`noetl explain {state.execution_id}` tells what it waits for"
+    )
+
+
+def abandon(d: Deciding, message: Cancel, reason: str) -> None:
+    """Give up what is left to undo, here and in children; the execution keeps the outcome and the error that it has."""
+    state = d.state
+    left = [found.run_id for found in state.completed if found.state == "open"]
+    payload = {"cause": "abandoned", "outcome": state.outcome, "error": state.error, "abandoned": left}
+    children = left_alone(state)
+    d.emit("execution.cancelled", state.execution_id, {**payload, "reason": reason, "by": message.by})
+    for child in children:
+        d.send(child, Cancel(d.message_id(), reason, by=message.by, abandon=True))
+    stop(d, reason)
 
 
 def _compensate(d: Deciding, completed: Completed) -> None:
@@ -108,9 +155,10 @@ def _finish(d: Deciding) -> None:
     state = d.state
     status = state.outcome or "completed"
     payload: dict[str, Any] = {"status": status, "result": state.result, "error": state.error}
-    if _rolls_back(d):
+    if _rolls_back(d) or state.cut == "abandoned":
         # A final step that fails after success undoes nothing: then what was done stays, and this says so.
-        payload["compensated"] = all(found.state == "done" for found in state.completed)
+        all_done = all(found.state == "done" for found in state.completed)
+        payload["compensated"] = all_done and state.compensated is not False
     took = float(max(0, d.at - state.started_at))
     d.emit("playbook.finished", state.execution_id, payload, status=status, duration_ms=took)
     d.emit("playbook.processed", state.execution_id)
@@ -126,7 +174,8 @@ def child_ended(state: Execution, message_id: str) -> ChildEnded:
     if named is not None:
         result = named.result
     error = _told(state.error, status)
-    return ChildEnded(message_id, str(parent.get("run_id")), state.execution_id, status, result, error)
+    run_id = str(parent.get("run_id"))
+    return ChildEnded(message_id, run_id, state.execution_id, status, result, error, state.compensated)
 
 
 def _told(error: Any, status: str) -> Any:

@@ -24,6 +24,7 @@ _DISPLAYED = {kind.display: name for name, kind in EVENT_TYPES.items()}
 def summary(state: Execution, now: int) -> dict[str, Any]:
     """Give what programs read of an execution; its keys are an interface."""
     ended = state.phase == "ended"
+    undone = {} if state.compensated is None else {"compensated": state.compensated}
     return {
         "execution_id": state.execution_id,
         "status": status_of(state),
@@ -32,6 +33,7 @@ def summary(state: Execution, now: int) -> dict[str, Any]:
         "ctx": state.ctx,
         "steps": state.counts,
         "duration_ms": (state.ended_at if ended else now) - state.started_at,
+        **undone,
     }
 
 

@@ -132,6 +132,7 @@ class ChildEnded(Message, frozen=True):
     status: str
     result: Any = None
     error: Mapping[str, Any] | None = None
+    compensated: bool | None = None  # whether it has undone all that it did; None where it was not to
 
 
 class Cancel(Message, frozen=True):
@@ -141,6 +142,7 @@ class Cancel(Message, frozen=True):
     run_id: str | None = None  # `step#1`, or `step` for every run of it that has not ended
     by: str = ""
     compensate: bool = False  # what was done is undone, as after a failure
+    abandon: bool = False  # also what is being undone now is given up; without it that goes on
 
 
 class Complete(Message, frozen=True):

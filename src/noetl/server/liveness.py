@@ -15,6 +15,7 @@ import logging
 from typing import Any, Final
 
 from noetl.engine import derive, gather
+from noetl.engine.carriers import left_alone
 from noetl.engine.decide import Needs, decide
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, dump, load
@@ -145,7 +146,10 @@ class Liveness:
         above = None if parent is None else await self._log.execution(parent)
         if parent is None or above is None or state.cut is not None:
             return False
-        return above.get("ended_at") is not None or state.execution_id not in (await self._state(parent)).children
+        if above.get("ended_at") is not None:
+            return True
+        over = await self._state(parent)
+        return state.execution_id not in over.children or state.execution_id in left_alone(over)
 
     async def _missing(self, execution_id: str) -> Mend | None:
         """Give what is missing, all of it derived from the log; None where nothing is, or it went on meanwhile.

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from noetl.engine import derive, gather
+from noetl.engine.carriers import left_alone
 from noetl.engine.decision import projection
 from noetl.engine.evolve import fold
 from noetl.engine.state import Execution
@@ -34,7 +35,9 @@ class Rebuild:
         self._log = log
         self._upkeep = upkeep
         self._plans = plans
-        self._children: dict[str, frozenset[str]] = {}  # of parents that were looked at
+        self._children: dict[
+            str, dict[str, bool]
+        ] = {}  # of parents that were looked at: which have to undo what they did
 
     async def rebuild(self) -> int:
         """Empty the tables and fill them from the log; gives for how many executions."""
@@ -83,7 +86,7 @@ class Rebuild:
     async def derived(self, execution_id: str) -> Beside:
         """Give what follows from the log of an execution, and from those of its parent and its children."""
         state, recorded = await self._folded(execution_id)
-        self._children[execution_id] = frozenset(state.children)
+        self._children[execution_id] = _awaited(state)
         inbox: list[tuple[str, AnyMessage]] = []
         work: tuple[Any, ...] = ()
         if state.phase != "ended" or state.replays:
@@ -91,6 +94,7 @@ class Rebuild:
             work = tuple(derive.work(plan, state, recorded))
             unborn = [child for child in state.children if not await self._log.read(child, 0, 1)]
             inbox += derive.starts(plan, state, recorded, unborn)
+            inbox += derive.never_born(state, [child for child in unborn if not await self._is_sent(child)])
             inbox += [(execution_id, message) for message in gather.unsaid(state)]
         inbox += await self._family(state)
         letters = tuple(recorded.letters[name] for name in sorted(recorded.letters))
@@ -107,13 +111,17 @@ class Rebuild:
             above, _ = await self._folded(parent)
             if not above.seq:
                 return []
-            self._children[parent] = frozenset(above.children)
-        expected = state.execution_id in self._children[parent]
+            self._children[parent] = _awaited(above)
+        undo = self._children[parent].get(state.execution_id)
         word = derive.word_to_parent(state)
         if word is not None:
-            return [word] if expected else []
-        end = None if expected else derive.end_of_orphan(state)
+            return [] if undo is None else [word]
+        end = None if undo is False else derive.end_of_orphan(state, undo=undo is True)
         return [] if end is None else [(state.execution_id, end)]
+
+    async def _is_sent(self, child: str) -> bool:
+        """Tell whether the start of a child is on its way."""
+        return any(isinstance(found, Start) for _, found in (await self._upkeep.beside(child)).inbox)
 
     async def _under_way(self, sender: str, to: str, message: AnyMessage) -> bool:
         there = [found for _, found in (await self._upkeep.beside(to)).inbox]
@@ -142,6 +150,12 @@ class Rebuild:
         while page := await self._upkeep.logged(after, _PAGE):
             for after, execution_id in page:  # noqa: B007  the last one is where the next page begins
                 yield execution_id
+
+
+def _awaited(state: Execution) -> dict[str, bool]:
+    """Give the children that an execution waits for, and whether they are to undo what they did."""
+    alone = left_alone(state)
+    return {child: child in alone for child in state.children}
 
 
 def _open(letters: Iterable[DeadLetter]) -> dict[str, Any]:

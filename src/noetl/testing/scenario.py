@@ -212,7 +212,8 @@ def message(message_id: str, said: Mapping[str, Any]) -> AnyMessage:
     if "patch" in said:
         return PatchCtx(message_id, said["patch"], "operator")
     if "cancel" in said:
-        return Cancel(message_id, said["cancel"] or "", said.get("run"), compensate=said.get("compensate", False))
+        compensate, abandon = bool(said.get("compensate")), bool(said.get("abandon"))
+        return Cancel(message_id, said["cancel"] or "", said.get("run"), compensate=compensate, abandon=abandon)
     if "pause" in said:
         return Pause(message_id)
     if "resume" in said:

@@ -90,6 +90,7 @@ class Cancellation(Asked, frozen=True):
     reason: Text = ""
     run: str | None = None  # such as fetch#1; a step's name stands for all of its runs that have not ended
     compensate: bool = False  # what was done is undone first, newest first, as after a failure
+    abandon: bool = False  # where something is being undone: give that up too; without it a cancellation is refused
     cascade: bool = True  # children are always cancelled with their parent; only true is allowed
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+from noetl.engine.saga import refused
 from noetl.engine.view import ENDED
 from noetl.model.messages import AnyMessage, Cancel, Complete, PatchCtx, Pause, Resume, Signal
 from noetl.server.endpoint import Call, Noun
@@ -46,7 +47,10 @@ async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: An
     problems=(404, 409, 503),
 )
 async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
-    """End an execution and its children, or one step-run of it."""
+    """End an execution and its children, or one step-run of it.
+
+    While it undoes what was done it is not cancelled (409): that goes on to its end, unless it is abandoned.
+    """
     if not body.cascade:
         raise Refusal(
             422, "invalid-input", "children are cancelled with their parent", where="$.cascade", fix="Leave it away."
@@ -55,8 +59,18 @@ async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
     if body.compensate and body.run is not None:
         text = "one step-run is cancelled without compensation: its router decides what follows"
         raise Refusal(422, "invalid-input", text, where="$.compensate", fix="Leave `run` or `compensate` away.")
-    message = Cancel(uuid4().hex, reason, body.run, by=call.actor.name, compensate=body.compensate)
-    detail = {"compensate": True} if body.compensate else {}
+    if body.abandon and (body.compensate or body.run is not None):
+        text = "what is being undone is abandoned for a whole execution, and not undone"
+        raise Refusal(422, "invalid-input", text, where="$.abandon", fix="Leave `run` and `compensate` away.")
+    if body.run is None and not body.abandon:
+        state = await call.services.reader.state(execution_id)
+        why = refused(await call.services.control.plan(state.playbook), state) if state.phase == "closing" else None
+        if why is not None:
+            raise Refusal(409, "undoing", why, fix="Wait for its end, or send `abandon: true` to give up what is left.")
+    message = Cancel(
+        uuid4().hex, reason, body.run, by=call.actor.name, compensate=body.compensate, abandon=body.abandon
+    )
+    detail = {name: True for name in ("compensate", "abandon") if getattr(body, name)}
     return await _tell(call, execution_id, message, reason=body.reason, run=body.run, **detail)
 
 

@@ -71,6 +71,7 @@ MESSAGE: Final = Level(
         Field("cancel", Text(), "The execution is cancelled, for this reason."),
         Field("run", Text(), "Only this step-run is cancelled.", example="fetch#1"),
         Field("compensate", Flag(), "With `cancel`: what was done is undone.", default="false"),
+        Field("abandon", Flag(), "With `cancel`: what is being undone is given up.", default="false"),
         Field("pause", Flag(), "The execution is paused."),
         Field("resume", Flag(), "The execution goes on."),
     ),

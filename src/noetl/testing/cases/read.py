@@ -24,7 +24,7 @@ _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_0
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 _SAYS: Final = ("signal", "patch", "cancel", "pause", "resume")
 _KINDS: Final = get_args(ErrorKind)
-_BESIDE: Final = ("data", "run", "compensate")
+_BESIDE: Final = ("data", "run", "compensate", "abandon")
 
 
 class Given(Struct, frozen=True):
