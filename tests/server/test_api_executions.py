@@ -61,6 +61,24 @@ async def test_what_is_being_undone_is_not_cancelled_unless_it_is_abandoned(tmp_
         assert (act["action"], act["detail"]["abandon"]) == ("execution.cancel", True)
 
 
+async def test_items_that_run_are_explained_with_the_time_at_which_they_are_ended(tmp_path: Path) -> None:
+    content = playbook(
+        "  - step: all\n    loop: {in: [0, 30], iterator: n, item_timeout_ms: 60000, spec: {mode: parallel}}\n"
+        "    tool: {kind: shell, command: 'sleep {{ iter.n }}'}\n",
+        "items",
+    )
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        started = await served.start(content)
+        while True:
+            [one] = (await served.json("GET", f"/api/executions/{started}/explain"))["standing"]
+            nearest = one["deadlines"][0]
+            if nearest.get("at") and nearest["what"].startswith("item 1 "):
+                break
+            await asyncio.sleep(0.05)
+        assert 0 <= nearest["at"] - one["since"] - 60_000 < 60_000
+        await served.json("POST", f"/api/executions/{started}/cancel", {})
+
+
 async def test_a_start_by_content_and_by_hash(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served, served.embedded.working(""):
         made = await served.json("POST", "/api/execute", {"content": ONE}, 201)

@@ -1,7 +1,8 @@
 """Tells which time-outs run for what has not ended: of the task that runs, of the item, the loop, the step, the execution.
 
-Of a task it is known from what its worker recorded when it began; of the items of a loop only how long each may take. Ends
-nothing: the worker and the timers do. Tested in tests/unit/engine/test_deadlines.py.
+Of a task it is known from what its worker recorded when it began. An item of a loop begins with its piece or when another
+one of the piece has ended, so its deadline is known as exactly as reports come; only the nearest ones are told. Ends nothing:
+the worker and the timers do. Tested in tests/unit/engine/test_deadlines.py.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from noetl.engine.names import Scope, functions, number
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun
 from noetl.model.events import Event
@@ -24,6 +26,8 @@ _CAUSES = {
 _BEGUN = ("task.started", "task.attempt.started")
 _ENDED = ("task.done", "task.failed", "task.attempt.done", "task.attempt.failed")
 _TAKEN = ("step.started", "loop.iteration.started")
+_ITEM_ENDED = ("loop.iteration.done", "loop.iteration.failed", "step.suspended")
+_MOST_ITEMS = 5  # of a loop whose deadlines are told one by one
 
 
 class Deadline(Struct, frozen=True, omit_defaults=True):
@@ -34,8 +38,28 @@ class Deadline(Struct, frozen=True, omit_defaults=True):
     ms: float | None = None
 
 
-def running_tasks(events: Sequence[Event]) -> dict[str, list[Deadline]]:
-    """Give the time-outs of the tasks that run now, by run."""
+class Underway(Struct, frozen=True):
+    """What a log tells of the beginning of tasks and items."""
+
+    tasks: Mapping[str, list[Deadline]]  # the time-outs of tasks that run now, by run
+    taken: Mapping[tuple[str, str], int]  # (run, piece) → when its worker began with it
+    ended: Mapping[tuple[str, str], list[int]]  # (run, piece) → when items of it ended, in that order
+
+
+def under_way(events: Sequence[Event]) -> Underway:
+    """Gather from a log what is under way since when."""
+    taken: dict[tuple[str, str], int] = {}
+    ended: dict[tuple[str, str], list[int]] = {}
+    for event in events:
+        piece = (str(event.step_run_id), str(event.payload.get("chunk")))
+        if event.event_type == "loop.iteration.started":
+            taken[piece] = event.timestamp
+        elif event.event_type in _ITEM_ENDED:
+            ended.setdefault(piece, []).append(event.timestamp)
+    return Underway(_tasks(events), taken, ended)
+
+
+def _tasks(events: Sequence[Event]) -> dict[str, list[Deadline]]:
     under_way: dict[tuple[str, str], Event] = {}
     taken: dict[str, int] = {}  # when a worker last began with a run: a task that it found under way begins again
     for event in events:
@@ -57,13 +81,17 @@ def running_tasks(events: Sequence[Event]) -> dict[str, list[Deadline]]:
 
 
 def deadlines(
-    plan: Plan, state: Execution, run: StepRun | None, tasks: Mapping[str, list[Deadline]]
+    plan: Plan, state: Execution, run: StepRun | None, known: Underway, index: int | None = None
 ) -> tuple[Deadline, ...]:
-    """Give the time-outs that a run is under, or a token where there is no run; the earliest first."""
+    """Give the time-outs that a run is under, or one item of it that waits, or a token where there is no run; earliest first."""
     found: list[Deadline] = []
-    if run is not None:
-        found += tasks.get(run.run_id, []) if run.phase == "started" or run.loop is not None else []
-        found += _of_items(plan, run)
+    if run is not None and index is not None:
+        held = run.loop.suspended.get(index) if run.loop is not None else None
+        ends = held.pipeline.get("deadline") if held is not None else None
+        found += [Deadline(f"item {index} (`item_timeout_ms`)", ends)] if ends else []
+    elif run is not None:
+        found += known.tasks.get(run.run_id, []) if run.phase == "started" or run.loop is not None else []
+        found += _of_items(plan, state, run, known)
     for timer in state.timers.values():
         own = run is not None and timer.run_id == run.run_id
         if timer.cause in _CAUSES and (timer.cause == "execution" or own):
@@ -71,17 +99,40 @@ def deadlines(
     return tuple(sorted(found, key=lambda one: (one.at is None, one.at or 0)))
 
 
-def _of_items(plan: Plan, run: StepRun) -> Iterator[Deadline]:
+def _of_items(plan: Plan, state: Execution, run: StepRun, known: Underway) -> Iterator[Deadline]:
     step = plan.step(run.step)
     if step.loop is None or run.loop is None:
         return
+    scope, calls = Scope(state, run.args), functions(state, state.at)
     usual = (plan.setting("timeouts", step) or {}).get("loop_item_ms")
     given: Any = usual if step.loop.item_timeout_ms is None else step.loop.item_timeout_ms.data
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        yield Deadline("each item (`item_timeout_ms`)", ms=float(given))
-    elif given is not None:
+    running = sorted(_running(run, known), key=lambda pair: pair[::-1]) if given is not None else []
+    allowed = number(given, scope, calls) if given is not None else None
+    if allowed is None and given is not None:
         yield Deadline(f"each item (`item_timeout_ms: {given}`)")
+    elif allowed is not None and not running:
+        yield Deadline("each item (`item_timeout_ms`)", ms=allowed)
+    elif allowed is not None:
+        told = [(f"item {index}", begun) for index, begun in running[:_MOST_ITEMS]]
+        rest = running[_MOST_ITEMS:]
+        told += [(f"the next of {len(rest)} more items under way", rest[0][1])] if rest else []
+        for name, begun in told:
+            yield Deadline(f"{name} (`item_timeout_ms`)", begun + round(allowed), allowed)
     for task in step.tasks:
-        own = task.timeout_ms.data if task.timeout_ms is not None else None
-        if isinstance(own, int | float) and not isinstance(own, bool):
-            yield Deadline(f"each attempt of the task `{task.label}` (`timeout_ms`)", ms=float(own))
+        own = number(task.timeout_ms.data, scope, calls) if task.timeout_ms is not None else None
+        if own is not None:
+            yield Deadline(f"each attempt of the task `{task.label}` (`timeout_ms`)", ms=own)
+
+
+def _running(run: StepRun, known: Underway) -> Iterator[tuple[int, int]]:
+    """Give the items that run now, and since when: so many of a piece run at once, and one that ends lets the next begin."""
+    for name, piece in run.loop.pieces.items() if run.loop is not None else ():
+        taken = known.taken.get((run.run_id, name))
+        if taken is None or piece.claim:
+            continue  # no worker has told that it has it
+        ended = known.ended.get((run.run_id, name), [])
+        for index in sorted(piece.pending)[: piece.width]:
+            turn = index - piece.start - piece.width  # so many ended before it could begin
+            begun = taken if turn < 0 else ended[turn] if turn < len(ended) else None
+            if begun is not None:
+                yield index, max(begun, taken)

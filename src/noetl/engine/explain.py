@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from noetl.engine.carriers import left_alone
 from noetl.engine.dead_letters import letter_id
-from noetl.engine.deadlines import Deadline, deadlines, running_tasks
+from noetl.engine.deadlines import Deadline, Underway, deadlines, under_way
 from noetl.engine.join import Meeting, meetings
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, Suspended, Token
@@ -76,14 +76,15 @@ def standings(
     }
     found = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks)]
     found += [*_children(state, events), *_messages(state, events)]
-    tasks = running_tasks(events)
-    timed = (_timed(plan, state, standing, tasks) for standing in found)
+    known = under_way(events)
+    timed = (_timed(plan, state, standing, known) for standing in found)
     return tuple(sorted(timed, key=lambda standing: standing.since))
 
 
-def _timed(plan: Plan, state: Execution, standing: Standing, tasks: Mapping[str, list[Deadline]]) -> Standing:
-    run = state.runs.get(standing.name.partition("[")[0])
-    under = deadlines(plan, state, run, tasks)
+def _timed(plan: Plan, state: Execution, standing: Standing, known: Underway) -> Standing:
+    name, _, index = standing.name.removesuffix("]").partition("[")
+    run = state.runs.get(name)
+    under = deadlines(plan, state, run, known, int(index) if standing.what == "item" else None)
     until = _earlier(standing.until, under[0].at if under else None)
     return replace(standing, deadlines=under, until=until)
 

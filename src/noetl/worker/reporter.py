@@ -43,6 +43,10 @@ class Reporter:
         self._number = 0
         self._order = asyncio.Lock()
 
+    def begin(self) -> None:
+        """Have it told soon that the work has begun, though nothing came of it yet: a time-out runs from here on."""
+        self._waits()
+
     def add(self, records: Iterable[Record]) -> None:
         before = len(self._records)
         self._records += records

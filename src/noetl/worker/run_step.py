@@ -123,6 +123,8 @@ class StepWork:
         items = patched_items(await self._items(chunk), self._work.patch)
         keys = chunk.keys or (None,) * len(items)
         numbered = zip(range(chunk.start, chunk.start + len(keys)), items, keys, strict=True)
+        if self._item_timeout() is not None:
+            self._reporter.begin()
         await self._at_once((one for one in numbered if one[0] not in chunk.ended), chunk.width)
         self._reporter.finishing = True
         return await self._reporter.flush(self._want())

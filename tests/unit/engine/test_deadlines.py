@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from noetl.engine.explain import Standing, standings
-from noetl.model.messages import Record, Report
+from noetl.model.messages import ItemEnd, Record, Report, Suspension
 from noetl.testing.play import BEGIN, Hold, Script
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\n"
@@ -53,6 +55,60 @@ def test_a_task_that_ended_has_none() -> None:
     script = held("- step: a\n  tool: {kind: http, url: x, timeout_ms: 5000}\n")
     begun = Record("task.started", BEGIN, task="a_task", task_run_id="k", payload={"timeout_ms": 5000})
     assert limits(told(progress(script, begun, Record("task.done", BEGIN + 1, task="a_task", task_run_id="k")))) == {}
+
+
+def begun(script: Script, at: int, *ended: int, chunk: str = "c1") -> None:
+    script.now = at
+    items = tuple(ItemEnd(index, "ok") for index in ended)
+    script.tell(Report(f"r{len(script.events)}", "a#1", 1, "w1", items=items, chunk=chunk))
+
+
+def looping(more: str, count: int = 40) -> Script:
+    """A loop on one lease, three items at once, of which nothing was told yet."""
+    loop = f"loop: {{in: '{{{{ range({count}) | list }}}}', iterator: x, item_timeout_ms: {more}}}"
+    loop = loop.replace("iterator: x", "iterator: x, spec: {mode: parallel, max_in_flight: 3, policy: {exec: local}}")
+    return held(f"- step: a\n  {loop}\n  tool: {{kind: noop}}\n", "workload: {ms: 700}\n")
+
+
+@pytest.mark.parametrize("given", ["700", '"{{ workload.ms }}"'])
+def test_items_that_run_have_absolute_deadlines(given: str) -> None:
+    script = looping(given)
+    assert limits(told(script)) == {"each item (`item_timeout_ms`)": (None, 700.0)}
+    begun(script, BEGIN + 50)
+    assert limits(told(script)) == {f"item {index} (`item_timeout_ms`)": (750, 700.0) for index in range(3)}
+    begun(script, BEGIN + 100, 1)
+    begun(script, BEGIN + 200, 0)
+    assert limits(told(script)) == {
+        "item 2 (`item_timeout_ms`)": (750, 700.0),
+        "item 3 (`item_timeout_ms`)": (800, 700.0),
+        "item 4 (`item_timeout_ms`)": (900, 700.0),
+    }
+    assert told(script).until == BEGIN + 750
+
+
+def test_of_many_items_the_nearest_are_told_and_the_others_counted() -> None:
+    script = looping("700")
+    loop = script.state.runs["a#1"].loop
+    assert loop is not None
+    loop.pieces["c1"].width = 12
+    begun(script, BEGIN + 50)
+    found = limits(told(script))
+    assert [name for name in found if name.startswith("item ")] == [f"item {n} (`item_timeout_ms`)" for n in range(5)]
+    assert found["the next of 7 more items under way (`item_timeout_ms`)"] == (750, 700.0)
+
+
+def test_an_item_limit_that_only_the_worker_can_tell() -> None:
+    script = looping('"{{ iter.x }}"')
+    begun(script, BEGIN + 50)
+    assert limits(told(script)) == {"each item (`item_timeout_ms: {{ iter.x }}`)": (None, None)}
+
+
+def test_an_item_that_waits_keeps_its_deadline() -> None:
+    script = looping("700")
+    suspension = Suspension(cause="wait", pipeline={"deadline": BEGIN + 640}, until=BEGIN + 640, signal="go", index=0)
+    script.tell(Report("s", "a#1", 1, "w1", suspension=suspension, chunk="c1"))
+    [item] = [one for one in standings(script.plan, script.state, script.events) if one.what == "item"]
+    assert limits(item) == {"item 0 (`item_timeout_ms`)": (640, None)}
 
 
 def test_a_loop_tells_how_long_each_item_may_take() -> None:
