@@ -338,9 +338,8 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
     clock = SystemClock()
     async with embedded(settings) as app:
         store, team = app.store, open_team(app.store)
-        now = clock.now()
         live = [token for token in await team.tokens() if token.revoked_at is None]
-        has_tokens = any(token.expires_at is None or token.expires_at > now for token in live)
+        has_tokens = any(token.expires_at is None or token.expires_at > clock.now() for token in live)
         required = needs_token(server.auth, server.host, has_tokens=has_tokens)
         names = ("localhost", "127.0.0.1", "::1", server.host) if is_loopback(server.host) else ()
         vault = _vault(settings, server)
