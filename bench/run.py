@@ -8,7 +8,8 @@ that nobody idles beside another. The sides take turns: all of them once, then a
 start give all rounds after one start. `--scale full` takes longer for what needs no peer: five minutes of W10, a million events
 for W11. `--save` keeps the numbers in bench/results/; `--add` puts the workloads of this run into the newest results there.
 `--check` compares the ratios with bench/results/baseline.json and ends with 1 where one lost more than 15 %. `--flame` measures
-nothing: it draws where NoETL's processor time goes in W1 to W3. Tested in tests/bench/test_run.py.
+nothing: it draws where NoETL's processor time goes in W1 to W3. A run that is stopped by Ctrl-C gives the workloads that it has
+measured on every side. Tested in tests/bench/test_run.py.
 """
 
 from __future__ import annotations
@@ -167,13 +168,19 @@ def run(given: argparse.Namespace) -> Results:
         sides |= {name: peer_side(PEERS[name]) for name in peers}
         runner = Runner(given, server, sides, folder)
         about = machine(server.address())
-        for name in given.workload or WORKLOADS:
-            runner.run(WORKLOADS[name])
+        note = given.note
+        try:
+            for name in given.workload or WORKLOADS:
+                runner.run(WORKLOADS[name])
+        except (KeyboardInterrupt, SystemExit):  # what has been measured is not thrown away
+            if not runner.results:
+                raise
+            note = f"{note} It was stopped before it had measured everything.".strip()
         flushes = [one.flush_ms for one in runner.results if one.flush_ms]
         return Results(
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
             machine=about,
-            note=given.note,
+            note=note,
             scale=given.scale,
             rounds=given.rounds,
             versions={name: PEERS[name].versions for name in peers},

@@ -72,4 +72,5 @@ def measured(told: Given) -> Seen:
 
 
 if __name__ == "__main__":
-    measure(given(), dict.fromkeys(("W1", "W2", "W3", "W4", "W5"), measured))
+    absent = {"W6": "by default it does not try a task again that a killed worker held"}
+    measure(given(), dict.fromkeys(("W1", "W2", "W3", "W4", "W5"), measured), absent)
