@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from noetl.model.errors import InvalidInput
+from noetl.model.letters import NO_LETTERS
 
 HOME = "NOETL_HOME"
 CONFIG = "NOETL_CONFIG"
@@ -26,6 +27,8 @@ COLLECT_SECONDS = "NOETL_COLLECT_SECONDS"
 LIVENESS_SECONDS = "NOETL_LIVENESS_SECONDS"
 RESULT_DAYS = "NOETL_RESULT_DAYS"
 DLQ_RETENTION_DAYS = "NOETL_DLQ_RETENTION_DAYS"
+DLQ_ENABLED = "NOETL_DLQ_ENABLED"
+DLQ_TOPIC = "NOETL_DLQ_TOPIC"
 CREDENTIAL = "NOETL_CREDENTIAL_"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
 HOST = "NOETL_HOST"
@@ -100,6 +103,14 @@ VARIABLES: dict[
     DLQ_RETENTION_DAYS: (
         str(_DLQ_RETENTION_DAYS),
         "How long dead letters stay after they were replayed or discarded, in days; `noetl admin prune` removes them.",
+    ),
+    DLQ_ENABLED: (
+        "true",
+        "`false`: no dead letters are kept of work that fails from now on; only the log tells of it.",
+    ),
+    DLQ_TOPIC: (
+        "",
+        "A topic under which every new dead letter is also sent to `NOETL_OUTBOX_URL`, through the outbox; without, none is.",
     ),
     LOG_LEVEL: ("error", "Which lines the process itself writes to standard error: debug, info, warning or error."),
     HOST: (_HOST, "The address that the server listens on. Others than this machine need tokens."),
@@ -176,6 +187,8 @@ class Settings(Struct, frozen=True):
     collect_s: int = _COLLECT_SECONDS  # between two looks for stored results that may go; 0: never
     result_days: int = _RESULT_DAYS  # how long they stay after their execution
     dlq_days: int = _DLQ_RETENTION_DAYS  # how long dead letters stay after they were closed
+    dlq_enabled: bool = True  # whether there are new ones
+    dlq_topic: str = ""  # under which they are sent to the relay's address
     database: str = ""  # the address of the PostgreSQL database that is the store instead
     sandbox: str = "none"  # walls around the processes of tasks
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may reach; empty: all
@@ -183,6 +196,17 @@ class Settings(Struct, frozen=True):
     egress_private: bool = True  # whether private addresses may be reached without being named
     layer: Mapping[str, Any] = {}  # what executions have where their playbooks say nothing
     outbox: OutboxSettings = OutboxSettings()
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What executions have where their playbooks say nothing, and what else their decisions ask of a server."""
+        found = {**self.layer, "pool_capacity": self.capacity}
+        return found if self.dlq_enabled else {**found, NO_LETTERS: True}
+
+    @property
+    def publishes_letters(self) -> bool:
+        """Whether dead letters are sent somewhere."""
+        return bool(self.dlq_topic and self.outbox.url)
 
     @property
     def locks(self) -> Path:
@@ -295,6 +319,8 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         collect_s=_number(environment, COLLECT_SECONDS, _COLLECT_SECONDS, least=0),
         result_days=_number(environment, RESULT_DAYS, _RESULT_DAYS, least=0),
         dlq_days=_number(environment, DLQ_RETENTION_DAYS, _DLQ_RETENTION_DAYS, least=0),
+        dlq_enabled=_choice(environment, DLQ_ENABLED, ("true", "false")) == "true",
+        dlq_topic=environment.get(DLQ_TOPIC, "").strip(),
         database=database,
         sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
         egress_allow=_listed(environment.get(EGRESS_ALLOW, "")),

@@ -308,7 +308,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
         control = LocalControl(
             store,
             SystemClock(),
-            defaults=_defaults(settings),
+            defaults=settings.defaults,
             lease_s=settings.lease_ms / 1000,
             max_attempts=settings.max_attempts,
             blobs=open_blobs(settings, store),
@@ -394,7 +394,3 @@ def egress_rules(settings: Settings) -> Egress | None:
     from noetl.worker.egress import Egress
 
     return Egress(settings.egress_allow, settings.egress_deny, settings.egress_private)
-
-
-def _defaults(settings: Settings) -> dict[str, Any]:
-    return {**settings.layer, "pool_capacity": settings.capacity}

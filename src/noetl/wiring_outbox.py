@@ -21,7 +21,9 @@ from noetl.engine.retry import Schedule
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Clock, ToolContext, Tools
+from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox, OutboxMessage
+from noetl.server.letter_topic import LetterTopic
 from noetl.server.relay import Relay
 from noetl.settings import OutboxSettings, Settings
 from noetl.worker.context import Equipment, Log, TaskContext
@@ -64,8 +66,11 @@ async def relaying(
 
     schedule = Schedule(given.max_attempts, given.base_ms, "exponential", given.max_ms, jitter=0.5)
     try:
-        kept_ms = given.days * 86_400_000
-        yield Relay(open_outbox(store), deliver, clock, schedule, timeout_ms=given.timeout_ms, kept_ms=kept_ms)
+        kept_ms, outbox = given.days * 86_400_000, open_outbox(store)
+        topic = None
+        if settings.publishes_letters:
+            topic = LetterTopic(cast(DeadLetters, store), outbox, clock, settings.dlq_topic, kept_ms)
+        yield Relay(outbox, deliver, clock, schedule, timeout_ms=given.timeout_ms, kept_ms=kept_ms, topic=topic)
     finally:
         await shared.shared.close()
         await client.close()

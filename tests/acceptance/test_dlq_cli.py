@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.run import Ran, noetl
 from tests.server.test_dead_letters import loop, poison
+from tests.tools.web import Web
 
 
 def run(folder: Path, content: str) -> Ran:
@@ -90,3 +92,35 @@ def test_what_cannot_be_done_is_said(
     ran = noetl("dlq", *arguments, cwd=folder)
     assert (ran.code, ran.out) == (2, "")
     assert says in ran.err
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    made = Web()
+    yield made
+    made.close()
+
+
+def test_letters_are_sent_under_their_topic(tmp_path: Path, web: Web) -> None:
+    home = tmp_path / ".noetl"
+    home.mkdir()
+    settings = {"dlq": {"enabled": True, "topic": "noetl-dlq", "retention_days": 30}}
+    (home / "noetl.yaml").write_text(json.dumps({**settings, "outbox": {"url": f"{web.url}/json"}}))
+    ran = run(tmp_path, loop(8))
+    assert (ran.code, "outbox: 1 delivered" in ran.err) == (5, True), ran.err
+    (asked,) = web.asked
+    assert (asked.path, asked.headers["x-noetl-topic"]) == ("/json/noetl-dlq", "noetl-dlq")
+    (row,) = found(tmp_path, "list")
+    sent = json.loads(asked.body)
+    assert (sent["message_id"], sent["loop_index"]) == (row["message_id"], 7)
+    assert run(tmp_path, loop(3)).code == 0  # nothing new, and nothing is sent twice
+    assert len(web.asked) == 1
+
+
+def test_where_they_are_not_enabled_no_letter_is_kept(tmp_path: Path) -> None:
+    home = tmp_path / ".noetl"
+    home.mkdir()
+    (home / "noetl.yaml").write_text("dlq: {enabled: false}\n")
+    ran = run(tmp_path, loop(8))
+    assert (ran.code, json.loads(ran.out)["status"]) == (5, "partial")
+    assert found(tmp_path, "list") == []

@@ -13,7 +13,7 @@ from noetl.engine.decide import decide
 from noetl.engine.evolve import fold
 from noetl.engine.explain import choices, standings
 from noetl.model.errors import InvalidInput, Undecided
-from noetl.model.letters import DeadLetter
+from noetl.model.letters import NO_LETTERS, DeadLetter
 from noetl.model.messages import AnyMessage, Signal, Start, Suspension, TimerDue
 from noetl.model.messages import Report as Reported
 from noetl.ports import Commit
@@ -168,6 +168,16 @@ async def test_a_message_that_cannot_be_written_is_a_letter_without_it(store: St
         with pytest.raises(InvalidInput, match="can only be discarded"):
             await ready(store, control, [letter], {}, {})
         await control.submit(one, Signal("good", "elsewhere"))
+
+
+async def test_where_no_letters_are_kept_it_is_set_aside(store: Store, mistake: Mistake) -> None:
+    mistake.meets = lambda message: message.message_id == "bad"
+    async with LocalControl(store, RealClock(), look_s=0.01, defaults={NO_LETTERS: True}) as control:
+        one = await begin(control, await register(store, WAIT))
+        with pytest.raises(ZeroDivisionError):
+            await control.submit(one, Signal("bad", "go"))
+        assert "message.poisoned" not in [event.event_type for event in await store.read(one)]
+        assert await store.letters(LetterSelection()) == []
 
 
 async def test_a_server_that_can_decide_it_closes_the_letter(store: Store, mistake: Mistake) -> None:

@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 
 from noetl.model.errors import InvalidInput
+from noetl.model.letters import NO_LETTERS
 from noetl.settings import (
     CAPACITY,
+    DLQ_ENABLED,
+    DLQ_TOPIC,
     EGRESS_ALLOW,
     EGRESS_DENY,
     EGRESS_PRIVATE,
     HOME,
     LEASE_SECONDS,
     MAX_ATTEMPTS,
+    OUTBOX_URL,
     OutboxSettings,
     credential,
     settings,
@@ -123,3 +127,14 @@ def test_settings_of_the_outbox() -> None:
     assert settings({}, Path(".")).outbox == OutboxSettings("", 20, 1_000, 300_000, 7, 30_000)
     given = {"NOETL_OUTBOX_URL": "https://a/b", "NOETL_OUTBOX_BASE_MS": "0", "NOETL_OUTBOX_DAYS": "0"}
     assert settings(given, Path(".")).outbox == OutboxSettings("https://a/b", 20, 0, 300_000, 0, 30_000)
+
+
+def test_dead_letters_are_kept_and_sent_nowhere_unless_somebody_says_otherwise() -> None:
+    plain = settings({}, HERE)
+    assert (plain.dlq_enabled, plain.publishes_letters, NO_LETTERS in plain.defaults) == (True, False, False)
+    assert NO_LETTERS in settings({DLQ_ENABLED: "false"}, HERE).defaults
+    named = settings({DLQ_TOPIC: "noetl-dlq"}, HERE)
+    assert (named.dlq_topic, named.publishes_letters) == ("noetl-dlq", False)  # it has no address
+    assert settings({DLQ_TOPIC: "noetl-dlq", OUTBOX_URL: "https://example.org"}, HERE).publishes_letters
+    with pytest.raises(InvalidInput, match="NOETL_DLQ_ENABLED must be one of true, false"):
+        settings({DLQ_ENABLED: "yes"}, HERE)

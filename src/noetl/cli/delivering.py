@@ -33,6 +33,8 @@ async def delivering(app: Embedded) -> AsyncIterator[None]:
     relaying = asyncio.create_task(_relayed(app, asked, ended), name="noetl-outbox")
     try:
         yield
+        if app.settings.publishes_letters:  # of what failed here, if anything did
+            asked.set()
         if asked.is_set():
             ended.set()
             await relaying

@@ -18,7 +18,7 @@ import msgspec
 from noetl.dsl.secret_names import is_secret_name
 from noetl.engine.state import Execution, StepRun
 from noetl.model.events import Event
-from noetl.model.letters import DISCARDED, PENDING, REPLAYED, REPLAYING, DeadLetter, LetterChange
+from noetl.model.letters import DISCARDED, NO_LETTERS, PENDING, REPLAYED, REPLAYING, DeadLetter, LetterChange
 
 EXCERPT_BYTES: Final = 2_048
 STACK_BYTES: Final = 16_384
@@ -76,9 +76,9 @@ def _varies(text: str, keeps: bool) -> str:
     return "#"
 
 
-def is_letter(error: Mapping[str, Any] | None) -> bool:
-    """Tell whether a failure is one that somebody has to look at: not one that was asked for."""
-    return (error or {}).get("kind") != "cancelled"
+def is_letter(error: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
+    """Tell whether a failure is one that somebody has to look at: not one that was asked for, and where letters are kept."""
+    return error.get("kind") != "cancelled" and NO_LETTERS not in defaults
 
 
 def reason(error: Mapping[str, Any], attempts: int) -> str:

@@ -219,7 +219,7 @@ def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> M
         d.emit("loop.iteration.done", run.step, payload, run=run, iteration=item.index, status=item.status)
     else:
         payload["error"] = error = item.error or failure("unknown", "the item failed")
-        if is_letter(error) and not is_tried_again(run):
+        if is_letter(error, d.plan.defaults) and not is_tried_again(run):
             value = None if "payload" in (item.last or {}) else gather.item(loop, item.index, None)
             payload["letter"] = about(d.state, run, error, item.last, value)
             payload |= {"key": loop.names[item.index]} if item.index in loop.names else {}

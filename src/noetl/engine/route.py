@@ -172,7 +172,7 @@ def is_tried_again(run: StepRun) -> bool:
 
 def _letter(d: Deciding, run: StepRun, ending: Ending) -> dict[str, Any]:
     """Give the dead letter of a run whose work failed, for the payload of an event; nothing where none did."""
-    if ending.last is None or ending.is_loop or ending.error is None or not is_letter(ending.error):
+    if ending.last is None or ending.is_loop or ending.error is None or not is_letter(ending.error, d.plan.defaults):
         return {}
     return {"letter": {**about(d.state, run, ending.error, ending.last), "error": ending.error}}
 

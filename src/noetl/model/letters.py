@@ -16,6 +16,7 @@ REPLAYING: Final = "replaying"
 REPLAYED: Final = "replayed"
 DISCARDED: Final = "discarded"
 STATUSES: Final = (PENDING, REPLAYING, REPLAYED, DISCARDED)
+NO_LETTERS: Final = "no_dead_letters"  # where it stands among the settings of a server, none are kept
 OPEN: Final = (PENDING, REPLAYING)
 
 

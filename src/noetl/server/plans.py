@@ -13,6 +13,7 @@ from noetl.dsl.pin import unpinned
 from noetl.dsl.requires import CannotRun, lacking
 from noetl.engine.plan import Plan, plan
 from noetl.model.errors import InvalidInput
+from noetl.model.letters import NO_LETTERS
 from noetl.model.messages import Start
 from noetl.ports import Catalog
 
@@ -32,6 +33,11 @@ class Plans:
         self._defaults = defaults or {}
         self._most = most
         self._plans: OrderedDict[str, Plan] = OrderedDict()
+
+    @property
+    def keeps_letters(self) -> bool:
+        """Tell whether dead letters are kept."""
+        return NO_LETTERS not in self._defaults
 
     def at_hand(self, playbook: str) -> Plan | None:
         """Give a plan that is in memory."""

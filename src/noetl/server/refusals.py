@@ -36,12 +36,13 @@ _NO_LETTER: Final = (Replay, Discard, Mend)  # sent again by whoever sent it
 class Refusals:
     """Tells of messages that are refused, and keeps those that nobody would miss otherwise."""
 
-    def __init__(self, log: EventLog, inbox: Inbox, clock: Clock, note: Callable[[Commit], None]) -> None:
+    def __init__(self, log: EventLog, inbox: Inbox, clock: Clock, note: Callable[[Commit], None], keeps: bool) -> None:
         self.set_aside: set[str] = set()  # messages of the system that this process cannot decide
         self._store = log
         self._inbox = inbox
         self._clock = clock
         self._note = note
+        self._keeps = keeps  # letters
         self._told: dict[str, int] = {}  # message → when
 
     async def give_up(self, entry: Entry, error: Exception) -> None:
@@ -101,7 +102,7 @@ class Refusals:
     async def _keep(self, entry: Entry, error: Exception) -> bool:
         for _ in range(_MOST_TRIES):
             events = await self._store.read(entry.execution_id)
-            for commit in _commits(entry, events, error, self._clock.now()):
+            for commit in _commits(entry, events if self._keeps else (), error, self._clock.now()):
                 try:
                     [verdict] = (await self._store.commit([commit])).commits
                 except StoreUnavailable:

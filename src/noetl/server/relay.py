@@ -16,6 +16,7 @@ from noetl.model.errors import NoetlError
 from noetl.model.outcome import Outcome, failed, raised
 from noetl.ports import Clock
 from noetl.ports.outbox import Outbox, OutboxMessage
+from noetl.server.letter_topic import LetterTopic
 
 _log = logging.getLogger(__name__)
 Deliver = Callable[[OutboxMessage], Awaitable[Outcome]]
@@ -36,12 +37,14 @@ class Relay:
         *,
         timeout_ms: int = 30_000,
         kept_ms: int = 7 * 86_400_000,
+        topic: LetterTopic | None = None,
     ) -> None:
         self._outbox = outbox
         self._deliver = deliver
         self._clock = clock
         self._schedule = schedule
         self._kept_ms = kept_ms
+        self._topic = topic  # of dead letters, which are put in the outbox before it is looked into
         self._try_s = timeout_ms / 1000  # how long one attempt may take
         self._hold_ms = timeout_ms * 3 // 2 + 1_000  # how long a message is kept from other servers
         self.on_attempt: list[Callable[[OutboxMessage, Outcome], None]] = []
@@ -64,6 +67,8 @@ class Relay:
 
     async def drain(self) -> int:
         """Try everything that is due once; gives how many were delivered. One that takes long holds up no other."""
+        if self._topic is not None:
+            await self._topic.publish()
         done = 0
         broken: BaseException | None = None
         under_way: set[asyncio.Task[bool]] = set()

@@ -70,7 +70,7 @@ class Sequencer:
         self.handed = Handed(queue, clock, self.look)
         self.listeners = Listeners()
         self._quick = AtOnce(log, self._states, plans, self._inbox, self.handed, clock, lease_ms)
-        self._refusals = Refusals(log, self._inbox, clock, self._note)
+        self._refusals = Refusals(log, self._inbox, clock, self._note, plans.keeps_letters)
         self._unanswered: set[Entry] = set()
         self._stopped: Exception | None = None
         self._more = False  # the store holds more messages than were gathered

@@ -17,6 +17,7 @@ import msgspec
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from noetl.model.letters import NO_LETTERS
 from noetl.ports import AuditEntry
 from noetl.server.auth import NOBODY, Actor, forbidden, may, unauthorised
 from noetl.server.handouts import Hand
@@ -27,6 +28,7 @@ from noetl.server.sockets import quick_socket
 from noetl.wire import session as wire
 
 PATH = "/api/worker/session"
+_OWN = ("pool_capacity", NO_LETTERS)  # of this server: workers decide nothing
 _HELLO_S = 10.0
 _MOST_AT_ONCE = 256  # frames of one session that are being served
 _POLICY, _RESTART = 1008, 1012
@@ -70,7 +72,7 @@ def admitted(actor: Actor, hello: wire.Hello) -> str:
 def welcome(services: Services, hand: Hand, stop: list[str]) -> wire.Welcome:
     lease_ms = services.handouts.lease_ms
     beat = min(1_000, lease_ms // 3)
-    layer = {name: value for name, value in services.control.defaults.items() if name != "pool_capacity"}
+    layer = {name: value for name, value in services.control.defaults.items() if name not in _OWN}
     return wire.Welcome(
         hand.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=hand.draining, layer=layer
     )
