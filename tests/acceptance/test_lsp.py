@@ -262,3 +262,62 @@ def test_a_missing_extra_names_the_command_that_installs_it(tmp_path: Path) -> N
     assert done.returncode == 2
     assert "pip install 'noetl[lsp]'" in done.stderr.decode()
     assert "Traceback" not in done.stderr.decode()
+
+
+TESTS = """\
+tests:
+  - name: all is well # 😀
+    mocks:
+      fetch: { ok: { status: 200 } }
+      stor: { ok: 1 }
+    expect: { status: completed, route: [fetch, store] }
+"""
+
+
+def told(editor: Editor, uri: str) -> list[tuple[str, int, int]]:
+    """Give the first line, line and column of what was published last."""
+    editor.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
+    return [
+        (one["message"].partition("\n")[0], one["range"]["start"]["line"], one["range"]["start"]["character"])
+        for one in editor.diagnostics[uri]
+    ]
+
+
+def test_files_of_tests_are_held_to_their_playbook(tmp_path: Path) -> None:
+    file = tmp_path / "orders.test.yaml"
+    (tmp_path / "orders.yaml").write_text(GOOD, encoding="utf-8")
+    uri = file.as_uri()
+    with server() as running:
+        editor = running.editor
+        editor.start()
+        editor.open(uri, TESTS)
+        assert told(editor, uri) == [("There is no step or task `stor`. Did you mean `store`?", 4, 6)]
+        right = TESTS.replace("stor:", "store:")
+        editor.change(uri, right, 2)
+        assert told(editor, uri) == []
+        wrong = right.replace("status: completed", "status: complete, rout: []")
+        editor.change(uri, wrong, 3)
+        assert [(line, column) for _, line, column in told(editor, uri)] == [
+            place(wrong, "complete"),
+            place(wrong, "rout:"),
+        ]
+        editor.change(uri, right, 4)
+        (tmp_path / "orders.yaml").write_text(GOOD.replace("store", "keep"), encoding="utf-8")
+        editor.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+        assert [text for text, _, _ in told(editor, uri)] == [
+            "There is no step or task `store`.", "There is no step `store`.",
+        ]  # fmt: skip
+        (tmp_path / "orders.yaml").unlink()
+        editor.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+        assert told(editor, uri) == [("There is no playbook `orders.yaml` beside this file.", 0, 0)]
+        editor.leave()
+
+
+def test_a_file_of_tests_that_is_nowhere_yet_is_read_by_itself() -> None:
+    uri = "untitled:new.test.yaml"
+    with server() as running:
+        editor = running.editor
+        editor.start()
+        editor.open(uri, TESTS.replace("name:", "nam:"))
+        assert [(line, column) for _, line, column in told(editor, uri)] == [(1, 4)]
+        editor.leave()

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from noetl.testing.cases.read import TestFile
 
 
 def command(
@@ -39,7 +42,7 @@ def command(
         handler.addFilter(without_refusals)
     # A thread waits for input and cannot be interrupted: Ctrl+C ends the process, which has nothing to keep.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    server = PlaybookServer(language_kinds(), _catalog)
+    server = PlaybookServer(language_kinds(), _catalog, _tests)
     if address is None:
         server.start_io()
     else:
@@ -76,6 +79,19 @@ def _catalog(uri: str) -> Collection[str] | None:
 
     path = to_fs_path(uri)
     return DiskCatalog(Path.cwd(), Path(path).parent) if path and Path(path).is_absolute() else None
+
+
+def _tests(uri: str, text: str) -> TestFile:
+    """Read a file of tests as `noetl test` does, with the playbook beside it."""
+    from pygls.uris import to_fs_path
+
+    from noetl.cli.test_files import tests_in
+    from noetl.testing.cases.read import read_tests
+
+    path = to_fs_path(uri)
+    if not path or not Path(path).is_absolute():
+        return read_tests(text, uri, uri.rpartition("/")[2])
+    return tests_in(text, Path(path))[0]
 
 
 def _refuse(message: str) -> NoReturn:

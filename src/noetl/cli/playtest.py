@@ -12,18 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from noetl.cli.files import FileTrouble, read_playbook
-from noetl.cli.playbooks import Preparing
 from noetl.cli.playtest_report import FileResult, Outcome, print_json, print_text, write_junit
 from noetl.cli.store import complain
-from noetl.model.errors import InvalidInput, InvalidPlaybook, NoetlError
+from noetl.cli.test_files import About, tests_in
+from noetl.model.errors import InvalidInput, NoetlError
 from noetl.testing.cases.cassette import read_cassette
 from noetl.testing.cases.coverage import Coverage
 from noetl.testing.cases.matrix import run_saga
-from noetl.testing.cases.names import Names, name_troubles
 from noetl.testing.cases.playing import Stage
-from noetl.testing.cases.read import SUFFIXES, Given, TestFile, read_tests
+from noetl.testing.cases.read import SUFFIXES, Given, TestFile
 from noetl.testing.cases.running import run_cases
-from noetl.testing.cases.trouble import at
 from noetl.wiring import language_kinds
 
 
@@ -98,13 +96,14 @@ class Session:
         if text is None:
             self.outcome.troubles.extend(trouble.message for trouble in troubles)
             return
-        tests = read_tests(text, str(file), file.name)
+        tests, about = tests_in(text, file)
         result = FileResult(tests.source, str(file.parent / tests.playbook))
         self.outcome.files.append(result)
-        stage = None if tests.troubles else self._stage(tests, file)
         result.troubles.extend(tests.troubles)
-        if stage is None or tests.troubles:
+        self.watched.update(about.files if about is not None else ())
+        if about is None or tests.troubles:
             return
+        stage = self._stage(about, tests)
         recording = _Recording(file.parent, tests, self.watched)
         if not self.asked.saga:
             result.cases.extend(run_cases(tests, stage, recording, self._is_chosen(file), self.outcome.coverage))
@@ -115,33 +114,10 @@ class Session:
     def _is_chosen(self, file: Path) -> Callable[[str], bool]:
         return lambda name: self.asked.keyword.lower() in f"{file} {name}".lower()
 
-    def _stage(self, tests: TestFile, file: Path) -> Stage | None:
-        """Read the playbook and those it calls; what is wrong becomes a trouble of the file."""
-        here = Path.cwd()
-        preparing = Preparing(here if file.resolve().is_relative_to(here) else file.resolve().parent)
-        named = file.parent / tests.playbook
-        place = tests.root.get("playbook") or tests.root
-        if not named.is_file():
-            said = f"`{named}`" if "playbook" in tests.root else f"`{named.name}` beside this file"
-            tests.troubles.append(at(tests.source, place, f"There is no playbook {said}.", "Write `playbook: FILE`."))
-            return None
-        try:
-            main = preparing.read(str(named), quiet=True)
-        except InvalidPlaybook:
-            said = f"The playbook {named} has errors; `noetl validate {named}` lists them."
-            tests.troubles.append(at(tests.source, place, said))
-            return None
-        except InvalidInput as error:
-            tests.troubles.append(at(tests.source, place, str(error)))
-            return None
-        self.watched.update(preparing.found)
-        others = [one for one in preparing.found.values() if one is not None and one is not main]
-        kinds = language_kinds()
-        trees = [main.tree, *(one.tree for one in others)]
-        tests.troubles.extend(name_troubles(tests, Names(main.tree, trees, kinds)))
+    def _stage(self, about: About, tests: TestFile) -> Stage:
         if self.outcome.coverage is not None:
-            self.outcome.coverage.know(main.tree, str(named), main.content)
-        stage = Stage(main, others, kinds)
+            self.outcome.coverage.know(about.main.tree, str(about.file), about.main.content)
+        stage = Stage(about.main, about.others, language_kinds())
         return _for_real(stage) if _runs_for_real(tests) else stage
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from lsprotocol import types
 
 from noetl.dsl.diagnostic import Diagnostic
+from noetl.dsl.nodes import Source
 from noetl.lsp.complete import Completions
 from noetl.lsp.fixes import Fix
 from noetl.lsp.items import Item
@@ -17,6 +18,7 @@ from noetl.lsp.positions import Lines
 from noetl.lsp.reading import Reading
 from noetl.lsp.rename import Edit
 from noetl.lsp.symbols import Symbol
+from noetl.testing.cases.trouble import Trouble
 
 SOURCE = "noetl"
 _SEVERITY = {
@@ -64,6 +66,16 @@ def diagnostic_of(lines: Lines, reading: Reading, diagnostic: Diagnostic) -> typ
         message=f"{diagnostic.message}\n{diagnostic.fix}",
         severity=_SEVERITY[diagnostic.severity],
         code=diagnostic.code,
+        source=SOURCE,
+    )
+
+
+def trouble_of(lines: Lines, source: Source, trouble: Trouble) -> types.Diagnostic:
+    """Give what is wrong with a file of tests."""
+    return types.Diagnostic(
+        range=range_of(lines, source.offset(trouble.start), source.offset(trouble.end)),
+        message=f"{trouble.message}\n{trouble.fix}".rstrip(),
+        severity=types.DiagnosticSeverity.Error,
         source=SOURCE,
     )
 

@@ -21,7 +21,7 @@ from noetl.lsp.definition import definitions, references
 from noetl.lsp.fixes import fixes
 from noetl.lsp.formatting import formatted
 from noetl.lsp.hover import hover
-from noetl.lsp.opened import Catalogs, Known, Opened
+from noetl.lsp.opened import Cases, Catalogs, Known, Opened
 from noetl.lsp.positions import Encoding, Lines
 from noetl.lsp.reading import Reading
 from noetl.lsp.rename import RefusedRename, rename, target
@@ -41,9 +41,9 @@ class Refused(JsonRpcException):
 class PlaybookServer(LanguageServer):
     """The server with the documents that the editor has open."""
 
-    def __init__(self, kinds: Kinds, catalogs: Catalogs | None = None) -> None:
+    def __init__(self, kinds: Kinds, catalogs: Catalogs | None = None, cases: Cases | None = None) -> None:
         super().__init__("noetl", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
-        self.known = Known(kinds, catalogs)
+        self.known = Known(kinds, catalogs, cases)
         self.open: dict[str, Opened] = {}
         self.was_shut_down = False
         for method, handler, options in _FEATURES:
@@ -62,8 +62,10 @@ class PlaybookServer(LanguageServer):
     def show(self, document: Opened) -> None:
         """Keep a document and publish what is wrong with it."""
         self.open[document.uri] = document
-        reading = document.reading
+        reading, tests = document.reading, document.tests
         found = [protocol.diagnostic_of(document.lines, reading, one) for one in reading.diagnostics] if reading else []
+        if tests is not None:
+            found = [protocol.trouble_of(document.lines, tests.source, one) for one in tests.troubles]
         self.publish(document.uri, found, document.version)
 
     def publish(self, uri: str, found: list[types.Diagnostic], version: int | None = None) -> None:
@@ -103,7 +105,7 @@ def _changed(ls: PlaybookServer, params: types.DidChangeTextDocumentParams) -> N
 
 
 def _saved(ls: PlaybookServer, _params: types.DidSaveTextDocumentParams) -> None:
-    """Look at all open playbooks again: they may call the one that was saved."""
+    """Look at all open documents again: they may call the playbook that was saved, or be its tests."""
     ls.known.forget()
     for document in [*ls.open.values()]:
         ls.show(document.changed(document.text, document.version))

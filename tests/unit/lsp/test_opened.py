@@ -34,3 +34,11 @@ def test_other_playbooks_are_looked_for_once_until_something_is_saved() -> None:
 
 def test_without_a_place_to_look_nothing_is_known_of_other_playbooks() -> None:
     assert Known(language_kinds()).catalog("untitled:1") is None
+
+
+def test_a_file_of_tests_is_no_playbook_and_is_read_once() -> None:
+    document = Opened("file:///a.test.yaml", "tests: []\n", "yaml", 1, "utf-16", Known(language_kinds()))
+    assert (document.reading, document.tests is document.tests) == (None, True)
+    assert document.tests is not None
+    assert [trouble.message for trouble in document.tests.troubles] == ["'tests' is empty."]
+    assert Opened("file:///a.yaml", HEAD, "yaml", 1, "utf-16", Known(language_kinds())).tests is None

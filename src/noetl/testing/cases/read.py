@@ -100,7 +100,7 @@ class TestFile(Struct, frozen=True):
     troubles: list[Trouble] = field(default_factory=list)
 
 
-def read_tests(text: bytes, file: str, name: str) -> TestFile:
+def read_tests(text: bytes | str, file: str, name: str) -> TestFile:
     """Read a file of tests; `name` is that of the file, from which the name of its playbook follows."""
     document = parse(text, file)
     source = document.source
