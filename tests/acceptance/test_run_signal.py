@@ -214,4 +214,5 @@ def test_what_is_being_undone_is_not_cancelled_unless_it_is_abandoned(folder: Fo
     assert "no room" in given_up.data["error"]["message"]
     [told] = [event for event in folder.events(ran.id) if event["event_type"] == "execution.cancelled"]
     assert (told["payload"]["abandoned"], told["payload"]["reason"]) == (["book#1"], "by hand")
+    assert "compensated: false" in folder.call("status", ran.id).out
     assert folder.call("cancel", ran.id, "--abandon", "--compensate").code == 2

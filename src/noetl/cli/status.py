@@ -53,6 +53,8 @@ def command(id: Id, json: AsJson = False, store: Place = None) -> None:
             typer.echo(f"  {name}: {said}")
         if state.error is not None:
             typer.echo(f"error: {state.error.get('kind', '')}: {state.error.get('message', '')}")
+        if state.compensated is not None:
+            typer.echo(f"compensated: {str(state.compensated).lower()}")
         if state.phase == "ended":
             return
         for standing in standings(await plan_of(opened, state), state, events):
