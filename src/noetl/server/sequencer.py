@@ -269,7 +269,6 @@ class Sequencer:
             return None
         self._in_row += 1
         self._note(done.commit)
-        self.listeners.tell(done.commit)
         self._hand_out(done.asks, done.receipt.leases, done.commit.work, done.now)
         return answer_of(done.commit.projection, done.receipt.commits[0])
 
@@ -300,7 +299,11 @@ class Sequencer:
                 await self._save(verdict.execution_id, verdict.last_seq)
 
     def _note(self, commit: Commit) -> None:
-        """Note what a commit that was applied changes here."""
+        """Note what a commit that was applied changes here, and tell those who listen."""
+        self._take_in(commit)
+        self.listeners.tell(commit)
+
+    def _take_in(self, commit: Commit) -> None:
         for other, message in commit.inbox:
             self._inbox.own(other, message)
             self._wake.set()
@@ -311,7 +314,7 @@ class Sequencer:
     async def _settle(self, made: Decided, verdict: Committed) -> None:
         entry, commit = made.entry, made.commit
         if verdict.status == "applied":
-            self._note(commit)
+            self._take_in(commit)  # those who listen are told when all have been answered
         else:  # an earlier commit of unknown outcome had applied it, and nobody was told of what it changed
             self._states.drop(commit.execution_id)
             self.listeners.tell_unknown(commit.execution_id, self._clock.now())
