@@ -1,0 +1,53 @@
+"""Decides a message on the state of its execution: brings what a decision needs together, and holds no rule of the language.
+
+Tested in tests/unit/server/test_sequencer.py.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from noetl.engine.decide import Needs, decide, late
+from noetl.model.errors import InvalidInput, UnknownExecution
+from noetl.model.messages import Report, Start
+from noetl.ports import Clock, Commit, EventLog
+from noetl.server.commits import commit_of, no_child, of_another
+from noetl.server.inbox import Entry
+from noetl.server.plans import Plans
+from noetl.server.states import States
+
+
+class Deciding:
+    """What decisions are made with."""
+
+    def __init__(self, log: EventLog, states: States, plans: Plans, clock: Clock) -> None:
+        self._store = log
+        self._states = states
+        self._plans = plans
+        self._clock = clock
+
+    async def decide(self, entry: Entry) -> Commit | Needs:
+        """Give what a message changes, or what has to be brought first. Raises what is wrong with it."""
+        message, now = entry.message, self._clock.now()
+        if entry.trouble is not None:
+            raise entry.trouble
+        state = await self._states.get(entry.execution_id, new=isinstance(message, Start) and not entry.refused)
+        if isinstance(message, Start) and not message.playbook:
+            try:
+                message = msgspec.structs.replace(message, playbook=await self._plans.named(message))
+            except InvalidInput as problem:
+                return no_child(entry, message, problem, state.seq)
+        if isinstance(message, Start) and (refused := await of_another(self._store, entry, message, state)) is not None:
+            return refused
+        if not state.seq and not isinstance(message, Start):
+            if entry.answer is None:  # sent to an execution that never was
+                return Commit(entry.execution_id, 0, (), consumed=entry.consumed)
+            raise UnknownExecution(f"there is no execution {entry.execution_id} in this store")
+        plan = await self._plans.get(
+            message.playbook if isinstance(message, Start) and not state.seq else state.playbook
+        )
+        before = state.seq
+        if entry.late and isinstance(message, Report):
+            return commit_of(entry, before, late(plan, state, message, now))
+        made = decide(plan, state, message, now, entry.resolved)
+        return made if isinstance(made, Needs) else commit_of(entry, before, made)
