@@ -113,12 +113,14 @@ class Loop(Struct):
     @property
     def room(self) -> int:
         """How many more items may be under way; those that are suspended are."""
-        return self.width - sum(piece.width for piece in self.pieces.values()) - len(self.suspended)
+        return self.width - sum([piece.width for piece in self.pieces.values()]) - len(self.suspended)
 
     @property
     def ready(self) -> int:
         """Items below this index may be issued: rows only when their claim has taken effect."""
-        return min((piece.start for piece in self.pieces.values() if piece.claim), default=self.total)
+        if not self.cursor:
+            return self.count
+        return min((piece.start for piece in self.pieces.values() if piece.claim), default=self.count)
 
     @property
     def ended(self) -> int:

@@ -66,6 +66,7 @@ class Worker:
         self.heartbeat_s = heartbeat_s
         self._claim_s = claim_s
         self._held: dict[tuple[str, int], _Held] = {}
+        self._latest: dict[str, _Held] = {}  # by work id: the lease of it that came last
         self._room = asyncio.Event()
         self._draining = asyncio.Event()
         self._playbooks: dict[str, tuple[Playbook, Mapping[str, Step]]] = {}
@@ -131,11 +132,11 @@ class Worker:
         key = (lease.work.work_id, lease.epoch)
         if key in self._held:
             return None  # handed out twice by a repeated answer
-        for (work_id, _), older in self._held.items():
-            if work_id == key[0] and older.task is not None:
-                older.task.cancel()  # its lease ran out, and the work came back to the same worker
+        older = self._latest.get(key[0])
+        if older is not None and older.task is not None:
+            older.task.cancel()  # its lease ran out, and the work came back to the same worker
         reporter = Reporter(lease, self._shared.control, self.name, self._shared.clock, self._shared.secrets)
-        held = self._held[key] = _Held(lease, reporter)
+        held = self._held[key] = self._latest[key[0]] = _Held(lease, reporter)
         return held
 
     async def _serve(self, held: _Held | None) -> None:
@@ -166,6 +167,8 @@ class Worker:
             return await self._give_up(held, error)
         finally:
             del self._held[work.work_id, held.lease.epoch]
+            if self._latest.get(work.work_id) is held:
+                del self._latest[work.work_id]
             self._room.set()
 
     def _want(self) -> int:
