@@ -14,7 +14,6 @@ from typing import Any
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: NAME, path: bench/NAME}\n"
 SHORT = 5  # steps of an execution of W3
 WIDE = 10_240  # characters that a step of W9 adds
-MOST_ITEMS = 100_000  # of one loop
 SCALES = ("small", "medium", "full")
 
 
@@ -127,15 +126,9 @@ def growing(name: str, steps: int) -> str:
 
 
 def loop(name: str, items: int) -> str:
-    """Write a loop over numbers; more than an expression may give at once are several loops in a row."""
-    lines = [HEAD.replace("NAME", name), "workflow:\n"]
-    for number, first in enumerate(range(0, items, MOST_ITEMS)):
-        count = min(MOST_ITEMS, items - first)
-        lines.append(
-            f'  - step: s{number}\n    loop: {{in: "{{{{ range({count}) }}}}", iterator: i, spec: {{mode: parallel}}}}\n'
-        )
-        lines.append("    tool: {kind: noop}\n" + (f"    next: s{number + 1}\n" if first + count < items else ""))
-    return "".join(lines)
+    """Write a loop over numbers."""
+    over = f'loop: {{in: "{{{{ range({items}) }}}}", iterator: i, spec: {{mode: parallel}}}}'
+    return HEAD.replace("NAME", name) + f"workflow:\n  - step: s\n    {over}\n    tool: {{kind: noop}}\n"
 
 
 def pipeline(name: str, tasks: int) -> str:

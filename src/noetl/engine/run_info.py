@@ -52,9 +52,12 @@ class Scopes(Struct, frozen=True):
     def item(self, iterator: str, value: Any, index: int, total: int | None) -> Scopes:
         """Give the scopes of one item of a loop; a cursor's `total` is not known."""
         last = None if total is None else index == total - 1
-        names = {"index": index, "total": total, "first": index == 0, "last": last}
-        aliases = {f"_{name}": found for name, found in names.items()}
-        return replace(self, iter={**self.iter, **names, **aliases, iterator: value})
+        first = index == 0
+        names = {
+            **self.iter, "index": index, "total": total, "first": first, "last": last,
+            "_index": index, "_total": total, "_first": first, "_last": last, iterator: value,
+        }  # fmt: skip
+        return replace(self, iter=names)
 
     def views(self) -> dict[str, View]:
         """Give the results of steps as templates see them."""

@@ -62,6 +62,7 @@ class StepWork:
         self._time = asyncio.get_running_loop().time
         self._breath = self._time()
         self._total: int | None = None
+        self._item_limit: Any = None
 
     async def run(self) -> list[Lease]:
         """Do the work and report it; gives the new work that came with the answer."""
@@ -119,7 +120,7 @@ class StepWork:
     # Items of a loop
 
     async def _run_items(self, chunk: Chunk) -> list[Lease]:
-        self._total = chunk.total
+        self._total, self._item_limit = chunk.total, self._item_timeout()
         items = patched_items(await self._items(chunk), self._work.patch)
         keys = chunk.keys or (None,) * len(items)
         numbered = zip(range(chunk.start, chunk.start + len(keys)), items, keys, strict=True)
@@ -192,7 +193,7 @@ class StepWork:
 
     async def _within_limit(self, pipeline: Pipeline, index: int) -> Finished | Suspend:
         """Run an item for as long as it may take; the time in which it is suspended counts."""
-        given = self._item_timeout()
+        given = self._item_limit
         memory, now = pipeline.memory, self._shared.clock.now()
         if given is not None and not memory.deadline:
             try:
