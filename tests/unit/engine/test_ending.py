@@ -7,9 +7,20 @@ import pytest
 from noetl.engine.plan import plan
 from noetl.engine.start import check
 from noetl.model.errors import InvalidPayload
-from noetl.model.messages import AnyMessage, Cancel, ChildEnded, LeaseLost, Pause, Record, Report, Start, TimerDue
+from noetl.model.messages import (
+    AnyMessage,
+    Cancel,
+    ChildEnded,
+    LeaseLost,
+    Pause,
+    Record,
+    Report,
+    Start,
+    Suspension,
+    TimerDue,
+)
 from noetl.model.outcome import failed
-from noetl.testing.play import BEGIN, Hold, Script, play, read
+from noetl.testing.play import BEGIN, Hold, Said, Script, play, read
 from tests.unit.engine.given import book, broke, done, given
 
 BROKEN = failed("server_error", "it broke")
@@ -308,3 +319,55 @@ def test_what_a_child_tells_its_parent() -> None:
     gone = ended_child(Cancel("c", "enough"))
     assert gone.status == "cancelled"
     assert gone.error == {"kind": "cancelled", "message": "enough", "retryable": False}
+
+
+CALLS = book(
+    "- {step: a, tool: {kind: noop}, compensate: undo_a, next: b}\n"
+    "- {step: b, tool: {kind: playbook, path: child}, compensate: undo_b}\n"
+    "- {step: undo_a, tool: {kind: noop}}\n- {step: undo_b, tool: {kind: noop, result: '{{ b }}'}}"
+)
+
+
+def calling() -> Script:
+    child = Said(suspend=Suspension("playbook", {}, child={"path": "child", "payload": {}}))
+    return Script(CALLS, {"b": child}).run(timers=False)
+
+
+@pytest.mark.parametrize(
+    ("status", "compensated", "undone", "all_of_it"),
+    [
+        ("cancelled", True, ["undo_a#1"], True),
+        ("cancelled", False, ["undo_a#1"], False),
+        ("completed", None, ["undo_b#1", "undo_a#1"], True),  # it had ended well before it could be told
+        ("failed", None, ["undo_a#1"], True),
+    ],
+)
+def test_a_parent_undoes_its_steps_after_its_child_did(
+    status: str, compensated: bool | None, undone: list[str], all_of_it: bool
+) -> None:
+    script = calling()
+    [child] = script.state.children
+    script.tell(Cancel("c", "enough", compensate=True))
+    assert script.sent[-1] == (child, Cancel("c/0", "its parent 900000000000000001 ended the step", compensate=True))
+    script.run()
+    assert (script.state.phase, script.runs()) == ("closing", ["a#1", "b#1"])
+    script.tell(ChildEnded("e", "b#1", child, status, 7, None, compensated))
+    script.run()
+    assert (script.status, script.runs()[2:], script.state.compensated) == ("cancelled", undone, all_of_it)
+    assert [event.step_run_id for event in script.of("child.finished")] == ["b#1"]
+    script.check()
+    script.tell(ChildEnded("again", "b#1", child, status))
+    script.check()
+
+
+def test_waiting_for_a_child_that_undoes_is_not_cancelled_and_can_be_abandoned() -> None:
+    script = calling()
+    [child] = script.state.children
+    script.tell(Cancel("c", "enough", compensate=True))
+    script.tell(Cancel("d", "once more"))
+    assert script.of("execution.cancelled")[-1].payload["error"]["message"] == "enough"
+    script.tell(Cancel("e", "by hand", by="ada", abandon=True))
+    assert script.sent[-1] == (child, Cancel("e/0", "by hand", by="ada", abandon=True))
+    assert (script.status, script.state.compensated, script.state.children) == ("cancelled", False, {})
+    assert script.of("execution.cancelled")[-1].payload["abandoned"] == ["a#1"]
+    script.check()
