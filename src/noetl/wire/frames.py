@@ -30,6 +30,10 @@ class Cutter:
 
     def cut(self, data: bytes) -> list[tuple[bytes | None, bytes]]:
         """Give what has come: of each whole message what it says, and of each frame its bytes."""
+        if not (self._kept or self._passing or self._in_parts):
+            said = self._whole(data)
+            if said is not None:
+                return [(said, data)]
         found: list[tuple[bytes | None, bytes]] = []
         if self._passing:
             found.append((None, data[: self._passing]))
@@ -45,6 +49,20 @@ class Cutter:
             found.append(self._frame(data[at:end], start - at))
             at = end
         return found
+
+    def _whole(self, data: bytes) -> bytes | None:
+        """Give what a message says that came by itself, as nearly all of them do; None for everything else."""
+        if len(data) < 8 or data[0] != _BINARY or (data[1] > 127) is not self._masked:
+            return None
+        size, start = data[1] & 0x7F, 2
+        if size == 126:
+            size, start = data[2] << 8 | data[3], 4
+        elif size == 127:
+            return None
+        if not self._masked:
+            return data[start:] if len(data) == start + size else None
+        start += 4
+        return apply_mask(data[start:], data[start - 4 : start]) if len(data) == start + size else None
 
     def _wait(self, begun: bytes, size: int, found: list[tuple[bytes | None, bytes]]) -> None:
         if size <= _LARGE:

@@ -74,3 +74,14 @@ def test_the_library_reads_what_is_sent(size: int, masked: bool) -> None:
     protocol.receive_data(binary(b"x" * size, masked=masked))
     assert messages(protocol) == [b"x" * size]
     assert protocol.side is (SERVER if masked else CLIENT)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("size", _SIZES)
+def test_a_message_that_comes_by_itself_is_given_whole(size: int, masked: bool) -> None:
+    said = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    frame = binary(said, masked=masked)
+    cutter = Cutter(masked=masked)
+    assert cutter.cut(frame) == cutter.cut(frame) == [(said, frame)]
+    wrong = Cutter(masked=not masked)
+    assert wrong.cut(frame) == [(None, frame)]
