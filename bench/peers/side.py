@@ -62,11 +62,19 @@ def measure(
     told: Given, workloads: Mapping[str, Callable[[Given], Seen]], absent: Mapping[str, str] | None = None
 ) -> None:
     """Measure one workload and print what was seen, or say why it is not measured."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, stop)
     if told.workload not in workloads:
         print(json.dumps({"absent": (absent or {}).get(told.workload, "the peer has nothing like it")}))
         return
     print(json.dumps(workloads[told.workload](told)))
+
+
+def stop(*_given: object) -> None:
+    """End this process on a signal, and what it has started; a second signal changes nothing."""
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, signal.SIG_IGN)
+    sys.exit(1)
 
 
 def rounds(told: Given, once: Callable[[], Seen]) -> Seen:
