@@ -82,10 +82,11 @@ UPDATE writer SET commits = commits + 1 WHERE writer_id = $1;
 SELECT coalesce(sum(commits), 0)::bigint FROM writer WHERE writer_id <> $1;
 
 -- name: read_events
+-- Numbers have no gaps, so a page is a range of them: few rows, whatever the planner knows of the table.
 SELECT
   event_id, execution_id::text, seq, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
   task_run_id, iteration, attempt, status, duration_ms, payload, version
-FROM event_log WHERE execution_id = $1 AND seq > $2 ORDER BY seq LIMIT $3;
+FROM event_log WHERE execution_id = $1 AND seq > $2 AND seq <= coalesce($2 + $3::bigint, 9223372036854775807) ORDER BY seq;
 
 -- name: find_execution
 SELECT execution_id::text, last_seq, projection FROM execution WHERE execution_id = $1;
