@@ -45,9 +45,13 @@ class Refusals:
         self._keeps = keeps  # letters
         self._told: dict[str, int] = {}  # message → when
 
-    async def give_up(self, entry: Entry, error: Exception) -> None:
-        """Keep a message that cannot be decided as a dead letter, and tell whoever sent it. Raises StoreUnavailable."""
-        if self._is_poison(entry, error) and await self._kept(entry, error):
+    async def give_up(self, entry: Entry, error: Exception, *, is_decided: bool) -> None:
+        """Keep a message that cannot be decided as a dead letter, and tell whoever sent it. Raises StoreUnavailable.
+
+        One that is decided and cannot be written is kept too, but for an act of somebody: what cannot be noted is not done.
+        """
+        is_act = is_decided and entry.act is not None
+        if not is_act and self._is_poison(entry, error) and await self._kept(entry, error):
             letter = letter_id(entry.execution_id, of_message(entry.message.message_id), None)
             what = type(entry.message).__name__
             error = Undecided(f"the server could not decide a {what}; it waits: `noetl dlq show {letter}`")

@@ -189,7 +189,7 @@ class Sequencer:
         if batch.decided or asks:
             await self._commit(batch, asks, now)
         for entry, problem in batch.poison:
-            await self._give_up(entry, problem)
+            await self._give_up(entry, problem, is_decided=False)
         if any(entry.tries for entry in batch.postponed):
             await self._clock.sleep(pause_of(batch.entries))
 
@@ -352,7 +352,7 @@ class Sequencer:
             self._inbox.again([entry for entry in entries if self._may_try_again(entry, error)])
             await self._clock.sleep(pause)
         elif len(entries) == 1:
-            await self._give_up(entries[0], error)
+            await self._give_up(entries[0], error, is_decided=True)
         else:  # one of them cannot be written: each is tried by itself
             for entry in entries:
                 entry.alone = True
@@ -365,9 +365,9 @@ class Sequencer:
         self._refusals.tell(entry, error)
         return False
 
-    async def _give_up(self, entry: Entry, error: Exception) -> None:
+    async def _give_up(self, entry: Entry, error: Exception, *, is_decided: bool) -> None:
         try:
-            await self._refusals.give_up(entry, error)
+            await self._refusals.give_up(entry, error, is_decided=is_decided)
         except StoreUnavailable as away:
             if self._may_try_again(entry, away):
                 self._inbox.again([entry])
