@@ -25,6 +25,7 @@ from noetl.model.messages import Collect
 from noetl.model.refs import KIND, SCHEME, is_manifest
 
 INLINE_MAX_BYTES: Final = 64 * 1024
+_NULL_BYTES: Final = 5  # of an item without a result in a list, with its comma
 SPILL_BYTES: Final = 512 * 1024  # results of a loop that runs are put away from here on
 FEW_NUMBERS: Final = 1_000  # that stand in the log as they are
 MOST_NUMBERS: Final = 100_000_000  # that a loop counts; beyond it, the budget of an evaluation says no
@@ -103,7 +104,9 @@ def gather(d: Deciding, run: StepRun) -> None:
 def gathered(d: Deciding, run: StepRun) -> bool:
     """Tell whether the results of a loop that is over are where they belong; where not, have them put away first."""
     loop = run.loop
-    if loop is None or (loop.bytes <= inline_max(d, run) and not loop.parts) or loop.kept == loop.count:
+    if loop is None or loop.kept == loop.count:
+        return True
+    if not loop.parts and loop.bytes + _NULL_BYTES * (loop.count - len(loop.results)) <= inline_max(d, run):
         return True
     _send(d, run, loop, loop.count, last=True)
     return False

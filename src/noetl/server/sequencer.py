@@ -1,8 +1,9 @@
 """The only writer of events: drains messages, decides them, commits a whole batch in one transaction, then answers.
 
-While a commit is under way the next batch gathers, and is decided as far as it is about other executions. Nothing is answered before it is durable, and a cached state is
-trusted only after its commit: on a conflict or an error it is dropped and the messages are decided again from the log.
-Several sequencers may share a store. Holds no rule of the language. Tested in tests/unit/server.
+While a commit is under way the next batch gathers, and is decided as far as it is about other executions. Nothing is
+answered before it is durable, and a cached state is trusted only after its commit: on a conflict or an error it is dropped
+and the messages are decided again from the log. Several sequencers may share a store. Holds no rule of the language. Tested
+in tests/unit/server.
 """
 
 from __future__ import annotations

@@ -50,6 +50,13 @@ def test_a_long_list_is_stored_once_and_handed_out_by_reference_and_range() -> N
     assert len(dump(script.state)) < 5_000
 
 
+def test_many_items_without_a_result_are_put_away_as_well() -> None:
+    script = Script(loop("{{ range(14000) }}"), {}).run()
+    assert whole(script, script.result["results"]) == [None] * 14_000
+    assert all(len(str(event.payload)) < 5_000 for event in script.events if event.event_type != "loop.iteration.done")
+    script.check()
+
+
 @pytest.mark.parametrize(
     ("given", "counted"),
     [
