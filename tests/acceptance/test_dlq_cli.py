@@ -55,6 +55,9 @@ def test_one_letter_from_list_to_discard(tmp_path: Path) -> None:
     listed = noetl("dlq", "list", "--status", "pending", "--limit", "100", cwd=tmp_path)
     assert name in listed.out
     assert "work[7] | python | 1 attempt | ValueError: row 7 is bad" in listed.out
+    assert (
+        "1 item of work#1 failed for good: `noetl dlq groups --execution " in noetl("explain", "last", cwd=tmp_path).out
+    )
     shown = noetl("dlq", "show", name, cwd=tmp_path).out
     for text in ("loop_index       7", '"strict": true', "Traceback (most recent call last)", "context_excerpt"):
         assert text in shown

@@ -43,6 +43,7 @@ def show(given: str, store: str | None, *, as_json: bool) -> None:
                 "execution_id": state.execution_id,
                 "status": status_of(state),
                 "error": state.error,
+                "failed_items": state.partial,
             }
             data |= {
                 "driven_by": driver,
@@ -77,6 +78,9 @@ def _head(state: Execution, driver: str | None) -> Iterator[str]:
     for failure in state.failures:
         error = failure.get("error") or {}
         yield f"Step {failure['step']} failed: {error.get('kind', '')}: {error.get('message', '')}"
+    for run_id, count in state.partial.items():
+        items = "1 item" if count == 1 else f"{count:,} items"
+        yield f"{items} of {run_id} failed for good: `noetl dlq groups --execution {state.execution_id}` tells of what."
     if state.error is not None and not state.failures:
         yield f"{state.error.get('kind', '')}: {state.error.get('message', '')}"
 
