@@ -26,17 +26,6 @@ class Decided(Struct, frozen=True):
     commit: Commit
 
 
-class Batch(Struct):
-    """What is committed together: messages, and what became of each so far."""
-
-    entries: list[Entry] = []
-    decided: list[Decided] = []
-    broken: set[str] = set()  # executions whose state is not in memory as it was decided
-    postponed: list[Entry] = []  # to be decided again, with a later batch
-    waiting: list[Entry] = []  # of executions that are just being committed
-    poison: list[tuple[Entry, Exception]] = []
-
-
 def answer_of(row: Mapping[str, Any], verdict: Committed, is_late: bool = False) -> Answer:
     """Give what whoever sent a message is told, after it is durable."""
     row = {**row, "execution_id": verdict.execution_id, "last_seq": verdict.last_seq}

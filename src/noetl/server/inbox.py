@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -73,13 +73,11 @@ class Inbox(Struct):
     def idle(self) -> bool:
         return not self.entries and not self.asks and not (self.look and self.waiting)
 
-    def take(self, most: int, begun: Sequence[Entry] = ()) -> list[Entry]:
-        """Take what goes into a batch that has `begun`; an entry that must be alone is a batch of its own."""
+    def take(self, most: int) -> list[Entry]:
+        """Take the next batch; an entry that must be alone is a batch of its own."""
         batch: list[Entry] = []
-        if begun and begun[-1].alone:
-            return batch
-        while self.entries and len(begun) + len(batch) < most:
-            if self.entries[0].alone and (begun or batch):
+        while self.entries and len(batch) < most:
+            if self.entries[0].alone and batch:
                 break
             batch.append(self.entries.popleft())
             if batch[-1].alone:

@@ -1,27 +1,27 @@
 """The only writer of events: drains messages, decides them, commits a whole batch in one transaction, then answers.
 
-While a commit is under way the next batch gathers, and is decided as far as it is about other executions. Nothing is
-answered before it is durable, and a cached state is trusted only after its commit: on a conflict or an error it is dropped
-and the messages are decided again from the log. Several sequencers may share a store. Holds no rule of the language. Tested
-in tests/unit/server.
+While a commit is under way the next batch gathers. Nothing is answered before it is durable, and a cached state is
+trusted only after its commit: on a conflict or an error it is dropped and the messages are decided again from the log.
+Several sequencers may share a store. Holds no rule of the language. Tested in tests/unit/server.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from noetl.engine.decide import Needs
+import msgspec
+
+from noetl.engine.decide import Needs, decide, late
 from noetl.engine.decision import projection
 from noetl.engine.state import Execution
-from noetl.model.errors import StoreUnavailable
+from noetl.model.errors import InvalidInput, StoreUnavailable, UnknownExecution
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Act, Claim, Clock, Commit, Committed, EventLog, Receipt, WorkQueue
+from noetl.ports import Act, Clock, Commit, Committed, EventLog, WorkQueue
 from noetl.server.at_once import AtOnce, claims_of
-from noetl.server.commits import Batch, Decided, answer_of
-from noetl.server.deciding import Deciding
+from noetl.server.commits import Decided, answer_of, commit_of, no_child, of_another
 from noetl.server.handed import Handed
 from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
 from noetl.server.listeners import Listeners
@@ -62,7 +62,6 @@ class Sequencer:
         self._states = states or States(log)
         self._stored = stored or Stored(None, clock)
         self._lease_ms = lease_ms
-        self._deciding = Deciding(log, self._states, plans, clock)
         self._room = Room(most_unanswered, patience_s)
         self._inbox = Inbox()
         self._wake = asyncio.Event()
@@ -74,7 +73,6 @@ class Sequencer:
         self._refusals = Refusals(log, self._inbox, clock, self._note, plans.keeps_letters)
         self._unanswered: set[Entry] = set()
         self._stopped: Exception | None = None
-        self._batch = Batch()  # the next one
         self._more = False  # the store holds more messages than were gathered
         self._left = True  # the store may hold messages that nobody knows of: it was just opened, or a commit failed
         self._aside: set[asyncio.Task[None]] = set()  # messages whose decision waits for stored results
@@ -144,10 +142,9 @@ class Sequencer:
         """Work until cancelled; whoever still waits then is told."""
         try:
             while True:
-                idle = self._inbox.idle() and not self._batch.entries
-                if self._left or (self._more and idle):
+                if self._left or (self._more and self._inbox.idle()):
                     await self._gather_more()
-                elif idle:
+                elif self._inbox.idle():
                     self._wake.clear()
                     self._is_waiting = True
                     await self._wake.wait()
@@ -182,65 +179,39 @@ class Sequencer:
     # One batch
 
     async def _turn(self) -> None:
-        await self._add_to(self._batch)
-        batch, self._batch = self._batch, Batch()
-        self._inbox.again(batch.postponed)
-        now = self._clock.now()
-        asks = self._inbox.served(batch.entries, (item for made in batch.decided for item in made.commit.work), now)
-        if batch.decided or asks:
-            await self._commit(batch, asks, now)
-        for entry, problem in batch.poison:
-            await self._give_up(entry, problem, is_decided=False)
-        if any(entry.tries for entry in batch.postponed):
-            await self._clock.sleep(pause_of(batch.entries))
-
-    async def _add_to(self, batch: Batch, busy: Collection[str] = ()) -> None:
-        """Decide what has come, but for executions that are `busy`, with which it waits."""
-        for entry in self._inbox.take(_MOST_IN_BATCH, batch.entries):
-            if entry.execution_id in busy:
-                batch.waiting.append(entry)
-                continue
-            batch.entries.append(entry)
-            if entry.execution_id in batch.broken:
-                batch.postponed.append(entry)
+        entries = self._inbox.take(_MOST_IN_BATCH)
+        decided: list[Decided] = []
+        broken: set[str] = set()
+        postponed: list[Entry] = []
+        poison: list[tuple[Entry, Exception]] = []
+        for entry in entries:
+            if entry.execution_id in broken:
+                postponed.append(entry)
                 continue
             try:
-                made = await self._deciding.decide(entry)
+                made = await self._decide(entry)
                 if isinstance(made, Needs):
-                    batch.broken |= {entry.execution_id} if self._set_out(entry, made) else set()
+                    broken |= {entry.execution_id} if self._set_out(entry, made) else set()
                 else:
-                    batch.decided.append(Decided(entry, made))
+                    decided.append(Decided(entry, made))
             except Exception as error:  # noqa: BLE001  a mistake in one message must not stop the others
                 self._states.drop(entry.execution_id)
-                batch.broken.add(entry.execution_id)
+                broken.add(entry.execution_id)
                 if not isinstance(error, StoreUnavailable):
-                    batch.poison.append((entry, error))
+                    poison.append((entry, error))
                     if entry.ask is not None:
                         entry.ask.answer.cancel()
                 elif self._may_try_again(entry, error):
-                    batch.postponed.append(entry)
-
-    async def _written(self, batch: Batch, claims: Sequence[Claim]) -> Receipt:
-        """Commit a batch; while others have work in their hands, the next batch is decided meanwhile."""
-        commits = [made.commit for made in batch.decided]
-        if self.handed.out <= 1:
-            return await self._store.commit(commits, claims)
-        writing = asyncio.ensure_future(self._store.commit(commits, claims))
-        writing.add_done_callback(lambda _: self._wake.set())
-        following, busy = self._batch, {commit.execution_id for commit in commits} | batch.broken
-        try:
-            while not writing.done():
-                self._wake.clear()
-                await self._add_to(following, busy)
-                if not writing.done():
-                    await self._wake.wait()
-            return writing.result()
-        finally:
-            if not writing.done():
-                writing.cancel()
-                await asyncio.wait([writing])
-            self._inbox.again(following.waiting)
-            following.waiting = []
+                    postponed.append(entry)
+        self._inbox.again(postponed)
+        now = self._clock.now()
+        asks = self._inbox.served(entries, (item for made in decided for item in made.commit.work), now)
+        if decided or asks:
+            await self._commit(decided, asks, now)
+        for entry, problem in poison:
+            await self._give_up(entry, problem, is_decided=False)
+        if any(entry.tries for entry in postponed):
+            await self._clock.sleep(pause_of(entries))
 
     def _set_out(self, entry: Entry, needs: Needs) -> bool:
         """Set a message aside while what it needs is brought, others go on; tells whether its state was touched."""
@@ -263,6 +234,31 @@ class Sequencer:
         self._inbox.again([entry])
         self._wake.set()
 
+    async def _decide(self, entry: Entry) -> Commit | Needs:
+        message, now = entry.message, self._clock.now()
+        if entry.trouble is not None:
+            raise entry.trouble
+        state = await self._states.get(entry.execution_id, new=isinstance(message, Start) and not entry.refused)
+        if isinstance(message, Start) and not message.playbook:
+            try:
+                message = msgspec.structs.replace(message, playbook=await self._plans.named(message))
+            except InvalidInput as problem:
+                return no_child(entry, message, problem, state.seq)
+        if isinstance(message, Start) and (refused := await of_another(self._store, entry, message, state)) is not None:
+            return refused
+        if not state.seq and not isinstance(message, Start):
+            if entry.answer is None:  # sent to an execution that never was
+                return Commit(entry.execution_id, 0, (), consumed=entry.consumed)
+            raise UnknownExecution(f"there is no execution {entry.execution_id} in this store")
+        plan = await self._plans.get(
+            message.playbook if isinstance(message, Start) and not state.seq else state.playbook
+        )
+        before = state.seq
+        if entry.late and isinstance(message, Report):
+            return commit_of(entry, before, late(plan, state, message, now))
+        made = decide(plan, state, message, now, entry.resolved)
+        return made if isinstance(made, Needs) else commit_of(entry, before, made)
+
     def _at_once(self, entry: Entry) -> Answer | None:
         """Do all about a message here and now, where no other one can be with it in a batch, and nothing is to be waited for."""
         if self._left or self._more or self._in_row >= _MOST_IN_ROW or self.handed.out > 1:
@@ -276,10 +272,9 @@ class Sequencer:
         self._hand_out(done.asks, done.receipt.leases, done.commit.work, done.now)
         return answer_of(done.commit.projection, done.receipt.commits[0])
 
-    async def _commit(self, batch: Batch, asks: Sequence[Ask], now: int) -> None:
-        decided = batch.decided
+    async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
         try:
-            receipt = await self._written(batch, claims_of(asks, now, self._lease_ms))
+            receipt = await self._store.commit([made.commit for made in decided], claims_of(asks, now, self._lease_ms))
         except Exception as error:  # noqa: BLE001  whatever it was: nothing in memory can be trusted, the log can
             self.handed.doubt(asks, now + self._lease_ms)
             self._inbox.waiting = [ask for ask in self._inbox.waiting if ask not in asks]
