@@ -124,7 +124,7 @@ class StepWork:
         items = patched_items(await self._items(chunk), self._work.patch)
         keys = chunk.keys or (None,) * len(items)
         numbered = zip(range(chunk.start, chunk.start + len(keys)), items, keys, strict=True)
-        if self._item_timeout() is not None:
+        if self._item_limit is not None:
             self._reporter.begin()
         await self._at_once((one for one in numbered if one[0] not in chunk.ended), chunk.width)
         self._reporter.finishing = True
