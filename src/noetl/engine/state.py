@@ -59,9 +59,7 @@ class Piece(Struct):
 class Loop(Struct):
     """A loop that runs: counters and ranges, and the results that were not put away yet, by index."""
 
-    items: (
-        Any  # the list, the manifest of one that was stored, or {range: [start, stop, step]} of a long one of numbers
-    )
+    items: Any  # the list, the manifest of one that was stored, or {range: [start, stop, step]} of many numbers
     count: int
     sequential: bool
     local: bool
