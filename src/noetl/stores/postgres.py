@@ -19,7 +19,7 @@ from noetl.stores.batch import lost
 from noetl.stores.catalog_postgres import PostgresCatalog
 from noetl.stores.letters_postgres import PostgresLetters
 from noetl.stores.postgres_claims import Claims
-from noetl.stores.postgres_commit import Written, commit_batch, new_writer
+from noetl.stores.postgres_commit import commit_batch, new_writer
 from noetl.stores.postgres_database import PostgresDatabase, columns
 from noetl.stores.postgres_migrations import make_partitions
 from noetl.stores.postgres_rows import (
@@ -33,6 +33,7 @@ from noetl.stores.postgres_rows import (
     projection_of,
 )
 from noetl.stores.queries import queries
+from noetl.stores.steps import Written
 
 if TYPE_CHECKING:
     import asyncpg

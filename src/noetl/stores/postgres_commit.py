@@ -7,8 +7,7 @@ judgement is the one that all stores share. Tested by tests/conformance.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from noetl.model.errors import Conflict
@@ -19,6 +18,7 @@ from noetl.stores.postgres_claims import Claims
 from noetl.stores.postgres_rows import audit_columns, event_rows, execution_row, message_row, number, numbered, work_row
 from noetl.stores.postgres_step import commit_step, prepare_step, step_of
 from noetl.stores.queries import queries
+from noetl.stores.steps import Written
 
 if TYPE_CHECKING:
     import asyncpg
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _SQL = queries("postgres")
 _MOST_TRIES = 5
 _WORKS = 5  # its place among the parameters
-_MOST_ROWS = 4_096  # that are remembered
 _LAST = 2**63  # above every id
 _CONTRADICTED = ("NL001", "23505")  # the batch was judged on other facts; somebody inserted the same row first
 
@@ -62,41 +61,6 @@ class Expected:
         return self.leases[work_id]
 
 
-class Written:
-    """Rows of executions as this process wrote them: one that would stay as it is need not be written again."""
-
-    def __init__(self) -> None:
-        self._rows: OrderedDict[str, tuple[int, Mapping[str, Any]]] = OrderedDict()
-
-    def unchanged(self, expected: Expected, changes: Changes) -> set[str]:
-        """Give the executions whose row says the same after a batch: nobody has written it since, or the batch is refused."""
-        return {
-            name
-            for name, projection in changes.projections.items()
-            if (known := self._rows.get(name)) is not None
-            and known[0] == expected.last_seqs[name]
-            and known[1] == projection
-        }
-
-    def says(self, commit: Commit) -> bool:
-        """Tell whether the row of a commit's execution says the same already."""
-        known = self._rows.get(commit.execution_id)
-        return known is not None and known[0] == commit.expected_seq and known[1] == commit.projection
-
-    def moved(self, commit: Commit, last_seq: int) -> None:
-        """Note that events were added, and a row says what it said."""
-        self._rows[commit.execution_id] = (last_seq, commit.projection)
-        self._rows.move_to_end(commit.execution_id)
-
-    def note(self, changes: Changes) -> None:
-        """Note what a batch has written."""
-        for name, projection in changes.projections.items():
-            self._rows[name] = (changes.last_seqs[name], projection)
-            self._rows.move_to_end(name)
-            if "ended_at" in projection or len(self._rows) > _MOST_ROWS:
-                del self._rows[name if "ended_at" in projection else next(iter(self._rows))]
-
-
 async def new_writer(database: PostgresDatabase) -> int:
     """Give the number of a new writer; what its batches need is prepared, so that the first is not slower."""
     async with database.connection(apart=True) as connection:
@@ -127,7 +91,7 @@ async def commit_batch(
     expected = Expected(commits)
     verdicts, changes = judge(commits, expected)
     asked = Claims(claims, changes.work.values())
-    given = _parameters(writer, expected, changes, asked, asked.pools(), written.unchanged(expected, changes))
+    given = _parameters(writer, expected, changes, asked, asked.pools(), written.unchanged(expected.last_seqs, changes))
     plain = all(verdict.status == "applied" for verdict in verdicts)
     async with database.connection(apart=True) as connection:
         for attempt in range(_MOST_TRIES):

@@ -16,6 +16,7 @@ from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim, Commit, Committed, Receipt
 from noetl.stores.postgres_rows import event_rows, number, text
 from noetl.stores.queries import queries
+from noetl.stores.steps import next_holder
 
 if TYPE_CHECKING:
     import asyncpg
@@ -53,19 +54,8 @@ class Step:
 
 def step_of(writer: int, commit: Commit, claims: Sequence[Claim]) -> Step | None:
     """Give a commit that leaves its execution's row as it is as such a step, where it is one."""
-    if not claims or commit.audit or commit.letters:
-        return None
-    if len(commit.finished) != 1 or len(commit.work) != 1 or not commit.events or not commit.expected_seq:
-        return None
-    if commit.held or commit.dropped or commit.timers or commit.cleared or commit.inbox or commit.consumed:
-        return None
-    item = commit.work[0]
-    if item.available_at or item.execution_id != commit.execution_id or item.work_id == commit.finished[0][0]:
-        return None
-    for place, claim in enumerate(claims):
-        if claim.most > 0 and item.pool in claim.pools and set(item.requires) <= set(claim.tags):
-            return Step(writer, commit, claims, place)
-    return None
+    place = next_holder(commit, claims)
+    return None if place is None else Step(writer, commit, claims, place)
 
 
 async def commit_step(connection: asyncpg.Connection, step: Step) -> int | None:

@@ -1,0 +1,66 @@
+"""Tells the most usual batch from all others: one report that ends a piece of work and brings the next to whoever asks.
+
+Such a batch leaves the row of its execution as it is, so a store can write it in fewer statements. Does no I/O. Tested in
+tests/conformance/test_steps.py.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from noetl.ports import Claim, Commit
+from noetl.stores.batch import Changes
+
+_MOST_ROWS = 4_096  # that are remembered
+
+
+class Written:
+    """Rows of executions as this process wrote them: one that would stay as it is need not be written again."""
+
+    def __init__(self) -> None:
+        self._rows: OrderedDict[str, tuple[int, Mapping[str, Any]]] = OrderedDict()
+
+    def unchanged(self, last_seqs: Mapping[str, int], changes: Changes) -> set[str]:
+        """Give the executions whose row says the same after a batch: nobody has written it since, or the batch is refused."""
+        return {
+            name
+            for name, projection in changes.projections.items()
+            if (known := self._rows.get(name)) is not None and known[0] == last_seqs[name] and known[1] == projection
+        }
+
+    def says(self, commit: Commit) -> bool:
+        """Tell whether the row of a commit's execution says the same already."""
+        known = self._rows.get(commit.execution_id)
+        return known is not None and known[0] == commit.expected_seq and known[1] == commit.projection
+
+    def moved(self, commit: Commit, last_seq: int) -> None:
+        """Note that events were added, and a row says what it said."""
+        self._rows[commit.execution_id] = (last_seq, commit.projection)
+        self._rows.move_to_end(commit.execution_id)
+
+    def note(self, changes: Changes) -> None:
+        """Note what a batch has written."""
+        for name, projection in changes.projections.items():
+            self._rows[name] = (changes.last_seqs[name], projection)
+            self._rows.move_to_end(name)
+            if "ended_at" in projection or len(self._rows) > _MOST_ROWS:
+                del self._rows[name if "ended_at" in projection else next(iter(self._rows))]
+
+
+def next_holder(commit: Commit, claims: Sequence[Claim]) -> int | None:
+    """Give the place of the claim that is served by what a report brings; None where the commit is no such step."""
+    if not claims or commit.audit or commit.letters:
+        return None
+    if len(commit.finished) != 1 or len(commit.work) != 1 or not commit.events or not commit.expected_seq:
+        return None
+    if commit.held or commit.dropped or commit.timers or commit.cleared or commit.inbox or commit.consumed:
+        return None
+    item = commit.work[0]
+    if item.available_at or item.execution_id != commit.execution_id or item.work_id == commit.finished[0][0]:
+        return None
+    for place, claim in enumerate(claims):
+        if claim.most > 0 and item.pool in claim.pools and (not item.requires or set(item.requires) <= set(claim.tags)):
+            return place
+    return None
