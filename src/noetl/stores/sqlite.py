@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import astuple
 
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
@@ -25,15 +24,16 @@ from noetl.stores.database import Database
 from noetl.stores.letters_sqlite import SqliteLetters, put_letters
 from noetl.stores.queries import queries
 from noetl.stores.sqlite_queue import Epochs, hand_out, take
+from noetl.stores.sqlite_rows import MOST_EVENTS, log_row, text
+from noetl.stores.sqlite_step import commit_step
+from noetl.stores.steps import Written
 
 _SQL = queries("sqlite")
-_encode = msgspec.json.encode
 _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 _ALWAYS = 2**62
 _BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
-_PART = 500  # events of one row: whoever reads a page decodes no more than two
 _CONDITIONS = {
     "path": "path = ?",
     "parent": "parent_id = ?",
@@ -67,32 +67,51 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
     def __init__(self, path: Path | str, database: Database | None = None) -> None:
         super().__init__(database or Database(path))
         self._epochs = Epochs()
+        self._written = Written()
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         brief = sum(len(commit.events) for commit in commits) <= _BRIEF
-        return await self.database.write(lambda connection: self._apply(connection, commits, claims), brief)
+        return self._noted(
+            await self.database.write(lambda connection: self._apply(connection, commits, claims), brief)
+        )
 
     @property
     def is_quick(self) -> bool:
         return self.database.is_quick
 
     def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
-        def job(connection: sqlite3.Connection) -> Receipt | None:
+        def job(connection: sqlite3.Connection) -> tuple[Receipt, Commit | Changes] | None:
             made = make()
             return None if made is None else self._apply(connection, (made[0],), made[1])
 
-        return self.database.write_at_once(job)
+        done = self.database.write_at_once(job)
+        return None if done is None else self._noted(done)
 
-    def _apply(self, connection: sqlite3.Connection, commits: Sequence[Commit], claims: Sequence[Claim]) -> Receipt:
+    def _apply(
+        self, connection: sqlite3.Connection, commits: Sequence[Commit], claims: Sequence[Claim]
+    ) -> tuple[Receipt, Commit | Changes]:
+        """Apply a batch in the transaction that has begun; gives also what is to be noted once it is committed."""
+        if len(commits) == 1 and self._written.says(commits[0]):
+            done = commit_step(connection, commits[0], claims, self._epochs)
+            if done is not None:
+                return done, commits[0]
         facts = _Facts(connection, commits)
         verdicts, changes = judge(commits, facts)
         apply(connection, changes, facts.projections)
-        return Receipt(verdicts, hand_out(connection, changes, claims, self._epochs))
+        return Receipt(verdicts, hand_out(connection, changes, claims, self._epochs)), changes
+
+    def _noted(self, done: tuple[Receipt, Commit | Changes]) -> Receipt:
+        receipt, what = done
+        if isinstance(what, Changes):
+            self._written.note(what)
+        else:
+            self._written.moved(what, receipt.commits[0].last_seq)
+        return receipt
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         found: list[Event] = []
-        for last, size, text in await self._parts("read_events", execution_id, after, limit):
-            events = [Event(*fields) for fields in _decode(text)]
+        for last, size, kept in await self._parts("read_events", execution_id, after, limit):
+            events = [Event(*fields) for fields in _decode(kept)]
             found += events if last - size >= after else events[after - last :]
         return found if limit is None else found[:limit]
 
@@ -138,8 +157,8 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         writer = await self._writer()
         begin = after.get(writer, 0)
         found: list[Position] = []
-        for last, size, text in await self._parts("read_feed", "", begin, most):
-            for place, fields in enumerate(_decode(text), last - size + 1):
+        for last, size, kept in await self._parts("read_feed", "", begin, most):
+            for place, fields in enumerate(_decode(kept), last - size + 1):
                 if place > begin:
                     found.append(Position(writer, place, Event(*fields)))
         return found[:most]
@@ -284,8 +303,8 @@ def _one(cursor: sqlite3.Cursor) -> int:
 def apply(connection: sqlite3.Connection, changes: Changes, known: Mapping[str, str | None]) -> None:
     """Write what a batch changes but its work, in the transaction that has begun; `known` are the executions' rows there."""
     for events in changes.logs:
-        for first in range(0, len(events), _PART):
-            connection.execute(_SQL["append_events"], _log_row(events[first : first + _PART]))
+        for first in range(0, len(events), MOST_EVENTS):
+            connection.execute(_SQL["append_events"], log_row(events[first : first + MOST_EVENTS]))
     for execution_id, seq in changes.last_seqs.items():
         projection = changes.projections.get(execution_id)
         if projection is not None:
@@ -313,17 +332,17 @@ def _put_execution(
     connection: sqlite3.Connection, execution_id: str, projection: Mapping[str, Any], known: str | None
 ) -> None:
     """Write the row of an execution, unless it is there as it is to be: most commits change only the log."""
-    text = _text(projection)
-    if text == known:
+    written = text(projection)
+    if written == known:
         return
-    row = (str(projection.get("status", "pending")), text, execution_id)
+    row = (str(projection.get("status", "pending")), written, execution_id)
     if not connection.execute(_SQL["update_execution"], row).rowcount:
         path, parent, tags, started_at = about(projection)
-        connection.execute(_SQL["put_execution"], (*row, path, parent, _text(tags), started_at))
+        connection.execute(_SQL["put_execution"], (*row, path, parent, text(tags), started_at))
 
 
 def _message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:
-    return (message.message_id, execution_id, _text(message))
+    return (message.message_id, execution_id, text(message))
 
 
 def _narrowed(selection: Selection) -> tuple[list[str], list[Any]]:
@@ -338,16 +357,6 @@ def _narrowed(selection: Selection) -> tuple[list[str], list[Any]]:
         conditions.append(f"({' OR '.join(_TEXTS)})")
         given += [selection.text.lower()] * len(_TEXTS)
     return conditions, [*given, selection.limit]
-
-
-def _text(value: Any) -> str:
-    return _encode(value).decode()
-
-
-def _log_row(events: Sequence[Event]) -> tuple[Any, ...]:
-    """Give the row of events that were committed together."""
-    first, last = events[0], events[-1]
-    return (last.execution_id, last.seq, len(events), first.event_id, _text([astuple(event) for event in events]))
 
 
 def projection_of(row: Any) -> dict[str, Any]:

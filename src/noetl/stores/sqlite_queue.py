@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim
 from noetl.stores.batch import Changes
 from noetl.stores.queries import queries
+from noetl.stores.sqlite_rows import text, work_row
 
 _SQL = queries("sqlite")
 _decode = msgspec.json.decode
@@ -53,7 +53,7 @@ def hand_out(
     """Put new work in the queue and serve claims; where nothing older is due, the new work is born leased."""
     leases = _born_leased(connection, changes, claims, epochs) if changes.work and claims else None
     for item in changes.work.values():
-        connection.execute(_SQL["put_work"], _work_row(item, changes.born[item.work_id], _text(item)))
+        connection.execute(_SQL["put_work"], work_row(item, changes.born[item.work_id], text(item)))
     return tuple([tuple(take(connection, claim, epochs)) for claim in claims]) if leases is None else leases
 
 
@@ -91,12 +91,12 @@ def _claim_new(
     epoch = epochs.take(connection, most, last)
     leases: list[Lease] = []
     for item in sorted(suited, key=lambda item: -item.priority) if len(suited) > 1 else suited:
-        text = _text(item)
-        row = (*_work_row(item, changes.born[item.work_id], text), epoch + 1, claim.worker, claim.until)
+        written = text(item)
+        row = (*work_row(item, changes.born[item.work_id], written), epoch + 1, claim.worker, claim.until)
         if connection.execute(_SQL["put_leased_work"], row).rowcount:
             epoch += 1
             del changes.work[item.work_id]
-            leases.append(Lease(_work.decode(text), epoch, 1, claim.until, claim.worker))
+            leases.append(Lease(_work.decode(written), epoch, 1, claim.until, claim.worker))
             if len(leases) == most:
                 break
     return leases
@@ -133,14 +133,3 @@ def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> 
         found = connection.execute(_SQL["next_requires"], (pool, found)).fetchone()[0]
         if found is not None and set(_decode(found)).issubset(tags):
             yield found
-
-
-def _work_row(item: WorkItem, born: int, text: str) -> tuple[Any, ...]:
-    chunk = None if item.chunk is None else item.chunk.chunk_id
-    requires = _text(sorted(set(item.requires))) if item.requires else ""
-    placing = (item.pool, requires, item.priority, item.available_at, born)
-    return (item.work_id, item.execution_id, item.run_id, chunk, *placing, text)
-
-
-def _text(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

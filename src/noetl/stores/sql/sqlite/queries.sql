@@ -29,6 +29,17 @@ SELECT
   EXISTS (SELECT 1 FROM event_log WHERE execution_id = ?1 AND message = ?2),
   (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased');
 
+-- name: known_of_step
+-- The same of a step, but for the row of its execution, with what is asked before its next work is leased; see has_due_work.
+SELECT
+  (SELECT max(seq) FROM event_log WHERE execution_id = ?1),
+  EXISTS (SELECT 1 FROM event_log WHERE execution_id = ?1 AND message = ?2),
+  (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased'),
+  EXISTS (SELECT 1 FROM queue WHERE pool = ?4 AND status = 'queued' AND available_at = 0)
+  OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?5),
+  value, holder
+FROM counter WHERE name = 'epoch';
+
 -- name: put_execution
 INSERT INTO execution (status, projection, execution_id, path, parent_id, tags, started_at)
 VALUES (?, ?, ?, ?, ?, ?, ?);
@@ -97,6 +108,13 @@ INSERT INTO queue (
   status, epoch, attempts, worker_id, lease_until
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'leased', ?, 1, ?, ?)
 ON CONFLICT (work_id) DO NOTHING;
+
+-- name: replace_work
+-- What ended becomes what follows, in the hands of whoever asked.
+UPDATE OR IGNORE queue SET
+  work_id = ?1, execution_id = ?2, run_id = ?3, chunk = ?4, pool = ?5, requires = ?6, priority = ?7, available_at = ?8,
+  created_at = ?9, work = ?10, epoch = ?11, attempts = 1, worker_id = ?12, lease_until = ?13
+WHERE work_id = ?14;
 
 -- name: remove_work
 DELETE FROM queue WHERE work_id = ?;
