@@ -102,3 +102,27 @@ async def test_a_report_that_was_applied_is_a_duplicate(store: Store) -> None:
     receipt = await store.commit([step(3, lease, "never", message="same")], [CLAIM])
     assert (status(receipt), receipt.leases) == ("duplicate", ((),))
     assert await store.leased("w", 20) == [("1:s1", lease.epoch)]
+
+
+async def test_work_that_is_there_already_stays_where_it_is(store: Store) -> None:
+    lease = await begun(store)
+    lease = (await store.commit([step(1, lease, "s1")], [CLAIM])).leases[0][0]
+    later = commit("1", 3, 2, work=(work("s2", available_at=50),), projection=RUNNING)
+    await store.commit([later])
+    receipt = await store.commit([step(5, lease, "s2")], [CLAIM])
+    assert status(receipt) == "applied"
+    held = [*receipt.leases[0], *await store.claim("v", ("",), 9, 60, 70)]
+    assert [one.work for one in held] == [work("s2")]
+    assert len(await store.read("1")) == 7
+
+
+async def test_a_row_that_somebody_else_wrote_is_written_again(place: Place) -> None:
+    one, two = place.open(), place.open()
+    lease = await begun(one)
+    lease = (await one.commit([step(1, lease, "s1")], [CLAIM])).leases[0][0]
+    await two.commit([commit("1", 3, 2, "pause", projection={"status": "paused", "path": "row"})])
+    receipt = await one.commit([step(5, lease, "s2")], [CLAIM])
+    assert status(receipt) == "applied"
+    row = await two.execution("1")
+    assert row is not None
+    assert (row["status"], row["last_seq"]) == ("running", 7)

@@ -74,3 +74,23 @@ async def test_the_row_of_an_execution_is_written_where_it_changes(tmp_path: Pat
     assert len([text for text in seen if "execution SET" in text]) == 1
     assert await store.execution("1") == {"execution_id": "1", "last_seq": 6, "status": "waiting"}
     await store.close()
+
+
+async def test_a_row_of_a_commit_that_was_undone_is_not_taken_as_written(tmp_path: Path) -> None:
+    first, second = SqliteStore(tmp_path / "noetl.db"), SqliteStore(tmp_path / "noetl.db")
+    claim = Claim("w", ("",), 1, 10, 20)
+    begun = commit(count=1, work=(work("a"), work("b")), projection={"status": "running"})
+    [[one, two]] = (await first.commit([begun], [Claim("w", ("",), 2, 10, 20)])).leases
+    trouble = "CREATE TRIGGER trouble BEFORE INSERT ON event_log BEGIN SELECT RAISE(ABORT, 'no'); END"
+    await second.database.run(lambda connection: connection.execute(trouble))
+    undone = commit(at=1, count=2, finished=((one.work.work_id, one.epoch),), projection={"status": "waiting"})
+    with pytest.raises(sqlite3.IntegrityError):
+        await first.commit([undone], [claim])
+    await second.database.run(lambda connection: connection.execute("DROP TRIGGER trouble"))
+    await second.commit([commit(at=1, count=2, message="other", projection={"status": "running"})])
+    held = ((two.work.work_id, two.epoch),)
+    waiting = {"status": "waiting"}
+    await first.commit([commit(at=3, count=2, work=(work("c"),), finished=held, projection=waiting)], [claim])
+    assert await second.execution("1") == {"execution_id": "1", "last_seq": 5, **waiting}
+    await first.close()
+    await second.close()
