@@ -13,6 +13,16 @@ import msgspec
 from noetl.model.outcome import Outcome
 
 
+class Written(dict[str, Any]):
+    """Fields of a task without any template: one map for all of its attempts. What a kind reads of it is kept in `read`."""
+
+    __slots__ = ("read",)
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self.read: Any = None
+
+
 class RunTask(msgspec.Struct, frozen=True):
     """Run one attempt of a task and resume with its outcome."""
 

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from noetl.dsl.playbook import Assign, Task, Value
 from noetl.dsl.scopes import SCOPES
-from noetl.engine.memory import Held, Memory
+from noetl.engine.memory import Memory
 from noetl.engine.render import Names, Renderer, RenderError
 from noetl.engine.run_info import RunInfo, Scopes
-from noetl.engine.sinks import sink_id
-from noetl.engine.waits import SUSPENDING
-from noetl.engine.writes import merge, put
+from noetl.engine.task_plan import plans_of
+from noetl.engine.writes import put
 from noetl.expr import Result
+from noetl.expr.scopes import View
+from noetl.model.messages import Record
 from noetl.model.outcome import TaskError
 
 _SECRET: Final = "`{target}`: a secret of a credential must not be written to the state; name the credential with `auth` where it is used"
@@ -26,88 +27,83 @@ _READ_ONLY: Final = "a workbook task must not write `{target}`: set it where the
 
 
 class Frame:
-    """The data of one pipeline."""
+    """The data of one pipeline; `records` is where it writes down what happens."""
 
-    def __init__(self, tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo, memory: Memory) -> None:
+    _ctx: dict[str, Any] | None = None
+    _views: dict[str, View] | None = None
+
+    def __init__(
+        self,
+        tasks: tuple[Task, ...],
+        scopes: Scopes,
+        info: RunInfo,
+        memory: Memory,
+        records: list[Record] | None = None,
+    ) -> None:
         self.tasks = tasks
         self.scopes = scopes
         self.info = info
         self.memory = memory
-        self.ctx = dict(scopes.ctx)
-        for key, value in memory.writes.items():
-            put(self.ctx, key, value)
-        self._views = scopes.views()
-        self._labels = {label: Result(held.value) for label, held in memory.results.items()}
+        self._records = [] if records is None else records
+        self._plans = info.plans or plans_of(tasks, info.settings, bool(info.caller))
         if tasks:
             self.at_task(memory.counter)
 
     def at_task(self, counter: int) -> None:
         """Move the program counter to a task."""
-        self.memory.counter = counter
-        self.task = self.tasks[counter]
-        self.settings: Mapping[str, Any] = self.info.settings  # of the task, by layering
-        if self.task.spec:
-            self.settings = merge(self.settings, {name: value.data for name, value in self.task.spec.items()})
-        self._key: str | None = None
-
-    def keep(self, held: Held) -> None:
-        """Remember the result of the task under its label."""
-        label = self.task.label
-        self.memory.results[label] = held
-        self._labels[label] = Result(held.value)
-
-    @property
-    def key(self) -> str:
-        """The idempotency key of the task's visit."""
-        found = self._key
-        if found is None:
-            task = self.task
-            found = self._key = self.info.key(task.label, self.memory.visits.get(task.label, 1), sink_id(task))
-        return found
+        memory, info = self.memory, self.info
+        memory.counter = counter
+        self.plan = self._plans[counter]
+        self.task = task = self.plan.task
+        self.named = info.place + task.label
+        # Only what went wrong is recorded of an item: a loop writes one event for each that ends well.
+        self.is_quiet = info.index is not None and not self.plan.is_durable
+        self.key = info.key(task.label, memory.visits.get(task.label, 1), self.plan.sink)  # of the task's visit
 
     def visit(self) -> None:
         """Count one more visit of the task, which has a key of its own."""
-        label = self.task.label
-        self.memory.visits[label] = self.memory.visits.get(label, 0) + 1
-        self._key = None
+        label, visits = self.task.label, self.memory.visits
+        number = visits[label] = visits.get(label, 0) + 1
+        if number > 1:
+            self.key = self.info.key(label, number, self.plan.sink)
 
-    def setting(self, name: str) -> Any:
-        """Give one setting of the task."""
-        return self.settings.get(name)
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the task, by layering."""
+        return self.plan.settings
+
+    @property
+    def ctx(self) -> dict[str, Any]:
+        """The state as the run sees it: as it was given, and what the run wrote."""
+        found = self._ctx
+        if found is None:
+            found = self._ctx = dict(self.scopes.ctx)
+            for key, value in self.memory.writes.items():
+                put(found, key, value)
+        return found
+
+    @property
+    def views(self) -> dict[str, View]:
+        """The results of steps, as templates see them."""
+        found = self._views
+        if found is None:
+            found = self._views = self.scopes.views()
+        return found
 
     def timeout_ms(self, renderer: Renderer) -> float | None:
         """Give how long one attempt may take."""
-        found: Any = self.task.timeout_ms.data if self.task.timeout_ms is not None else None
-        scale = 1.0
-        if found is None:
-            own = self.task.spec.get("timeout")
-            found, scale = (own.data if own is not None else None), 1000.0
-            if isinstance(found, Mapping):
-                found = found.get("total")
-        if found is None:
-            if self.task.kind in SUSPENDING or self.task.kind == "workbook":  # what it calls has a limit of its own
-                return None
-            found, scale = self._default_timeout(), 1.0
-        found = renderer.value(found, "timeout_ms")
+        plan = self.plan
+        found = renderer.value(plan.timeout, "timeout_ms")
         if found is None:
             return None
         try:
-            return float(found) * scale
+            return float(found) * plan.timeout_scale
         except (TypeError, ValueError):
             raise RenderError("timeout_ms", f"{found!r} is no number") from None
 
-    def _default_timeout(self) -> Any:
-        """Give the time-out that the settings name for such a task; a write may have one of its own."""
-        timeouts = self.setting("timeouts")
-        if timeouts is None or not isinstance(timeouts, Mapping):
-            return None
-        own = timeouts.get("sink_default_ms") if sink_id(self.task) is not None else None
-        return timeouts.get("tool_default_ms") if own is None else own
-
     def renderer(self, at: int) -> Renderer:
         """Give what renders the task's values now."""
-        strict = self.setting("strict_templates") is not False
-        return Renderer(self._names, self.key, at, self.scopes.statuses, strict)
+        return Renderer(self._names, self.key, at, self.scopes.statuses, self.plan.is_strict)
 
     def _names(self) -> Names:
         memory = self.memory
@@ -118,7 +114,8 @@ class Frame:
             "_idempotency_key": self.key,
             "step": memory.step,
         }
-        return self._names_over(self.ctx, memory.iter, pipeline, self._labels)
+        labels = {label: Result(held.value) for label, held in memory.results.items()}
+        return self._names_over(self.ctx, memory.iter, pipeline, labels)
 
     def _names_over(
         self,
@@ -145,17 +142,23 @@ class Frame:
         item = self.info.iterator
         own = {item: iteration[item]} if call is None and item in SCOPES and item in iteration else {}
         bare = scopes.args if call is None else call
-        return Names(fixed | own, (labels, bare, ctx, iteration, self._views, scopes.workload), own)
+        return Names(fixed | own, (labels, bare, ctx, iteration, self.views, scopes.workload), own)
 
     def inputs(self, renderer: Renderer) -> tuple[dict[str, Any], dict[str, Any]]:
         """Give `input` of the task, and the task's own part of it."""
-        whole = dict(self.scopes.args if self.scopes.call is None else self.scopes.call)
-        if self.info.input:
-            whole |= self.step_input(renderer.at)
+        whole = self.surrounding(renderer.at)
         if not self.task.input:
             return whole, {}
         own = renderer.over(input=whole).values(self.task.input, "input")
         return {**whole, **own}, own
+
+    def surrounding(self, at: int) -> dict[str, Any]:
+        """Give `input` as it is around the task: what came with the token or the call, and the step's own."""
+        call = self.scopes.call
+        whole = dict(self.scopes.args if call is None else call)
+        if self.info.input:
+            whole |= self.step_input(at)
+        return whole
 
     def given(self) -> Iterator[Value]:
         """Give the values that `input` is made of, as they are written."""
@@ -166,7 +169,7 @@ class Frame:
         """Render the step's own `input`: over what was there when the run began, so every task sees the same."""
         if not self.info.input:
             return {}
-        scopes, strict = self.scopes, self.setting("strict_templates") is not False
+        scopes, strict = self.scopes, self.plan.is_strict
         names = partial(self._names_over, scopes.ctx, scopes.iter, {"step": {}}, {})
         return Renderer(names, self.info.key("input"), at, scopes.statuses, strict).values(self.info.input, "input")
 
@@ -174,7 +177,7 @@ class Frame:
         """Give everything in scope but secrets, for code that asks for it."""
         memory, scopes = self.memory, self.scopes
         return {
-            **{name: view.plain for name, view in self._views.items()},
+            **{name: view.plain for name, view in self.views.items()},
             **{label: held.value for label, held in memory.results.items()},
             "workload": scopes.workload,
             "ctx": dict(self.ctx),

@@ -17,18 +17,21 @@ from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 
 
-def begun(frame: Frame, at: int) -> list[Record]:
-    """Give the records of an attempt that begins."""
+def begun(frame: Frame, at: int) -> Record | None:
+    """Give the record of an attempt that begins."""
     attempt = frame.memory.attempt
     if attempt > 1:
-        return [_record(frame, "task.attempt.started", at, attempt)]
-    return [] if _quiet(frame) else [_record(frame, "task.started", at, payload={"kind": frame.task.kind})]
+        return _record(frame, "task.attempt.started", at, attempt)
+    if frame.is_quiet:
+        return None
+    told = {"kind": frame.task.kind}
+    return Record("task.started", at, frame.named, frame.key, frame.info.index, None, None, None, told)
 
 
-def allowed(records: list[Record], timeout_ms: float) -> None:
-    """Note in the record of an attempt that has just begun how long it may take."""
-    last = records[-1]
-    if last.event_type in ("task.started", "task.attempt.started"):
+def allowed(records: list[Record], key: str, timeout_ms: float) -> None:
+    """Note in the record of an attempt that has just begun, if there is one, how long it may take."""
+    last = records[-1] if records else None
+    if last is not None and last.task_run_id == key and last.event_type in ("task.started", "task.attempt.started"):
         records[-1] = msgspec.structs.replace(last, payload={**last.payload, "timeout_ms": timeout_ms})
 
 
@@ -36,7 +39,7 @@ def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[R
     """Give the records of an attempt that ended, and of what it leads to."""
     memory = frame.memory
     if verdict is GOES_ON and memory.attempt == 1:
-        return [] if _quiet(frame) else [_done_at_once(frame, at)]
+        return [] if frame.is_quiet else [_done_at_once(frame, at)]
     found = []
     well = outcome.status == "ok"
     payload: dict[str, Any] = {"started_at": memory.began}
@@ -48,9 +51,9 @@ def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[R
         more = {"delay_ms": verdict.delay_ms} if verdict.do == "retry" else {}
         found.append(_record(frame, name, at, memory.attempt, payload={**payload, **more}, **took))
     usual = well and verdict.do == "continue"
-    if frame.task.rules is not None and not (usual and _quiet(frame)):
+    if frame.task.rules is not None and not (usual and frame.is_quiet):
         found.append(_record(frame, "policy.task.evaluated", at, memory.attempt, payload=verdict.payload()))
-    if verdict.do != "retry" and not (well and _quiet(frame)):
+    if verdict.do != "retry" and not (well and frame.is_quiet):
         payload["started_at"] = memory.first_began
         took["duration_ms"] = float(at - memory.first_began)
         found.append(
@@ -62,7 +65,7 @@ def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[R
 def paged(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
     """Give the record of a page that was added; of an item of a loop only where it was put away."""
     part = pages["parts"][-1]
-    if "ref" not in part and _quiet(frame):
+    if "ref" not in part and frame.is_quiet:
         return []
     told = {name: pages[name] for name in ("strategy", "merge_path", "total")}
     told |= {"pages": len(pages["parts"]), "bytes": part["meta"].get("bytes"), "part": part.get("ref")}
@@ -70,16 +73,12 @@ def paged(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
 
 
 def _done_at_once(frame: Frame, at: int) -> Record:
-    began, label = frame.memory.first_began, frame.info.place + frame.task.label
+    began = frame.memory.first_began
     told = {"started_at": began}
-    return Record("task.done", at, label, frame.key, frame.info.index, 1, "ok", float(at - began), told)
-
-
-def _quiet(frame: Frame) -> bool:
-    """Tell whether only what went wrong is recorded: a loop writes one event for each item that ends well."""
-    return frame.info.index is not None and frame.setting("durability") != "task"
+    return Record("task.done", at, frame.named, frame.key, frame.info.index, 1, "ok", float(at - began), told)
 
 
 def _record(frame: Frame, name: str, at: int, attempt: int | None = None, **more: Any) -> Record:
-    label = frame.info.place + frame.task.label
-    return Record(name, at, task=label, task_run_id=frame.key, iteration=frame.info.index, attempt=attempt, **more)
+    return Record(
+        name, at, task=frame.named, task_run_id=frame.key, iteration=frame.info.index, attempt=attempt, **more
+    )

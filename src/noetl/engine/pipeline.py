@@ -26,35 +26,30 @@ from noetl.engine.calls import bounded, earliest, limited
 from noetl.engine.frame import Frame
 from noetl.engine.journal import allowed, begun, paged, settled
 from noetl.engine.memory import Held, Memory, settled_result
-from noetl.engine.pages import added, room, strategy
+from noetl.engine.pages import added, room
 from noetl.engine.patches import called
 from noetl.engine.render import RenderError, reads_secret
 from noetl.engine.retry import HOLD_MS
-from noetl.engine.rules import GOES_ON, Attempt, Verdict, judge, without_policy
+from noetl.engine.rules import GOES_ON, Attempt, Verdict, ended_by_policy, judge, without_policy
 from noetl.engine.run_info import RunInfo, Scopes
 from noetl.engine.sinks import classed
+from noetl.engine.task_plan import CODE_KINDS, TaskPlan
 from noetl.engine.waits import SUSPENDING, answered, wait_for, woken
 from noetl.expr import Envelope, Result
 from noetl.model.errors import BadReference
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome, TaskError, failed, ok
 
-MAX_TRANSITIONS: Final = 1_000_000
 MAX_CALLS: Final = 16  # of workbook tasks inside each other
-_CODE_KINDS: Final = frozenset({"python", "script"})
 
 
 class Pipeline(Frame):
     """Where a run stands. Changed in place by `advance`, `resume` and `wake`."""
 
     lost: Pipeline | None = None  # the call that its workbook task failed with
-
-    def __init__(self, tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo, memory: Memory) -> None:
-        super().__init__(tasks, scopes, info, memory)
-        self.ending: Finished | None = None
-        self.call: Pipeline | None = None
-        self._records: list[Record] = []
-        self.fields: Mapping[str, Any] = {}
+    call: Pipeline | None = None
+    ending: Finished | None = None
+    fields: Mapping[str, Any] = {}  # of the attempt, as rendered
 
     def snapshot(self) -> dict[str, Any]:
         """Give everything that a new owner needs to go on, as plain data."""
@@ -67,7 +62,8 @@ class Pipeline(Frame):
 
     def records(self) -> tuple[Record, ...]:
         """Give what happened since the last time somebody asked."""
-        found, self._records = tuple(self._records), []
+        found = tuple(self._records)
+        self._records.clear()
         return found
 
     # What to do next
@@ -76,11 +72,13 @@ class Pipeline(Frame):
         """Begin, or go on after a wait or a crash."""
         memory = self.memory
         while self.ending is None:
-            if memory.phase == "waiting":
+            if memory.phase == "ready":
+                found: Next | Outcome = self._begin(at)
+            elif memory.phase == "waiting":
                 outcome = woken(memory.waiting, memory.began, at) if memory.waiting else None
                 if outcome is None and memory.waiting is not None:
                     return memory.waiting
-                found: Next | Outcome = outcome or failed("unknown", "nothing to wait for")
+                found = outcome or failed("unknown", "nothing to wait for")
             elif memory.phase == "delayed" and at < memory.until:
                 return Suspend("delay", until=memory.until, hold=memory.until - at <= HOLD_MS)
             elif self.call is not None:
@@ -98,12 +96,12 @@ class Pipeline(Frame):
         """Go on after a task's outcome; `stored` is the reference under which a large result was put away."""
         if self.ending is not None:
             return self.ending
-        found: Next | Outcome = outcome
         if self.call is not None:
             found = self._called(self.call.resume(outcome, at, stored), at)
-        if not isinstance(found, Outcome):
-            return found
-        return self._settle(found, at, stored) or self.advance(at)
+            if not isinstance(found, Outcome):
+                return found
+            outcome = found
+        return self._settle(outcome, at, stored) or self.advance(at)
 
     def wake(self, woke: Mapping[str, Any], at: int, stored: Mapping[str, Any] | None = None) -> Next:
         """Go on after a suspension: `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}.
@@ -148,31 +146,40 @@ class Pipeline(Frame):
     # One attempt
 
     def _begin(self, at: int) -> Next | Outcome:
-        memory, task = self.memory, self.task
-        again = memory.phase == "running"  # handed out before, and its worker was lost
-        if not again:
+        memory, plan = self.memory, self.plan
+        if memory.phase != "running":  # else it was handed out before, and its worker was lost
             memory.transitions += 1
-            limits, most = self.settings.get("limits"), MAX_TRANSITIONS
-            if limits is not None and isinstance(limits, Mapping):
-                most = int(limits.get("max_transitions", MAX_TRANSITIONS))
-            if memory.transitions > most:
-                message = f"the pipeline started more than {most:,} tasks; a jump probably never ends"
-                return self._end("error", error=failed("unknown", message, code="MAX_TRANSITIONS").error)
+            if memory.transitions > plan.most_transitions:
+                return self._too_many(plan.most_transitions)
             if memory.phase == "ready":
                 self.visit()
                 memory.attempt = 0
                 memory.first_began = at
             memory.attempt += 1
+            record = begun(self, at)
+            if record is not None:
+                self._records.append(record)
         memory.phase, memory.began, memory.waiting = "running", at, None
-        if not again:
-            self._records += begun(self, at)
-        self.fields = {}
         try:
-            return self._rendered(task, at)
+            return self._rendered(plan.task, at) if plan.fields is None else self._as_written(plan, plan.fields, at)
         except RenderError as error:
             return failed("template", str(error))
 
+    def _too_many(self, most: int) -> Next:
+        message = f"the pipeline started more than {most:,} tasks; a jump probably never ends"
+        return self._end("error", error=failed("unknown", message, code="MAX_TRANSITIONS").error)
+
+    def _as_written(self, plan: TaskPlan, fields: Mapping[str, Any], at: int) -> RunTask:
+        """Hand out a task of which nothing has to be rendered: what `_rendered` comes to then."""
+        self.fields, memory, timeout = fields, self.memory, plan.timeout_ms
+        whole = self.surrounding(at)
+        if timeout is not None:
+            allowed(self._records, self.key, timeout)
+        attempt, visit, spec = memory.attempt, memory.visits[plan.task.label], plan.settings
+        return RunTask(self.named, plan.task.kind, fields, whole, {}, attempt, self.key, None, timeout, spec, {}, visit)
+
     def _rendered(self, task: Task, at: int) -> Next | Outcome:
+        self.fields = {}
         renderer = self.renderer(at)
         whole, own = self.inputs(renderer)
         if task.kind == "workbook":
@@ -180,8 +187,8 @@ class Pipeline(Frame):
         within = renderer.over(input=whole) if whole else renderer
         fields = self.fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
         timeout = self.timeout_ms(within)
-        if timeout is not None and self._records:
-            allowed(self._records, timeout)
+        if timeout is not None:
+            allowed(self._records, self.key, timeout)
         if task.kind in SUSPENDING:
             if task.kind == "playbook" and any(reads_secret(value.data) for value in self.given()):
                 raise RenderError("input", "a secret of `keychain` must not be given to a child", "let it use `auth`")
@@ -199,30 +206,39 @@ class Pipeline(Frame):
         if "result" in spec or "timeout" in spec:
             told = {name: within.value(spec[name], f"spec.{name}") for name in ("result", "timeout") if name in spec}
             spec = {**spec, **told}
-            if strategy(task) is not None:
+            if self.plan.pages is not None:
                 spec["result"] = room(spec.get("result"), self.memory.results.get(task.label))
-        context = self.context(whole) if task.kind in _CODE_KINDS else {}
-        label, attempt, visit = self.info.place + task.label, self.memory.attempt, self.memory.visits[task.label]
-        return RunTask(label, task.kind, fields, whole, own, attempt, self.key, auth, timeout, spec, context, visit)
+        context = self.context(whole) if task.kind in CODE_KINDS else {}
+        attempt, visit = self.memory.attempt, self.memory.visits[task.label]
+        return RunTask(
+            self.named, task.kind, fields, whole, own, attempt, self.key, auth, timeout, spec, context, visit
+        )
 
     # What an outcome leads to
 
     def _settle(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next | None:
         memory, task = self.memory, self.task
         memory.phase, memory.waiting, self.call = "settling", None, None
+        if outcome.status == "ok" and self.plan.is_straight:
+            return self._straight_on(outcome, at, stored)
         meta = {"started_at": memory.began, "duration_ms": at - memory.began, **outcome.meta, "attempt": memory.attempt}
         outcome = msgspec.structs.replace(outcome, meta=meta)
-        if outcome.status == "ok" and task.rules is None and not task.sets:
-            self._records += settled(self, outcome, GOES_ON, at)
-            return self._act(GOES_ON, outcome, at, stored)
         if outcome.error is not None:
             outcome = classed(task, outcome, outcome.error)
         attempt = Attempt(task, self.fields, memory.attempt, self.key, self.info.seed, self.settings)
-        if task.rules is None and not task.sets:
+        if not self.plan.has_policy:
             verdict = without_policy(attempt, outcome)
             self._records += settled(self, outcome, verdict, at)
             return self._act(verdict, outcome, at, stored)
         return self._judged(attempt, outcome, at, stored)
+
+    def _straight_on(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
+        """Go on after a task that succeeded and has no policy: what `_settle` and `_act` come to then."""
+        self._records += settled(self, outcome, GOES_ON, at)
+        memory = self.memory
+        memory.phase = "ready"
+        memory.prev = memory.results[self.task.label] = Held(outcome.result, stored)
+        return self._next(memory.counter + 1, outcome)
 
     def _judged(self, attempt: Attempt, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
         renderer = self.renderer(self.memory.began)
@@ -249,17 +265,16 @@ class Pipeline(Frame):
             return None
         memory.phase = "ready"
         if verdict.do == "fail":
-            return self._end(
-                "error", error=verdict.error or outcome.error or _policy_error(label), outcome=outcome, stored=stored
-            )
+            told = verdict.error or outcome.error or ended_by_policy(label)
+            return self._end("error", error=told, outcome=outcome, stored=stored)
         if verdict.do == "skip":
             return self._next(memory.counter + 1, outcome, "skipped")
         try:
             held = self._held(outcome, at, stored)
         except BadReference as problem:
-            told = failed("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES").error
+            told = TaskError("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES")
             return self._end("error", error=told, outcome=outcome, stored=stored)
-        self.keep(held)
+        memory.results[label] = held
         if outcome.status == "ok" or verdict.do == "break":
             memory.prev = held
         if verdict.do == "break":
@@ -274,7 +289,7 @@ class Pipeline(Frame):
 
     def _held(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Held:
         """Give what the task has now; of one that gives pages, all of them."""
-        how, before = strategy(self.task), self.memory.results.get(self.task.label)
+        how, before = self.plan.pages, self.memory.results.get(self.task.label)
         if how is None:
             return Held(outcome.result, stored)
         if outcome.status != "ok":
@@ -302,12 +317,12 @@ class Pipeline(Frame):
         outcome: Outcome | None = None,
         stored: Mapping[str, Any] | None = None,
     ) -> Next:
-        told = {**msgspec.to_builtins(error), "task": self.info.place + self.task.label} if error is not None else None
+        told = {**msgspec.to_builtins(error), "task": self.named} if error is not None else None
         memory = self.memory
         kept = stored or (outcome.result if outcome is not None else None)
         result = kept if status == "error" else settled_result(self.info.step, self.tasks, memory)
         memory.phase = "ended"
-        self.ending = Finished(status, result, told, dict(memory.writes), dict(memory.step), outcome)
+        self.ending = Finished(status, result, told, memory.writes, memory.step, outcome)
         return self.ending
 
     # Calls of workbook tasks
@@ -337,7 +352,7 @@ class Pipeline(Frame):
             workload=self.scopes.workload, ctx=self.ctx, keychain=self.scopes.keychain, job=self.scopes.job, call=given
         )
         place = f"{self.info.place}{self.task.label}/"
-        info = msgspec.structs.replace(self.info, caller=self.key, place=place, input={}, step=task.label)
+        info = msgspec.structs.replace(self.info, caller=self.key, place=place, input={}, step=task.label, plans=())
         return Pipeline((task,), scopes, info, memory)
 
     def _called(self, found: Next, at: int) -> Next | Outcome:
@@ -355,9 +370,9 @@ class Pipeline(Frame):
         return ok() if found.status == "skipped" or last is None else last
 
 
-def start(tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo) -> Pipeline:
-    """Begin a pipeline; nothing has run yet."""
-    pipeline = Pipeline(tasks, scopes, info, Memory(iter=dict(scopes.iter)))
+def start(tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo, records: list[Record] | None = None) -> Pipeline:
+    """Begin a pipeline; nothing has run yet. What happens is written to `records`, or kept until somebody asks."""
+    pipeline = Pipeline(tasks, scopes, info, Memory(iter=dict(scopes.iter)), records)
     if not tasks:
         pipeline.ending = Finished("ok")
     return pipeline
@@ -369,9 +384,10 @@ def restore(
     scopes: Scopes,
     info: RunInfo,
     load: Callable[[Mapping[str, Any]], Any] | None = None,
+    records: list[Record] | None = None,
 ) -> Pipeline:
     """Make the pipeline of a snapshot again; `load` gives the value of a result that was put away."""
-    pipeline = Pipeline(tasks, scopes, info, Memory.of(snapshot, load))
+    pipeline = Pipeline(tasks, scopes, info, Memory.of(snapshot, load), records)
     if "ending" in snapshot:
         pipeline.ending = msgspec.convert(snapshot["ending"], Finished)
     elif pipeline.memory.phase == "running":
@@ -379,20 +395,4 @@ def restore(
     return pipeline
 
 
-def advance(pipeline: Pipeline, at: int) -> Next:
-    """Say what to do first, or next after a wait or a crash."""
-    return pipeline.advance(at)
-
-
-def resume(pipeline: Pipeline, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next:
-    """Say what to do after a task's outcome."""
-    return pipeline.resume(outcome, at, stored)
-
-
-def wake(pipeline: Pipeline, woke: Mapping[str, Any], at: int) -> Next:
-    """Say what to do after a suspension."""
-    return pipeline.wake(woke, at)
-
-
-def _policy_error(label: str) -> TaskError:
-    return TaskError("unknown", f"the policy of `{label}` ended the pipeline with `fail`", code="POLICY_FAIL")
+advance, resume, wake = Pipeline.advance, Pipeline.resume, Pipeline.wake

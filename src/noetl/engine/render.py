@@ -139,14 +139,9 @@ class Renderer:
 
     def fields(self, values: Mapping[str, Value], kind: Kind | None, name: str) -> dict[str, Any]:
         """Render the inputs of a tool: code is left alone, SQL is rendered by lexical place."""
+        if is_written(values):
+            return {key: value.data for key, value in values.items()}
         found: dict[str, Any] = {}
-        for key, value in values.items():
-            data = value.data
-            if not isinstance(data, _AS_IT_IS) and (not isinstance(data, str) or has_template(data)):
-                break
-            found[key] = data
-        else:
-            return found  # nothing has to be rendered
         way = _Sql(_DIALECTS.get(name, "postgres"))
         for key in sorted(values, key=lambda key: key != "params"):  # whether they are there matters to the SQL
             known = kind.input.field(key) if kind is not None else None
@@ -214,6 +209,15 @@ class Renderer:
         except TemplateError as error:
             raise RenderError(where, error.message, error.fix) from None
         return self._plain(value, where)
+
+
+def is_written(values: Mapping[str, Value]) -> bool:
+    """Tell whether the values of a map are plain scalars, so that nothing has to be rendered."""
+    for value in values.values():
+        data = value.data
+        if not isinstance(data, _AS_IT_IS) and (not isinstance(data, str) or has_template(data)):
+            return False
+    return True
 
 
 def reads_secret(data: Any) -> bool:

@@ -96,6 +96,11 @@ def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
     return Verdict("retry", delay_ms=max(delay, asked_ms(error)))
 
 
+def ended_by_policy(label: str) -> TaskError:
+    """Give the error of a pipeline that a policy ended, where the outcome has none."""
+    return TaskError("unknown", f"the policy of `{label}` ended the pipeline with `fail`", code="POLICY_FAIL")
+
+
 def _holds(
     when: Value | None, renderer: Renderer, read: dict[str, Any], where: str, settings: Mapping[str, Any]
 ) -> tuple[bool, str | None]:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Playbook, Step, Task, Value
 from noetl.engine.patches import patched_calls
+from noetl.engine.task_plan import TaskPlan
 from noetl.engine.writes import merge
 from noetl.expr import Result
 from noetl.expr.scopes import View
@@ -82,6 +83,7 @@ class RunInfo(Struct, frozen=True):
     caller: str = ""  # inside a workbook task: the key of the call
     place: str = ""  # inside a workbook task: the labels of the calls, with slashes
     is_secret: Callable[[Any], bool] | None = None  # tells whether a resolved secret is in a value
+    plans: tuple[TaskPlan, ...] = ()  # of the step's tasks, where they were made before
 
     def key(self, label: str, visit: int = 1, sink: str | None = None) -> str:
         """Give the idempotency key of a task."""

@@ -54,10 +54,7 @@ def idempotency_key(
 
     The first run of a step and the first visit of a task add no number.
     """
-    parts = [execution_id, step if number == 1 else f"{step}#{number}"]
-    if item is not None:
-        parts.append(str(item))
-    parts.append(task if visit == 1 else f"{task}#{visit}")
-    if sink is not None:
-        parts.append(sink)
-    return ":".join(parts)
+    run = step if number == 1 else f"{step}#{number}"
+    named = task if visit == 1 else f"{task}#{visit}"
+    key = f"{execution_id}:{run}:{named}" if item is None else f"{execution_id}:{run}:{item}:{named}"
+    return key if sink is None else f"{key}:{sink}"

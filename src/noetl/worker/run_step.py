@@ -288,7 +288,7 @@ class StepWork:
                 await self._shared.clock.sleep(max(0, action.until - now()) / 1000)
                 action = pipeline.advance(now())
                 continue
-            durable = pipeline.setting("durability") == "task"
+            durable = pipeline.plan.is_durable
             if durable or was_durable:
                 await self._reporter.flush()
             was_durable = durable
