@@ -19,8 +19,8 @@ from noetl.engine.state import Token
 
 def has_room(d: Deciding) -> bool:
     """Tell whether one more step-run may be in flight."""
-    bound = d.plan.setting("max_parallel")
-    return not isinstance(bound, int) or len(d.state.runs) < bound
+    bound = d.plan.max_parallel
+    return bound is None or len(d.state.runs) < bound
 
 
 def arrive(d: Deciding, step: str, tokens: list[Token], *, count: tuple[int, int] | None = None) -> None:
@@ -32,7 +32,7 @@ def arrive(d: Deciding, step: str, tokens: list[Token], *, count: tuple[int, int
         return
     cause = tokens[-1].event or {}
     event = {**cause, "name": EventName(cause.get("name", ""))}
-    if d.plan.step(step).join == "each":
+    if d.plan.steps[step].join == "each":
         for token in _parked(d, step):  # who came before goes before
             if has_room(d):
                 _let_in(d, step, [token], event)
@@ -52,7 +52,7 @@ def retry(d: Deciding) -> bool:
     moved = False
     for step in dict.fromkeys(token.step for token in list(d.state.tokens.values()) if token.parked):
         waiting = _parked(d, step)
-        groups = [[token] for token in waiting] if d.plan.step(step).join == "each" else [waiting]
+        groups = [[token] for token in waiting] if d.plan.steps[step].join == "each" else [waiting]
         for group in groups:
             if not has_room(d):
                 return moved
@@ -107,17 +107,21 @@ def admitted(
 
 def schedule(d: Deciding, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None) -> None:
     """Make a run of tokens."""
-    args, warnings = merged_args(tokens)
-    lineage = merged_lineage(tokens)
-    join = d.plan.step(name).join
+    warnings: list[str] = []
+    if len(tokens) == 1:
+        args, lineage = tokens[0].args, tokens[0].lineage
+    else:
+        args, warnings = merged_args(tokens)
+        lineage = merged_lineage(tokens)
     payload: dict[str, Any] = {
         "number": d.state.numbers.get(f"run:{name}", 0) + 1,
         "args": args,
-        "lineage": {fork: sorted(branches) for fork, branches in lineage.items()},
+        "lineage": {fork: sorted(branches) for fork, branches in lineage.items()} if lineage else {},
         "tokens": [token.token_id for token in tokens],
     }
-    payload |= {"warnings": warnings} if warnings else {}
-    if join not in ("all", "each") and lineage:
+    if warnings:
+        payload["warnings"] = warnings
+    if lineage and d.plan.steps[name].join not in ("all", "each"):
         payload["spent"] = sorted(lineage)
     runs.schedule(d, name, payload, broken)
 

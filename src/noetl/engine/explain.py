@@ -152,7 +152,7 @@ def _named(state: Execution, carrier: str) -> str:
 
 def unroutable(plan: Plan, state: Execution, run: StepRun, pools: Pools, now: int) -> str | None:
     """Say why no worker can take a run's work; None where one can."""
-    name, tags = state.pool or run.pool, set(plan.requires(plan.step(run.step)))
+    name, tags = state.pool or run.pool, set(plan.steps[run.step].requires)
     there = [group for group in pools if str(group.get("pool", "")) == name]
     if any(group.get("workers") and tags <= set(group.get("tags") or ()) for group in there):
         return None

@@ -16,15 +16,18 @@ MOST_TRANSITIONS = 2_000  # step-runs that one message may lead to: steps withou
 
 def advance(d: Deciding) -> None:
     """Move everything that can move."""
+    state = d.state
     while True:
         if d.halted:
             stop(d, "another step failed and stopped the execution")
-        if _goes_round(d) and d.state.phase == "running":
+        if d.transitions > MOST_TRANSITIONS and _goes_round(d) and state.phase == "running":
             _break_cycle(d)
-        if d.state.phase in ("ending", "closing"):
-            if not close(d):
+        if state.phase == "running":
+            if state.runs and not state.tokens:
+                return  # there is nothing to move, and something under way
+            if not ((not state.paused and _move(d)) or _settle(d)):
                 return
-        elif d.state.phase != "running" or not ((not d.state.paused and _move(d)) or _settle(d)):
+        elif state.phase not in ("ending", "closing") or not close(d):
             return
 
 
@@ -43,6 +46,8 @@ def _move(d: Deciding) -> bool:
     """Handle every meeting once, then parked tokens; tells whether something moved."""
     if not d.state.tokens:
         return d.halted
+    if len(d.state.tokens) == 1 and _let_through(d):
+        return True
     moved = False
     waiting: list[Meeting] = []
     for meeting in meetings(d.plan, d.state):
@@ -71,6 +76,15 @@ def _move(d: Deciding) -> bool:
         _arrive(d, stuck)
         return True
     return False
+
+
+def _let_through(d: Deciding) -> bool:
+    """Let the only token in where nothing can hold it: the straight way; tells whether that was so."""
+    [token] = d.state.tokens.values()
+    if token.lineage or token.parked or not d.plan.steps[token.step].lets_in or not admit.has_room(d):
+        return False
+    admit.schedule(d, token.step, [token])
+    return True
 
 
 def _arrive(d: Deciding, meeting: Meeting) -> None:

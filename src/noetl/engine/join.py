@@ -40,7 +40,7 @@ def meetings(plan: Plan, state: Execution) -> list[Meeting]:
         if not token.parked:
             by_step.setdefault(token.step, []).append(token)
     for step, tokens in by_step.items():
-        join = plan.step(step).join
+        join = plan.steps[step].join
         if join == "each":
             found += [Meeting(step, [token]) for token in tokens]
         elif join == "all" or not isinstance(join, int | str) or isinstance(join, bool):

@@ -1,7 +1,7 @@
 """The plan of an execution: a playbook with everything that can be known before it runs, computed once per version.
 
-Holds the net, reachability that avoids a router (for joins), the layered settings of each step, and which names its
-templates read (for slicing). Decides nothing. Tested in tests/unit/engine/test_slice.py and test_join.py.
+Holds the net, reachability that avoids a router (for joins), the layered settings, and what is known of each step
+(`steps`). Decides nothing. Tested in tests/unit/engine/test_slice.py and test_join.py.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, TypeVar
+from functools import cached_property, lru_cache
+from typing import Any
 
 from noetl.dsl.net import Net, build
 from noetl.dsl.playbook import Playbook, Step, Task, Value
+from noetl.engine.step_plan import Paths, StepPlan, lets_in, onward, router_reads
 from noetl.engine.writes import merge
 from noetl.expr import Template, TemplateError, compile_template
 
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
 _ASKS = re.compile(r"\b(done|ok|fail)\s*\(")
-T = TypeVar("T")
 
 
-class _Once(dict[str, T]):
-    """What is found out about steps, by name: each when somebody first asks."""
+class _Once(dict[str, StepPlan]):
+    """What is known of steps, by name: each is found out when somebody first asks."""
 
-    def __init__(self, steps: Mapping[str, Step], find: Callable[[Step], T]) -> None:
+    def __init__(self, steps: Mapping[str, Step], find: Callable[[Step], StepPlan]) -> None:
         super().__init__()
         self._steps, self._find = steps, find
 
-    def __missing__(self, name: str) -> T:
+    def __missing__(self, name: str) -> StepPlan:
         found = self[name] = self._find(self._steps[name])
         return found
 
@@ -42,43 +42,74 @@ class Plan:
     playbook_hash: str
     net: Net
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    _steps: Mapping[str, Step] = field(default_factory=dict, repr=False)
-    _greedy: frozenset[str] = frozenset()
-    _asking: frozenset[str] = frozenset()
     _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
-    _reads: _Once[frozenset[tuple[str | int, ...]]] = field(init=False, repr=False)
-    _requires: _Once[tuple[str, ...]] = field(init=False, repr=False)
-    _places: _Once[bool] = field(init=False, repr=False)
-    _routers: _Once[bool] = field(init=False, repr=False)
     _settings: dict[tuple[str, str | None], Any] = field(default_factory=dict, repr=False)
     _policies: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     lacks: str | None = None  # why it cannot be started here: what `executor.requires` names and nobody offers
 
-    def __post_init__(self) -> None:
-        found = {
-            "_reads": lambda step: frozenset(_step_reads(step, self.playbook)),
-            "_requires": self._find_requires,
-            "_places": self._find_places,
-            "_routers": lambda step: any(arc.when is not None or arc.args or arc.sets for arc in step.arcs),
-        }
-        for name, find in found.items():
-            object.__setattr__(self, name, _Once(self._steps, find))
+    @cached_property
+    def steps(self) -> Mapping[str, StepPlan]:
+        """What is known of each step, by name."""
+        return _Once({step.name: step for step in self.net.steps}, self._known)
 
-    def step(self, name: str) -> Step:
-        return self._steps[name]
-
-    @property
+    @cached_property
     def entry(self) -> str:
         return self.net.steps[self.net.entry or 0].name
 
-    @property
+    @cached_property
     def final(self) -> str | None:
         return None if self.net.final is None else self.net.steps[self.net.final].name
 
+    @cached_property
+    def has_gates(self) -> bool:
+        return any(step.admit is not None for step in self.net.steps)
+
+    @cached_property
+    def max_parallel(self) -> int | None:
+        """How many step-runs may be in flight; None where nothing bounds them."""
+        bound = self.setting("max_parallel")
+        return bound if isinstance(bound, int) else None
+
+    def step(self, name: str) -> Step:
+        return self.steps[name].step
+
     def is_work(self, name: str) -> bool:
         """Tell whether a run of the step is one piece of work; a loop is issued in ranges instead."""
-        step = self.step(name)
-        return bool(step.tasks) and step.loop is None
+        return self.steps[name].is_work
+
+    def reads(self, step: Step) -> Paths:
+        """Give the paths that a worker's templates of a step may read."""
+        return self.steps[step.name].reads
+
+    def reads_all(self, step: Step) -> bool:
+        """Tell whether a step's code asks for everything: Python that mentions `context` or `input_data`."""
+        return self.steps[step.name].reads_all
+
+    def _known(self, step: Step) -> StepPlan:
+        is_work = bool(step.tasks) and step.loop is None
+        deadline = self.policy(step, "lifecycle", "deadline_s")
+        allowed = (_data(step.spec.get("timeout_s")), self.policy(step, "lifecycle", "timeout_s"))
+        reads = frozenset(_step_reads(step, self.playbook))
+        greedy = any(map(_is_greedy, step.tasks))
+        asks = any(map(_ASKS.search, _texts(_step_data(step, self.playbook))))
+        return StepPlan(
+            step=step,
+            is_work=is_work,
+            is_simple=is_work and deadline is None,
+            join=step.join,
+            lets_in=lets_in(step),
+            onward=onward(step, self.net.index, self.final),
+            router_reads=router_reads(step),
+            compensate=step.compensate if step.compensate in self.net.index else None,
+            reads=reads,
+            reads_all=greedy,
+            asks_for_steps=asks,
+            sees=bool(reads) or greedy or asks,
+            requires=self._requires(step),
+            places=self._places(step),
+            deadline=deadline,
+            timeouts=tuple(seconds for seconds in allowed if seconds is not None),
+        )
 
     def setting(self, name: str, step: Step | None = None, default: Any = None) -> Any:
         """Give a setting by layering: configuration, executor, step, loop; inner scalars win, maps merge."""
@@ -98,28 +129,17 @@ class Plan:
                 found = merge(found, value) if isinstance(found, Mapping) and isinstance(value, Mapping) else value
         return found
 
-    def requires(self, step: Step) -> tuple[str, ...]:
+    def _requires(self, step: Step) -> tuple[str, ...]:
         """Give the tags that a worker must have for a step: the step's by layering, and those of its tasks."""
-        return self._requires[step.name]
-
-    def _find_requires(self, step: Step) -> tuple[str, ...]:
         specs = [self.setting("requires", step), *(_data(task.spec.get("requires")) for task in step.tasks)]
         return tuple(
             sorted({str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()})
         )
 
-    def places(self, step: Step) -> bool:
-        """Tell whether anything says to which pool the work of a step goes, or how urgent it is."""
-        return self._places[step.name]
-
-    def _find_places(self, step: Step) -> bool:
+    def _places(self, step: Step) -> bool:
         said = ("pool", "priority")
         own = any(name in task.spec for task in step.tasks for name in said)
         return own or any(self.setting(name, step) is not None for name in said)
-
-    def router_reads(self, step: Step) -> bool:
-        """Tell whether the arcs of a step say anything that is evaluated."""
-        return self._routers[step.name]
 
     def policy(self, step: Step, *path: str) -> Any:
         """Look a policy up by layering: loop, step, executor, configuration."""
@@ -159,28 +179,12 @@ class Plan:
                     stack.append(edge.target)
         return False
 
-    def reads_all(self, step: Step) -> bool:
-        """Tell whether a step's code asks for everything: Python that mentions `context` or `input_data`."""
-        return step.name in self._greedy
-
-    def asks_for_steps(self, step: Step) -> bool:
-        """Tell whether a step's templates call `done`, `ok` or `fail`."""
-        return step.name in self._asking
-
-    def reads(self, step: Step) -> frozenset[tuple[str | int, ...]]:
-        """Give the paths that a worker's templates of a step may read."""
-        return self._reads[step.name]
-
 
 def plan(
     playbook: Playbook, playbook_hash: str, defaults: Mapping[str, Any] | None = None, lacks: str | None = None
 ) -> Plan:
     """Make the plan of a playbook."""
-    net = build(playbook)
-    greedy = frozenset(step.name for step in net.steps if any(map(_is_greedy, step.tasks)))
-    asking = frozenset(step.name for step in net.steps if any(map(_ASKS.search, _texts(_step_data(step, playbook)))))
-    steps = {step.name: step for step in net.steps}
-    return Plan(playbook, playbook_hash, net, defaults or {}, steps, greedy, asking, lacks=lacks)
+    return Plan(playbook, playbook_hash, build(playbook), defaults or {}, lacks=lacks)
 
 
 def _data(value: Value | None) -> Any:

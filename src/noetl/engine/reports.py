@@ -25,10 +25,11 @@ from noetl.model.messages import ItemEnd, LeaseLost, Report
 
 def report(d: Deciding, message: Report) -> None:
     """Apply what a worker did."""
-    run = d.state.runs.get(message.run_id)
-    if run is None and message.run_id in d.state.replays:
-        replays.report(d, d.state.replays[message.run_id], message)
-    elif run is None or run.phase in ("routing", "suspended") or d.state.phase == "ended":
+    state = d.state
+    run = state.runs.get(message.run_id)
+    if run is None and message.run_id in state.replays:
+        replays.report(d, state.replays[message.run_id], message)
+    elif run is None or run.phase in ("routing", "suspended") or state.phase == "ended":
         late(d, message)
     elif run.loop is not None:
         _report_items(d, run, message)

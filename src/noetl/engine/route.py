@@ -18,6 +18,8 @@ from noetl.engine.dead_letters import about, is_letter
 from noetl.engine.decision import Deciding
 from noetl.engine.names import EventName, Scope, envelope, render, test, when_budget
 from noetl.engine.state import StepRun
+from noetl.engine.step_plan import Onward, StepPlan
+from noetl.engine.tokens import kept, next_token, token
 from noetl.engine.writes import ctx_keys, plain, put
 from noetl.expr import TemplateError, first_undefined
 
@@ -64,31 +66,44 @@ def patch(d: Deciding, writes: Mapping[str, Any], by: str, skipped: list[dict[st
 
 def end(d: Deciding, run: StepRun, ending: Ending) -> None:
     """End a run and, where it is a step of the flow, route on."""
-    step = d.plan.step(run.step)
+    known = d.plan.steps[run.step]
     if ending.writes:
         patch(d, ending.writes, run.run_id)
-    name = _event_name(ending)
-    writes: dict[str, Any] = {}
+    writes: Mapping[str, Any] = {}
     skipped: list[dict[str, Any]] = []
-    broken: Error | None = None
-    if step.sets:
-        scope = _scope(d, run, step, ending, name, own={run.step: ending.result})
-        values, skipped, broken = _assigned(d, step, step.sets, scope, ending.status != "ok")
-        writes = values["ctx"]
-        scratch = dict(ending.scratch)
-        for key, value in values["step"].items():
-            put(scratch, key, value)
-        ending.scratch = scratch
-    if broken is not None:
-        ending = Ending("error", None, broken, scratch=ending.scratch)
-        name = _event_name(ending)
-    _emit_end(d, run, step, ending)
+    if known.step.sets:
+        ending, writes, skipped = _set(d, run, known.step, ending)
+    name = _event_name(ending)
+    if ending.status == "ok":
+        _emit_done(d, run, known, ending)
+    else:
+        _emit_failed(d, run, ending)
     if writes or skipped:
         patch(d, writes, run.run_id, skipped)
-    d.retry_gates = True
-    d.cause = {"name": EventName(name), "step": run.step, "payload": _payload(d, ending)}
-    if run.role == "step":
-        route(d, run, step, ending, name)
+    if d.plan.has_gates or d.state.tokens:  # else nothing is parked that may be let in now
+        d.retry_gates = True
+        d.cause = {"name": EventName(name), "step": run.step, "payload": _payload(d, ending)}
+    if run.role != "step":
+        return
+    if name == "step.done" and known.onward is not None:
+        _straight_on(d, run, known.onward)
+    else:
+        route(d, run, known, ending, name)
+
+
+def _set(
+    d: Deciding, run: StepRun, step: Step, ending: Ending
+) -> tuple[Ending, Mapping[str, Any], list[dict[str, Any]]]:
+    """Evaluate the step's `set`: give the ending with it, what it writes to `ctx`, and what was skipped."""
+    scope = _scope(d, run, step, ending, _event_name(ending), own={run.step: ending.result})
+    values, skipped, broken = _assigned(d, step, step.sets, scope, ending.status != "ok")
+    scratch = dict(ending.scratch)
+    for key, value in values["step"].items():
+        put(scratch, key, value)
+    if broken is not None:
+        return Ending("error", None, broken, scratch=scratch), values["ctx"], skipped
+    ending.scratch = scratch
+    return ending, values["ctx"], skipped
 
 
 def _event_name(ending: Ending) -> str:
@@ -142,25 +157,30 @@ class Input(Mapping[str, Any]):
         return len(self._whole)
 
 
-def _emit_end(d: Deciding, run: StepRun, step: Step, ending: Ending) -> None:
-    took = float(max(0, d.at - max(run.scheduled_at, d.state.started_at)))  # a fork's history is older than itself
-    if ending.status == "ok":
-        if ending.is_loop and run.loop is not None:
-            errors = {"errors": list(run.loop.errors)} if run.loop.errors else {}
-            d.emit("loop.done", run.step, {"stats": run.loop.stats(), **errors}, run=run, status="ok", duration_ms=took)
-        payload: dict[str, Any] = {"result": ending.result} if ending.inline else {}
-        if step.compensate is not None and step.compensate in d.plan.net.index:
-            payload["compensate"] = step.compensate
-        d.emit("step.done", run.step, payload, run=run, status="ok", duration_ms=took)
-        return
-    payload = {"error": ending.error}
+def _took(d: Deciding, run: StepRun) -> float:
+    return float(max(0, d.at - max(run.scheduled_at, d.state.started_at)))  # a fork's history is older than itself
+
+
+def _emit_done(d: Deciding, run: StepRun, known: StepPlan, ending: Ending) -> None:
+    took = _took(d, run)
+    if ending.is_loop and run.loop is not None:
+        errors = {"errors": list(run.loop.errors)} if run.loop.errors else {}
+        d.emit("loop.done", run.step, {"stats": run.loop.stats(), **errors}, run=run, status="ok", duration_ms=took)
+    payload: dict[str, Any] = {"result": ending.result} if ending.inline else {}
+    if known.compensate is not None:
+        payload["compensate"] = known.compensate
+    d.emit("step.done", run.step, payload, run=run, status="ok", duration_ms=took)
+
+
+def _emit_failed(d: Deciding, run: StepRun, ending: Ending) -> None:
+    payload: dict[str, Any] = {"error": ending.error}
     if ending.result is not None:
         payload["result"] = ending.result
     if run.role == "compensation" and not is_tried_again(run):
         payload["dead"] = True
     dead = payload.get("dead") or run.role == "final"
     letter = _letter(d, run, ending) if dead else {}
-    event = d.emit("step.failed", run.step, payload | letter, run=run, status="error", duration_ms=took)
+    event = d.emit("step.failed", run.step, payload | letter, run=run, status="error", duration_ms=_took(d, run))
     if letter:
         d.about_letter(event)
 
@@ -205,10 +225,20 @@ def _assigned(
     return values, skipped, None
 
 
-def route(d: Deciding, run: StepRun, step: Step, ending: Ending, name: str) -> None:
+def _straight_on(d: Deciding, run: StepRun, onward: Onward) -> None:
+    """Take the only arc of a step that ended well: the straight way, with nothing to choose or to evaluate."""
+    d.emit("next.evaluated", run.step, onward.evaluated, run=run)
+    payload = onward.token
+    if run.lineage:
+        payload = {**payload, "lineage": kept(d, run.lineage, payload["step"])}
+    d.emit("token.created", next_token(d), payload, run=run)
+
+
+def route(d: Deciding, run: StepRun, known: StepPlan, ending: Ending, name: str) -> None:
     """Choose arcs, apply their `set`, send tokens; a failure that no arc takes follows `on_step_fail`."""
+    step = known.step
     failed = ending.status != "ok"
-    scope = _scope(d, run, step, ending, name) if d.plan.router_reads(step) else d.scope(run.args)
+    scope = _scope(d, run, step, ending, name) if known.router_reads else d.scope(run.args)
     choice = _choose(d, step, scope, takes_bare=not failed)
     if choice.broken is None and not choice.taken and not failed and _needs_next(d, step):
         message = f"no arc of step `{step.name}` matches, and `no_next_is_error` makes that a failure"
@@ -352,30 +382,3 @@ def _send(
         token(d, step.arcs[index].step, part[0], lineage, run, name, fork, branch)
     if action == "halt":
         d.halted = True
-
-
-def token(
-    d: Deciding,
-    target: str,
-    args: Mapping[str, Any],
-    lineage: Mapping[str, frozenset[int]],
-    run: StepRun | None = None,
-    name: str = "workflow.started",
-    fork: str | None = None,
-    branch: int = 0,
-) -> None:
-    """Send a token; one that comes back to the router of a fork forgets that fork, and a final step takes none."""
-    carried = {**lineage, fork: frozenset({branch})} if fork else lineage
-    kept = {
-        fork_id: sorted(branches)
-        for fork_id, branches in carried.items()
-        if fork_id in d.state.forks and d.state.forks[fork_id].router != target
-    }
-    token_id = f"t{d.state.numbers.get('token', 0) + 1}"
-    payload: dict[str, Any] = {"step": target, "args": args, "lineage": kept}
-    if fork:
-        payload["fork"] = fork
-    payload["event"] = {"name": name} if run is None else {"name": name, "step": run.step}
-    d.emit("token.created", token_id, payload, run=run)
-    if target == d.plan.final:
-        d.emit("token.absorbed", token_id, {"step": target, "reason": "the final step runs once, at the end"})

@@ -18,6 +18,7 @@ from noetl.engine.names import number, render
 from noetl.engine.route import Ending, end, failure
 from noetl.engine.slice import sees
 from noetl.engine.state import StepRun
+from noetl.engine.step_plan import StepPlan
 from noetl.engine.work import item
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.messages import Report
@@ -25,32 +26,34 @@ from noetl.model.messages import Report
 
 def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
     """Schedule a run and begin it; one that is broken from the start fails at once."""
-    step = d.plan.step(name)
-    if step.tasks:
-        seen = sees(d.plan, d.state, step)
-        payload |= {"sees": seen} if seen is not None else {}
+    known = d.plan.steps[name]
+    step = known.step
+    if known.sees and step.tasks:
+        payload["sees"] = sees(known, d.state)
+    if (known.places or d.state.priority) and step.tasks:
         try:
-            payload |= _place(d, step, payload["args"])
+            payload |= _place(d, known, payload["args"])
         except (TemplateError, ValueError) as error:
             broken = broken or failure("template", f"step `{name}` cannot be scheduled: {error}")
     run_id = f"{name}#{payload['number']}"
     d.transitions += 1
     d.emit("step.scheduled", name, payload, step_run_id=run_id)
-    run = d.state.runs[run_id]
     if broken is not None:
+        run = d.state.runs[run_id]
         d.drop_work(run)
         end(d, run, Ending("error", None, broken))
-    else:
-        begin(d, run)
+    elif not known.is_simple:
+        begin(d, known, d.state.runs[run_id])
 
 
-def _place(d: Deciding, step: Step, args: Mapping[str, Any]) -> dict[str, Any]:
+def _place(d: Deciding, known: StepPlan, args: Mapping[str, Any]) -> dict[str, Any]:
     """Give the pool and the priority of a run's work, which may be templates; what is not said is left out.
 
     A pipeline is one piece of work: of the priorities that its tasks name, the highest counts.
     """
-    if not d.plan.places(step):
-        return {"priority": d.state.priority} if d.state.priority else {}
+    if not known.places:
+        return {"priority": d.state.priority}
+    step = known.step
     found: dict[str, Any] = {}
     pool = "" if d.state.pool else _pool(d, step, args)
     found |= {"pool": pool} if pool else {}
@@ -99,38 +102,38 @@ def _rendered(d: Deciding, step: Step, given: Any, args: Mapping[str, Any]) -> A
     return None
 
 
-def begin(d: Deciding, run: StepRun) -> None:
+def begin(d: Deciding, known: StepPlan, run: StepRun) -> None:
     """Begin a run that was just scheduled."""
-    step = d.plan.step(run.step)
-    if not step.tasks:
+    if not known.step.tasks:
         end(d, run, Ending("ok"))
         return
-    given = d.plan.policy(step, "lifecycle", "deadline_s")
-    seconds = number(given, d.scope(run.args), d.calls) if given is not None else None
+    seconds = number(known.deadline, d.scope(run.args), d.calls) if known.deadline is not None else None
     if seconds is not None:
         d.set_timer(f"deadline:{run.run_id}", "deadline", d.at + round(seconds * 1000), run)
-        if d.plan.is_work(run.step):
+        if known.is_work:
             work = item(d.plan, d.state, run)
             d.work[work.work_id] = msgspec.structs.replace(d.work[work.work_id], deadline=work.deadline)
-    if step.loop is not None:
+    if known.step.loop is not None:
         loops.begin(d, run)
 
 
 def started(d: Deciding, run: StepRun, report: Report) -> None:
     """Note that a worker has a run in its hands; its time runs from the first one on."""
     is_first = not run.started_at
-    at = max(run.scheduled_at, min([d.at, *(record.at for record in report.records)]))
+    at = d.at
+    for record in report.records:
+        if record.at < at:
+            at = record.at
     payload = {"worker": report.worker, "epoch": report.epoch}
-    d.emit("step.started", run.step, payload, run=run, at=at if is_first else None)
-    seconds = _timeout(d, run) if is_first and report.ending is None else None
-    if seconds is not None:
-        d.set_timer(f"step:{run.run_id}", "step", run.started_at + round(seconds * 1000), run)
+    d.emit("step.started", run.step, payload, run=run, at=max(run.scheduled_at, at) if is_first else None)
+    if is_first and report.ending is None:
+        seconds = _timeout(d, run)
+        if seconds is not None:
+            d.set_timer(f"step:{run.run_id}", "step", run.started_at + round(seconds * 1000), run)
 
 
 def _timeout(d: Deciding, run: StepRun) -> float | None:
     """Give how long a run may take: the shortest that its step names, in seconds from its start."""
-    step = d.plan.step(run.step)
-    given = [step.spec["timeout_s"].data] if "timeout_s" in step.spec else []
-    given.append(d.plan.policy(step, "lifecycle", "timeout_s"))
+    given = d.plan.steps[run.step].timeouts
     scope = d.scope(run.args)
     return min((found for value in given if (found := number(value, scope, d.calls)) is not None), default=None)

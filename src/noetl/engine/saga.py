@@ -8,6 +8,7 @@ Tested in tests/unit/engine/test_ending.py.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from noetl.engine.carriers import left_alone
@@ -144,11 +145,8 @@ def _run(d: Deciding, step: str, role: str, args: dict[str, Any], more: dict[str
 
 def counts(d: Deciding) -> dict[str, int]:
     """Count step-runs by how they ended."""
-    total = {"done": 0, "failed": 0, "skipped": 0}
-    for found in d.state.counts.values():
-        for name, number in found.items():
-            total[name] += number
-    return total
+    found = d.state.counts.values()
+    return {name: sum(map(itemgetter(name), found)) for name in ("done", "failed", "skipped")}
 
 
 def _finish(d: Deciding) -> None:

@@ -11,57 +11,56 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.dsl.diagnostic import nearest
-from noetl.dsl.playbook import Step
-from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, see
+from noetl.engine.step_plan import Paths, StepPlan
 
 
-def sees(plan: Plan, state: Execution, step: Step) -> dict[str, Any] | None:
-    """Name what a run of a step sees of the state that changes: of `ctx`, and which steps; None where it reads nothing."""
-    if plan.reads_all(step):
+def sees(known: StepPlan, state: Execution) -> dict[str, Any]:
+    """Name what a run of a step sees of the state that changes: of `ctx`, and which steps."""
+    if known.reads_all:
         return {"ctx": True, "steps": True, "statuses": True}
-    reads, asks = plan.reads(step), plan.asks_for_steps(step)
-    if not reads and not asks:
-        return None
-    found: dict[str, Any] = {"statuses": True} if asks else {}
+    reads = known.reads
+    found: dict[str, Any] = {"statuses": True} if known.asks_for_steps else {}
     names = _names(state.ctx, reads, "ctx", "vars")
     kept = True if names is None else sorted(names & state.ctx.keys())
     steps = sorted({str(path[0]) for path in reads} & state.ended.keys())
     return found | ({"ctx": kept} if kept else {}) | ({"steps": steps} if steps else {})
 
 
-def scopes(plan: Plan, state: Execution, run: StepRun) -> dict[str, Any]:
+def scopes(known: StepPlan, state: Execution, run: StepRun) -> dict[str, Any]:
     """Give the scopes that are sent with a run's work."""
-    step = plan.step(run.step)
-    reads = plan.reads(step)
-    seen = run.seen or see(state, sees(plan, state, step) or {})
-    results = seen.steps
-    for completed in state.completed if run.compensates is not None else ():
-        if completed.run_id == run.compensates:
-            results = {**results, completed.step: completed.result}
-    everything = plan.reads_all(step)
     sent: dict[str, Any] = {
-        "workload": dict(state.workload) if everything else _part(state.workload, reads, "workload"),
-        "ctx": dict(seen.ctx) if everything else _part(seen.ctx, reads, "ctx", "vars"),
+        "workload": {},
+        "ctx": {},
         "args": run.args,
-        "steps": results,
-        "statuses": seen.statuses,
+        "steps": {},
+        "statuses": {},
         "execution_id": state.execution_id,
         "job": {"uuid": state.execution_id},
     }
     if state.iter is not None:
         sent["iter"] = {"parent": state.iter}
+    if known.sees:
+        reads, everything = known.reads, known.reads_all
+        seen = run.seen or see(state, sees(known, state))
+        sent["workload"] = dict(state.workload) if everything else _part(state.workload, reads, "workload")
+        sent["ctx"] = dict(seen.ctx) if everything else _part(seen.ctx, reads, "ctx", "vars")
+        sent["steps"] = seen.steps
+        sent["statuses"] = seen.statuses
+    for completed in state.completed if run.compensates is not None else ():
+        if completed.run_id == run.compensates:
+            sent["steps"] = {**sent["steps"], completed.step: completed.result}
     return sent
 
 
-def _part(data: Mapping[str, Any], reads: frozenset[tuple[str | int, ...]], *scope: str) -> dict[str, Any]:
+def _part(data: Mapping[str, Any], reads: Paths, *scope: str) -> dict[str, Any]:
     if not data or not reads:
         return {}
     names = _names(data, reads, *scope)
     return dict(data) if names is None else {key: value for key, value in data.items() if key in names}
 
 
-def _names(data: Mapping[str, Any], reads: frozenset[tuple[str | int, ...]], *scope: str) -> set[str] | None:
+def _names(data: Mapping[str, Any], reads: Paths, *scope: str) -> set[str] | None:
     """Give the keys that may be read; None where it is all of them."""
     names = {str(path[0]) for path in reads}
     for path in reads:

@@ -12,9 +12,10 @@ from typing import Any
 from noetl.engine.decision import Deciding
 from noetl.engine.names import Scope, functions, number, render
 from noetl.engine.plan import Plan
-from noetl.engine.route import failure, token
+from noetl.engine.route import failure
 from noetl.engine.saga import close
 from noetl.engine.state import Execution
+from noetl.engine.tokens import token
 from noetl.engine.writes import merge, plain
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.errors import InvalidPayload

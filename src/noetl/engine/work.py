@@ -35,8 +35,8 @@ def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
     """Give the work that an event puts in the queue; `state` is the one after the event."""
     if event.event_type == "step.scheduled":
         run = state.runs.get(str(event.step_run_id))
-        if run is not None and plan.is_work(run.step):
-            return [item(plan, state, run, available_at=event.payload.get("available_at", 0))]
+        if run is not None and plan.steps[run.step].is_work:
+            return [item(plan, state, run, None, event.payload.get("available_at", 0))]
         if run is None and event.step_run_id in state.replays:
             return [item(plan, state, state.replays[event.step_run_id])]
     elif event.event_type == "dlq.replayed":
@@ -50,13 +50,12 @@ def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
 
 def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, available_at: int = 0) -> WorkItem:
     """Make the work of a run, or of one piece of its loop, as it stands now."""
-    loop = run.loop
-    part, resume = None, run.resume
-    if chunk is not None and loop is not None:
-        part, resume = _part(loop, chunk), loop.pieces[chunk].resume
     if run.of is not None:
         return _again(plan, state, run, run.of)
-    deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
+    known = plan.steps[run.step]
+    part, resume, loop = None, run.resume, run.loop
+    if chunk is not None and loop is not None:
+        part, resume = _part(loop, chunk), loop.pieces[chunk].resume
     return WorkItem(
         work_id(state, run, chunk),
         state.execution_id,
@@ -64,16 +63,22 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         run.step,
         run.number - run.attempt + 1,  # a compensation that is tried again is the same work, under the same key
         plan.playbook_hash,
-        scopes(plan, state, run),
+        scopes(known, state, run),
         part,
         resume,
         run.role,
         state.pool or run.pool,
         run.priority,
         available_at,
-        min(deadlines, default=None),
-        plan.requires(plan.step(run.step)),
+        _deadline(state, run) if state.timers else None,
+        known.requires,
     )
+
+
+def _deadline(state: Execution, run: StepRun) -> int | None:
+    """Give when a run's work is ended at the latest."""
+    ends = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
+    return min(ends, default=None)
 
 
 def _again(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) -> WorkItem:
@@ -86,8 +91,7 @@ def _again(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) ->
         part = Chunk(
             REPLAYED, index, items, of.get("total"), keys=keys, count=1 if near is not None else 0, source=near
         )
-    deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
-    sent, patch = scopes(plan, state, run), of.get("patch") or {}
+    known, patch = plan.steps[run.step], of.get("patch") or {}
     return WorkItem(
         work_id(state, run, piece_of(run)),
         state.execution_id,
@@ -95,14 +99,14 @@ def _again(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) ->
         run.step,
         run.number,
         plan.playbook_hash,
-        sent | {"args": patched_value(run.args, patch, "args")},
+        scopes(known, state, run) | {"args": patched_value(run.args, patch, "args")},
         part,
         run.resume,
         of.get("role", "step"),
         state.pool or run.pool,
         run.priority,
-        deadline=min(deadlines, default=None),
-        requires=plan.requires(plan.step(run.step)),
+        deadline=_deadline(state, run),
+        requires=known.requires,
         patch={"task": of.get("task", ""), "values": patch} if patch else None,
     )
 

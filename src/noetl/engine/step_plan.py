@@ -1,0 +1,70 @@
+"""What is known of a step before it runs: found out once per version of a playbook, and looked up ever after.
+
+Also tells where a token goes a straight way: through a router with nothing to evaluate (`onward`), and into a step that
+asks nothing of a lone token (`lets_in`). The straight ways write what the general ones in `route` and `flow` would.
+Made by `plan`. Tested in tests/unit/engine/test_straight.py and test_slice.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from noetl.dsl.playbook import Step
+
+Paths = frozenset[tuple[str | int, ...]]
+
+
+class Onward(Struct, frozen=True):
+    """The way on after success where one arc leads on and nothing of it is evaluated; what its events say is fixed."""
+
+    evaluated: Mapping[str, Any]  # by `next.evaluated`
+    token: Mapping[str, Any]  # by `token.created`, for a token that remembers no fork
+
+
+class StepPlan(Struct, frozen=True):
+    """A step, and what follows from its playbook and the configuration."""
+
+    step: Step
+    is_work: bool  # a run of it is one piece of work; a loop is issued in ranges instead
+    is_simple: bool  # its run has nothing to begin with but its work
+    join: Any
+    lets_in: bool  # a lone token becomes a run at once: there is no gate and no count
+    onward: Onward | None
+    router_reads: bool  # its arcs say something that is evaluated
+    compensate: str | None  # the step that undoes it
+    reads: Paths  # what a worker's templates may read
+    reads_all: bool  # its code asks for everything
+    asks_for_steps: bool  # its templates call `done`, `ok` or `fail`
+    sees: bool  # any of these three
+    requires: tuple[str, ...]  # tags that a worker must have
+    places: bool  # something says to which pool its work goes, or how urgent it is
+    deadline: Any  # `deadline_s` as it is written
+    timeouts: tuple[Any, ...]  # each `timeout_s` as it is written
+
+
+def onward(step: Step, steps: Container[str], final: str | None) -> Onward | None:
+    """Find the way on of a step; None where its router has something to choose or to evaluate."""
+    if step.router is None or len(step.arcs) != 1:
+        return None
+    [arc] = step.arcs
+    if arc.when is not None or arc.args or arc.sets or arc.step not in steps or arc.step == final:
+        return None
+    looked = {"arc": 0, "step": arc.step, "matched": True}
+    cause = {"name": "step.done", "step": step.name}
+    return Onward(
+        {"event": "step.done", "arcs": [looked], "taken": [0], "mode": step.router.mode},
+        {"step": arc.step, "args": {}, "lineage": {}, "event": cause},
+    )
+
+
+def lets_in(step: Step) -> bool:
+    """Tell whether a token that remembers no fork becomes a run of a step at once."""
+    return step.admit is None and step.join in ("all", "each")
+
+
+def router_reads(step: Step) -> bool:
+    """Tell whether the arcs of a step say anything that is evaluated."""
+    return any(arc.when is not None or arc.args or arc.sets for arc in step.arcs)
