@@ -118,7 +118,7 @@ def take(connection: sqlite3.Connection, claim: Claim, epochs: Epochs) -> list[L
         return []
     epoch = epochs.take(connection, len(found))
     leases = []
-    for _, number, attempt, work in found:
+    for _, _, number, attempt, work in found:
         epoch += 1
         connection.execute(_SQL["lease_work"], (epoch, claim.worker, claim.until, number))
         leases.append(Lease(_work.decode(work), epoch, attempt + 1, claim.until, claim.worker))

@@ -30,7 +30,7 @@ def tables(steps: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 
 
 def parameters(text: str) -> list[None]:
-    numbered = [int(number) for number in re.findall(r"\?(\d)", text)]
+    numbered = [int(number) for number in re.findall(r"\?(\d+)", text)]
     return [None] * (max(numbered) if numbered else text.count("?"))
 
 
@@ -59,9 +59,10 @@ def test_every_statement_is_used(name: str) -> None:
     ("name", "index"),
     [
         ("find_work", "queue_order"),
-        ("expired_leases", "queue_leases"),
+        ("expired_leases", "INTEGER PRIMARY KEY"),
         ("due_timers", "timer_at"),
         ("known", "event_log_message"),
+        ("known_of_step", "event_log_message"),
         ("read_events", "sqlite_autoindex_event_log_1"),
         ("read_feed", "INTEGER PRIMARY KEY"),
         ("next_requires", "queue_order"),

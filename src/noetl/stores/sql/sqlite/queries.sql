@@ -26,14 +26,18 @@ INSERT INTO writer (writer_id) SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS
 SELECT
   (SELECT max(seq) FROM event_log WHERE execution_id = ?1),
   (SELECT projection FROM execution WHERE execution_id = ?1),
-  EXISTS (SELECT 1 FROM event_log WHERE execution_id = ?1 AND message = ?2),
+  EXISTS (
+    SELECT 1 FROM event_log WHERE substr(message, 1, 10) = substr(?2, 1, 10) AND +message = ?2 AND +execution_id = ?1
+  ),
   (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased');
 
 -- name: known_of_step
 -- The same of a step, but for the row of its execution, with what is asked before its next work is leased; see has_due_work.
 SELECT
   (SELECT max(seq) FROM event_log WHERE execution_id = ?1),
-  EXISTS (SELECT 1 FROM event_log WHERE execution_id = ?1 AND message = ?2),
+  EXISTS (
+    SELECT 1 FROM event_log WHERE substr(message, 1, 10) = substr(?2, 1, 10) AND +message = ?2 AND +execution_id = ?1
+  ),
   (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased'),
   EXISTS (SELECT 1 FROM queue WHERE pool = ?4 AND status = 'queued' AND available_at = 0)
   OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?5),
@@ -96,8 +100,10 @@ SELECT epoch FROM queue WHERE work_id = ? AND status = 'leased';
 -- name: put_work
 INSERT INTO queue (
   work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
-  status, epoch, attempts, worker_id, lease_until
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', 0)
+  status, epoch, attempts, worker_id, lease_until, number, place
+)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', 0, last + 1, last + 1
+FROM (SELECT max(coalesce(max(number), 0), 0) AS last FROM queue) WHERE true
 ON CONFLICT (work_id) DO UPDATE
 SET pool = excluded.pool, requires = excluded.requires, priority = excluded.priority,
   available_at = excluded.available_at, work = excluded.work;
@@ -105,15 +111,17 @@ SET pool = excluded.pool, requires = excluded.requires, priority = excluded.prio
 -- name: put_leased_work
 INSERT INTO queue (
   work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
-  status, epoch, attempts, worker_id, lease_until
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'leased', ?, 1, ?, ?)
+  status, epoch, attempts, worker_id, lease_until, number, place
+)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'leased', ?11, 1, ?12, ?13, -?11, last + 1
+FROM (SELECT max(coalesce(max(number), 0), 0) AS last FROM queue) WHERE true
 ON CONFLICT (work_id) DO NOTHING;
 
 -- name: replace_work
 -- What ended becomes what follows, in the hands of whoever asked.
 UPDATE OR IGNORE queue SET
   work_id = ?1, execution_id = ?2, run_id = ?3, chunk = ?4, pool = ?5, requires = ?6, priority = ?7, available_at = ?8,
-  created_at = ?9, work = ?10, epoch = ?11, attempts = 1, worker_id = ?12, lease_until = ?13
+  created_at = ?9, work = ?10, epoch = ?11, attempts = 1, worker_id = ?12, lease_until = ?13, number = -?11
 WHERE work_id = ?14;
 
 -- name: remove_work
@@ -135,8 +143,8 @@ SELECT
 FROM counter WHERE name = 'epoch';
 
 -- name: find_work
-SELECT priority, number, attempts, work FROM queue
-WHERE pool = ? AND requires = ? AND status = 'queued' AND available_at = 0 ORDER BY priority DESC, number LIMIT ?;
+SELECT priority, place, number, attempts, work FROM queue
+WHERE pool = ? AND requires = ? AND status = 'queued' AND available_at = 0 ORDER BY priority DESC, place LIMIT ?;
 
 -- name: next_requires
 SELECT min(requires) FROM queue WHERE pool = ? AND requires > ? AND status = 'queued' AND available_at = 0;
@@ -148,7 +156,8 @@ SELECT value, holder FROM counter WHERE name = 'epoch';
 UPDATE counter SET value = value + ?, holder = ? WHERE name = 'epoch' RETURNING value;
 
 -- name: lease_work
-UPDATE queue SET status = 'leased', epoch = ?, attempts = attempts + 1, worker_id = ?, lease_until = ? WHERE number = ?;
+UPDATE queue SET status = 'leased', number = -?1, epoch = ?1, attempts = attempts + 1, worker_id = ?2, lease_until = ?3
+WHERE number = ?4;
 
 -- name: extend_lease
 UPDATE queue SET lease_until = max(lease_until, ?)
@@ -156,29 +165,33 @@ WHERE work_id = ? AND epoch = ? AND worker_id = ? AND status = 'leased';
 
 -- name: expired_leases
 SELECT number, work_id, epoch, attempts, worker_id, lease_until, work FROM queue
-WHERE status = 'leased' AND lease_until <= ?;
+WHERE number < 0 AND lease_until <= ?;
 
 -- name: take_lease_back
-UPDATE queue SET status = ?, worker_id = '', lease_until = 0 WHERE number = ?;
+UPDATE queue SET status = ?, worker_id = '', lease_until = 0, number = (
+  SELECT max(max(number), 0) + 1 FROM queue
+)
+WHERE number = ?;
 
 -- name: abandon_lease
 UPDATE queue SET lease_until = min(lease_until, ?)
 WHERE work_id = ? AND epoch = ? AND worker_id = ? AND lease_until <= ? AND status = 'leased';
 
 -- name: leases_of_worker
-SELECT work_id, epoch FROM queue WHERE status = 'leased' AND worker_id = ?;
+SELECT work_id, epoch FROM queue WHERE number < 0 AND worker_id = ?;
 
 -- name: leases_until
-SELECT work_id, epoch FROM queue WHERE status = 'leased' AND worker_id = ? AND lease_until = ?;
+SELECT work_id, epoch FROM queue WHERE number < 0 AND worker_id = ? AND lease_until = ?;
 
 -- name: release_lease
 UPDATE queue
-SET status = 'queued', worker_id = '', lease_until = 0, attempts = attempts - 1, available_at = min(available_at, ?)
+SET status = 'queued', worker_id = '', lease_until = 0, attempts = attempts - 1, available_at = min(available_at, ?),
+  number = (SELECT max(max(number), 0) + 1 FROM queue)
 WHERE work_id = ? AND epoch = ? AND status = 'leased';
 
 -- name: next_times
 SELECT min(at) FROM timer WHERE at > ?1
-UNION ALL SELECT min(lease_until) FROM queue WHERE status = 'leased' AND lease_until > ?1
+UNION ALL SELECT min(lease_until) FROM queue WHERE number < 0 AND lease_until > ?1
 UNION ALL SELECT min(available_at) FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at > ?1;
 
 -- name: expire_leases
@@ -197,7 +210,7 @@ SELECT writer_seq, execution_id FROM event_log WHERE writer_seq > ? AND seq = si
 
 -- name: work_of
 -- A range of the index, as above.
-SELECT created_at, work, status FROM queue WHERE work_id > ?1 || ':' AND work_id < ?1 || char(59) ORDER BY number;
+SELECT created_at, work, status FROM queue WHERE work_id > ?1 || ':' AND work_id < ?1 || char(59) ORDER BY place;
 
 -- name: timers_of
 SELECT timer_id, at FROM timer WHERE execution_id = ? ORDER BY timer_id;

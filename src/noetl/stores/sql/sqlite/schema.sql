@@ -11,7 +11,8 @@ CREATE TABLE event_log (
   UNIQUE (execution_id, seq)
 );
 
-CREATE UNIQUE INDEX event_log_message ON event_log (execution_id, message);
+-- Ten hexadecimal digits tell messages apart well enough to find the row.
+CREATE INDEX event_log_message ON event_log (substr(message, 1, 10));
 
 CREATE TABLE execution (
   number INTEGER PRIMARY KEY,
@@ -30,8 +31,10 @@ CREATE INDEX execution_path ON execution (path, number);
 
 CREATE INDEX execution_parent ON execution (parent_id, number) WHERE parent_id IS NOT NULL;
 
+-- The number of leased work is minus its epoch, so it stands together; `place` is its place in the order.
 CREATE TABLE queue (
   number INTEGER PRIMARY KEY,
+  place INTEGER NOT NULL,
   work_id TEXT NOT NULL UNIQUE,
   execution_id TEXT NOT NULL,
   run_id TEXT NOT NULL,
@@ -49,11 +52,9 @@ CREATE TABLE queue (
   work TEXT NOT NULL
 );
 
-CREATE INDEX queue_order ON queue (pool, requires, priority DESC, number) WHERE status = 'queued' AND available_at = 0;
+CREATE INDEX queue_order ON queue (pool, requires, priority DESC, place) WHERE status = 'queued' AND available_at = 0;
 
 CREATE INDEX queue_later ON queue (available_at) WHERE status = 'queued' AND available_at > 0;
-
-CREATE INDEX queue_leases ON queue (lease_until) WHERE status = 'leased';
 
 CREATE TABLE timer (
   execution_id TEXT NOT NULL,
