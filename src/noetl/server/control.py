@@ -24,11 +24,12 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Act, Blobs, Catalog, Clock, Doorbell, EventLog, Upkeep, WorkQueue
+from noetl.server.at_once import Takes
 from noetl.server.followers import Followers
 from noetl.server.inbox import Ask
 from noetl.server.leases import Leases
 from noetl.server.plans import Plans
-from noetl.server.sequencer import Sequencer
+from noetl.server.sequencer import MOST_IN_ROW, Sequencer
 from noetl.server.states import States
 from noetl.server.stored import LOAD_MAX_BYTES, Stored
 from noetl.server.timers import Timers
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
+_ANYTHING: Takes = (("",), ())  # by whoever has not said what it takes
 
 
 class Store(EventLog, WorkQueue, Catalog, Protocol):
@@ -86,14 +88,15 @@ class LocalControl:
         )
         self.followers = Followers(store, clock)
         self.sequencer.listeners.on_events.append(self.followers.tell)
-        self.sequencer.listeners.on_events.append(lambda *_: self._doorbell.ring())
+        if doorbell is not None:
+            self.sequencer.listeners.on_events.append(lambda *_: doorbell.ring())
         self.timers = Timers(store, self.sequencer, clock)
         self.leases = Leases(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
         )
         self._upkeep = upkeep
         self._liveness_s = liveness_s
-        self._takes: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}  # worker → pools, tags
+        self._takes: dict[str, Takes] = {}  # by worker
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> LocalControl:
@@ -141,10 +144,20 @@ class LocalControl:
 
     async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
         """Apply a report, and give new work in the same commit."""
-        return (await self.reported(execution_id, report, want))[1]
+        if self.sequencer.in_row >= MOST_IN_ROW:
+            await self.sequencer.let_others()
+        leases = self.sequencer.at_once(execution_id, report, want, self._takes.get(report.worker, _ANYTHING))
+        return (await self._submitted(execution_id, report, want))[1] if leases is None else leases
 
     async def reported(self, execution_id: str, report: Report, want: int = 0) -> tuple[str, list[Lease]]:
         """Apply a report likewise; also tells whether it was applied, a duplicate, or late."""
+        if self.sequencer.in_row >= MOST_IN_ROW:
+            await self.sequencer.let_others()
+        leases = self.sequencer.at_once(execution_id, report, want, self._takes.get(report.worker, _ANYTHING))
+        return await self._submitted(execution_id, report, want) if leases is None else ("applied", leases)
+
+    async def _submitted(self, execution_id: str, report: Report, want: int) -> tuple[str, list[Lease]]:
+        """Let a report wait for its turn."""
         ask = self._ask(report.worker, want) if want > 0 else None
         try:
             answer = await self.sequencer.submit(execution_id, report, ask)
@@ -217,7 +230,7 @@ class LocalControl:
             await self.liveness(self._upkeep).run()
 
     def _ask(self, worker: str, most: int, *, waits: bool = False) -> Ask:
-        pools, tags = self._takes.get(worker, (("",), ()))
+        pools, tags = self._takes.get(worker, _ANYTHING)
         return Ask(worker, pools, most, asyncio.get_running_loop().create_future(), waits, tags)
 
     async def _watch(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from operator import attrgetter
 
 from msgspec import Struct, field
 
@@ -20,6 +21,7 @@ ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _LAST = "playbook.processed"  # after it, only late reports and repairs
 _PAGE = 500
 _BETWEEN_MS = 25  # two reads
+_type_of = attrgetter("event_type")
 
 
 class _Follower(Struct, eq=False):
@@ -32,7 +34,7 @@ class _Follower(Struct, eq=False):
         """Tell whether events come right after what it has seen, and none of them is for it; they are seen then."""
         if self.wanted is None or not events or events[0].seq != self.after + 1:
             return False
-        if any(event.event_type in self.wanted or event.event_type == _LAST for event in events):
+        if not self.wanted.isdisjoint(map(_type_of, events)):
             return False
         self.after = events[-1].seq
         return True
@@ -50,15 +52,10 @@ class Followers:
     def tell(self, execution_id: str, ended: bool = False, events: Sequence[Event] = ()) -> None:
         """Wake those who follow one execution, or all; `events` are the new ones, where they are known."""
         for follower in self._followers.get(execution_id, ()):
-            if ended or not follower.passes_over(events):
-                self._wake(follower, ended)
+            if ended or follower.wanted is None or not follower.passes_over(events):
+                _wake(follower, ended)
         for follower in self._of_all:
-            self._wake(follower, ended)
-
-    def _wake(self, follower: _Follower, ended: bool) -> None:
-        follower.more.set()
-        if ended:
-            follower.hurry.set()
+            _wake(follower, ended)
 
     def tell_all(self) -> None:
         """Wake everybody: somebody else has committed."""
@@ -80,7 +77,7 @@ class Followers:
 
         Whoever has just seen in its row that the execution had not ended need not ask again whether it `may_be_over`.
         """
-        follower = _Follower(after, wanted)
+        follower = _Follower(after, None if wanted is None else wanted | {_LAST})
         self._followers.setdefault(execution_id, set()).add(follower)
         try:
             while True:
@@ -90,7 +87,7 @@ class Followers:
                 read_at = self._clock.now()
                 if events:
                     follower.after = max(follower.after, events[-1].seq)
-                    may_be_over = may_be_over or any(event.event_type == _LAST for event in events)
+                    may_be_over = may_be_over or _LAST in map(_type_of, events)
                     yield events
                 if len(events) == _PAGE:
                     continue
@@ -144,3 +141,9 @@ class Followers:
         finally:
             hurry.cancel()
             pause.cancel()
+
+
+def _wake(follower: _Follower, ended: bool) -> None:
+    follower.more.set()
+    if ended:
+        follower.hurry.set()

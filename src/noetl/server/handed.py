@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from noetl.model.errors import StoreUnavailable
 from noetl.model.work import Lease
-from noetl.ports import Clock, Commit, WorkQueue
+from noetl.ports import Claim, Clock, Commit, WorkQueue
 from noetl.server.inbox import Ask
 
 _log = logging.getLogger(__name__)
@@ -28,28 +28,35 @@ class Handed:
         self._clock = clock
         self._look = look
         self._answers: OrderedDict[str, list[Lease]] = OrderedDict()
-        self._out: set[str] = set()
+        self.out: set[str] = set()  # pieces of work, as far as was heard
         self._returns: set[asyncio.Task[None]] = set()
         self._unreturned: list[tuple[str, int]] = []  # (work_id, epoch) that the store could not take back
         self._doubts: list[tuple[str, int]] = []  # (worker, until) of leases that may be there, and nobody was told of
 
-    @property
-    def out(self) -> int:
-        """How many pieces of work are out, as far as was heard."""
-        return len(self._out)
-
     def gave(self, leases: Sequence[Lease]) -> None:
         """Note what somebody has now."""
         for lease in leases:
-            self._out.add(lease.work.work_id)
-        if len(self._out) > _MOST_OUT:
-            self._out.clear()
+            self.out.add(lease.work.work_id)
+        if len(self.out) > _MOST_OUT:
+            self.out.clear()
+
+    def answer(self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]]) -> None:
+        """Give those who asked what there is for them; whoever waits and gets nothing goes on waiting."""
+        unwanted: list[Lease] = []
+        for ask, found in zip(asks, leases, strict=True):
+            if ask.answer.done():  # whoever asked went away while the batch was written
+                unwanted += found
+            elif found or not ask.waits:
+                ask.answer.set_result(list(found))
+                self.gave(found)
+        self.give_back(unwanted)
 
     def applied(self, commit: Commit) -> None:
         """Note what a commit took out of the queue."""
         for work_id, _ in commit.finished:
-            self._out.discard(work_id)
-        self._out.difference_update(commit.dropped)
+            self.out.discard(work_id)
+        if commit.dropped:
+            self.out.difference_update(commit.dropped)
 
     def with_report(self, message_id: str) -> list[Lease]:
         """Give the leases that went out with a report before."""
@@ -69,7 +76,7 @@ class Handed:
             task.add_done_callback(self._returns.discard)
 
     async def _give_back(self, leases: Sequence[Lease]) -> None:
-        self._out.difference_update(lease.work.work_id for lease in leases)
+        self.out.difference_update(lease.work.work_id for lease in leases)
         try:
             await self._queue.release([(lease.work.work_id, lease.epoch) for lease in leases], self._clock.now())
         except StoreUnavailable as error:
@@ -77,9 +84,9 @@ class Handed:
             self._unreturned += [(lease.work.work_id, lease.epoch) for lease in leases]
         self._look()
 
-    def doubt(self, asks: Iterable[Ask], until: int) -> None:
+    def doubt(self, claims: Iterable[Claim]) -> None:
         """Note who asked with a commit of unknown outcome: if it was written after all, nobody has been told."""
-        self._doubts += [(ask.worker, until) for ask in asks]
+        self._doubts += [(claim.worker, claim.until) for claim in claims]
 
     async def settle(self) -> None:
         """Give back what nobody took and the store could not take back before, as soon as it is there again."""
@@ -89,7 +96,7 @@ class Handed:
         doubts = [doubt for doubt in self._doubts if doubt[1] > now]
         self._unreturned, self._doubts = [], []
         try:
-            found = [held for doubt in doubts for held in await self._queue.leased(*doubt) if held[0] not in self._out]
+            found = [held for doubt in doubts for held in await self._queue.leased(*doubt) if held[0] not in self.out]
             await self._queue.release([*back, *found], now)
         except StoreUnavailable:
             self._unreturned += back

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Act
+from noetl.ports import Act, Claim
 
 Kind = tuple[str, tuple[str, ...]]  # of work: its pool, and the tags that it requires
 
@@ -28,10 +28,6 @@ class Ask(Struct, eq=False):
     answer: asyncio.Future[list[Lease]]
     waits: bool = False
     tags: tuple[str, ...] = ()
-
-    def fits(self, pool: str, requires: tuple[str, ...]) -> bool:
-        """Tell whether work of this kind is for this worker."""
-        return pool in self.pools and (not requires or set(requires).issubset(self.tags))
 
 
 class Answer(Struct, frozen=True):
@@ -106,29 +102,39 @@ class Inbox(Struct):
             chosen += self.waiting
             self.look = False
         elif self.waiting:
-            fresh: dict[Kind, int] = {}
-            for item in work:
-                if item.available_at <= now:
-                    kind = (item.pool, item.requires)
-                    fresh[kind] = fresh.get(kind, 0) + 1
-            if fresh:
-                for ask in chosen:
-                    _takes(ask, fresh)
-                chosen += [ask for ask in self.waiting if _takes(ask, fresh)]
+            chosen += self.beside(chosen, work, now)
         return [ask for ask in dict.fromkeys(chosen) if not ask.answer.done()]
+
+    def beside(self, first: Iterable[Ask | Claim], work: Iterable[WorkItem], now: int) -> list[Ask]:
+        """Choose as many who wait as new work is enough for, after those who are served first."""
+        fresh: dict[Kind, int] = {}
+        for item in work:
+            if item.available_at <= now:
+                kind = (item.pool, item.requires)
+                fresh[kind] = fresh.get(kind, 0) + 1
+        if not fresh:
+            return []
+        for ask in first:
+            _takes(ask, fresh)
+        return [ask for ask in self.waiting if _takes(ask, fresh) and not ask.answer.done()]
 
     def left_over(self, work: Iterable[WorkItem]) -> None:
         """Look again for those who wait, where a batch has left work that is for one of them."""
         kinds = {(item.pool, item.requires) for item in work}
-        if any(ask.fits(*kind) for kind in kinds for ask in self.waiting):
+        if any(fits(ask, *kind) for kind in kinds for ask in self.waiting):
             self.look = True
 
 
-def _takes(ask: Ask, fresh: dict[Kind, int]) -> bool:
+def fits(ask: Ask | Claim, pool: str, requires: tuple[str, ...]) -> bool:
+    """Tell whether work of this kind is for whoever asks."""
+    return pool in ask.pools and (not requires or set(requires).issubset(ask.tags))
+
+
+def _takes(ask: Ask | Claim, fresh: dict[Kind, int]) -> bool:
     """Take out of the new work what an ask may be given; tells whether that is anything."""
     wanted = ask.most
     for kind, count in fresh.items():
-        if count and ask.fits(*kind):
+        if count and fits(ask, *kind):
             taken = min(wanted, count)
             fresh[kind] -= taken
             wanted -= taken

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from noetl.model.events import Event
 from noetl.ports import Commit
@@ -45,10 +46,12 @@ class Listeners:
             ended = "ended_at" in commit.projection
             for tell in self.on_events:
                 tell(commit.execution_id, ended, commit.events)
-        if commit.timers or commit.work:
-            times = [at for _, at in commit.timers] + [item.available_at for item in commit.work if item.available_at]
-            if times:
-                self._tell_time(min(times))
+        soonest = min(commit.timers, key=itemgetter(1))[1] if commit.timers else 0
+        for item in commit.work:
+            if item.available_at and (not soonest or item.available_at < soonest):
+                soonest = item.available_at
+        if soonest:
+            self._tell_time(soonest)
         for told in self.on_commit:
             told(commit)
 

@@ -19,8 +19,8 @@ from noetl.engine.state import Execution
 from noetl.model.errors import InvalidInput, StoreUnavailable, UnknownExecution
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Act, Clock, Commit, Committed, EventLog, WorkQueue
-from noetl.server.at_once import AtOnce, claims_of
+from noetl.ports import Act, Clock, Commit, Committed, EventLog, QuickLog, WorkQueue
+from noetl.server.at_once import AtOnce, Takes, claims_of
 from noetl.server.commits import Decided, answer_of, commit_of, no_child, of_another
 from noetl.server.handed import Handed
 from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
@@ -36,7 +36,8 @@ _MOST_IN_BATCH = 512
 _AFTER_TROUBLE_S = 0.5
 _MOST_TRIES = 8  # of a batch that the store could not take
 _MOST_GATHERED = 1_000
-_MOST_IN_ROW = 8  # messages that are decided at once, before whatever else is ready has its turn
+_PASSES = 3  # of the loop: what others do takes more than one
+MOST_IN_ROW = 8  # reports that are decided at once, before whatever else is ready has its turn
 
 
 class Sequencer:
@@ -66,10 +67,11 @@ class Sequencer:
         self._inbox = Inbox()
         self._wake = asyncio.Event()
         self._is_waiting = False  # for something to do
-        self._in_row = 0  # decided at once since then
+        self.in_row = 0  # reports that were decided at once since others had their turn
         self.handed = Handed(queue, clock, self.look)
         self.listeners = Listeners()
-        self._quick = AtOnce(log, self._states, plans, self._inbox, self.handed, clock, lease_ms)
+        parts = (self._states, plans, self._inbox, self.handed, clock, lease_ms)
+        self._quick = AtOnce(log, *parts) if isinstance(log, QuickLog) else None
         self._refusals = Refusals(log, self._inbox, clock, self._note, plans.keeps_letters)
         self._unanswered: set[Entry] = set()
         self._stopped: Exception | None = None
@@ -86,10 +88,6 @@ class Sequencer:
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         entry = Entry(execution_id, message, answer, ask, act=act)
-        if self._is_waiting and isinstance(message, Report):
-            told = self._at_once(entry)
-            if told is not None:
-                return told
         async with self._room:
             if self._stopped is not None:
                 raise self._stopped
@@ -100,6 +98,37 @@ class Sequencer:
                 return await answer
             finally:
                 self._unanswered.discard(entry)
+
+    def at_once(self, execution_id: str, report: Report, want: int, takes: Takes) -> list[Lease] | None:
+        """Do all about a report here and now, and give new work for it; None where it has to be submitted.
+
+        That is where another message may be with it in a batch, or something has to be waited for.
+        """
+        quick, inbox = self._quick, self._inbox
+        if quick is None or not self._is_waiting or self._left or self._more:
+            return None
+        if inbox.entries or inbox.asks or inbox.look or len(self.handed.out) > 1:
+            return None
+        done = quick.take(execution_id, report, want, takes)
+        if done is None:
+            self._left = quick.in_vain
+            return None
+        self.in_row += 1
+        self._note(done.commit)
+        given = list(done.leases[0]) if want > 0 else []
+        if given:
+            self.handed.gave(given)
+            self.handed.remember(report.message_id, given)
+        work = done.commit.work
+        if inbox.waiting and work and not (given and len(work) == 1 and given[0].work.work_id == work[0].work_id):
+            self._hand_out(done.asks, done.leases, work, done.now)
+        return given
+
+    async def let_others(self) -> None:
+        """Let whatever else is ready have its turn."""
+        self.in_row = 0
+        for _ in range(_PASSES):
+            await asyncio.sleep(0)
 
     def ask(self, ask: Ask) -> None:
         """Let a worker ask for work with the next batch, and wait if it says so."""
@@ -148,7 +177,7 @@ class Sequencer:
                     self._wake.clear()
                     self._is_waiting = True
                     await self._wake.wait()
-                self._is_waiting, self._in_row = False, 0
+                self._is_waiting = False
                 await self._turn()
         finally:
             self._stop()
@@ -259,24 +288,12 @@ class Sequencer:
         made = decide(plan, state, message, now, entry.resolved)
         return made if isinstance(made, Needs) else commit_of(entry, before, made)
 
-    def _at_once(self, entry: Entry) -> Answer | None:
-        """Do all about a message here and now, where no other one can be with it in a batch, and nothing is to be waited for."""
-        if self._left or self._more or self._in_row >= _MOST_IN_ROW or self.handed.out > 1:
-            return None
-        done = self._quick.take(entry)
-        if done is None:
-            self._left = entry.refused
-            return None
-        self._in_row += 1
-        self._note(done.commit)
-        self._hand_out(done.asks, done.receipt.leases, done.commit.work, done.now)
-        return answer_of(done.commit.projection, done.receipt.commits[0])
-
     async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
+        claims = claims_of(asks, now, self._lease_ms)
         try:
-            receipt = await self._store.commit([made.commit for made in decided], claims_of(asks, now, self._lease_ms))
+            receipt = await self._store.commit([made.commit for made in decided], claims)
         except Exception as error:  # noqa: BLE001  whatever it was: nothing in memory can be trusted, the log can
-            self.handed.doubt(asks, now + self._lease_ms)
+            self.handed.doubt(claims)
             self._inbox.waiting = [ask for ask in self._inbox.waiting if ask not in asks]
             self._inbox.asks[:0] = asks
             await self._start_over(decided, error)
@@ -296,7 +313,7 @@ class Sequencer:
                 self.listeners.tell_soon(made.commit)
         for verdict in receipt.commits:
             if verdict.status == "applied":
-                await self._save(verdict.execution_id, verdict.last_seq)
+                await self._states.committed(verdict.execution_id, verdict.last_seq)
 
     def _note(self, commit: Commit) -> None:
         """Note what a commit that was applied changes here, and tell those who listen."""
@@ -330,12 +347,6 @@ class Sequencer:
                 entry.answer.set_result(answer_of(row, verdict, entry.late))
         except StoreUnavailable as error:  # it is applied; sent again, it is a duplicate
             self._refusals.tell(entry, error)
-
-    async def _save(self, execution_id: str, seq: int) -> None:
-        try:
-            await self._states.committed(execution_id, seq)
-        except StoreUnavailable as error:  # a snapshot only saves time
-            _log.warning("no snapshot of execution %s: %s", execution_id, error)
 
     async def _start_over(self, decided: Sequence[Decided], error: Exception) -> None:
         entries = [made.entry for made in decided]
@@ -375,19 +386,14 @@ class Sequencer:
         self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]], work: Sequence[WorkItem], now: int
     ) -> None:
         """Answer those who asked; where new work is left for one who waits, the queue is looked into again."""
-        unwanted: list[Lease] = []
-        for ask, found in zip(asks, leases, strict=True):
-            if ask.answer.done():  # whoever asked went away while the batch was written
-                unwanted += found
-            elif found or not ask.waits:
-                ask.answer.set_result(list(found))
-                self.handed.gave(found)
-        self._inbox.waiting = [
-            ask for ask in dict.fromkeys([*self._inbox.waiting, *asks]) if ask.waits and not ask.answer.done()
-        ]
-        self.handed.give_back(unwanted)
-        if self._inbox.waiting and work:
+        inbox = self._inbox
+        if asks:
+            self.handed.answer(asks, leases[len(leases) - len(asks) :])
+            inbox.waiting = [
+                ask for ask in dict.fromkeys([*inbox.waiting, *asks]) if ask.waits and not ask.answer.done()
+            ]
+        if inbox.waiting and work:
             taken = {lease.work.work_id for found in leases for lease in found}
-            self._inbox.left_over([item for item in work if item.available_at <= now and item.work_id not in taken])
-            if self._inbox.look:
+            inbox.left_over([item for item in work if item.available_at <= now and item.work_id not in taken])
+            if inbox.look:
                 self._wake.set()

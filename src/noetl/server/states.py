@@ -5,6 +5,7 @@ A state here is the fold of what is committed, or was dropped. Decides nothing. 
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 
 import msgspec
@@ -12,10 +13,11 @@ from msgspec import Struct
 
 from noetl.engine.evolve import fold
 from noetl.engine.state import STATE_VERSION, Execution, dump, load
-from noetl.model.errors import Foreign
+from noetl.model.errors import Foreign, StoreUnavailable
 from noetl.model.events import SCHEMA_VERSION
 from noetl.ports import EventLog
 
+_log = logging.getLogger(__name__)
 _BYTES_PER_EVENT = 200  # a snapshot is worth the events whose bytes are about its own
 _PAGE = 5_000
 
@@ -76,7 +78,10 @@ class States:
             known.snapshot_at = known.state.seq + 100 * self._every
             return
         known.snapshot_at = known.state.seq + max(self._every, len(data) // _BYTES_PER_EVENT)
-        await self._log.save_snapshot(execution_id, known.state.seq, STATE_VERSION, data)
+        try:
+            await self._log.save_snapshot(execution_id, known.state.seq, STATE_VERSION, data)
+        except StoreUnavailable as error:  # a snapshot only saves time
+            _log.warning("no snapshot of execution %s: %s", execution_id, error)
 
     async def _load(self, execution_id: str) -> tuple[Execution, int]:
         state, size = Execution(execution_id), 0
