@@ -107,23 +107,28 @@ def admitted(
 
 def schedule(d: Deciding, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None) -> None:
     """Make a run of tokens."""
-    warnings: list[str] = []
-    if len(tokens) == 1:
-        args, lineage = tokens[0].args, tokens[0].lineage
+    number = d.state.numbers.get(f"run:{name}", 0) + 1
+    if len(tokens) == 1 and not tokens[0].lineage:  # there is nothing to merge
+        [token] = tokens
+        payload = {"number": number, "args": token.args, "lineage": {}, "tokens": [token.token_id]}
     else:
-        args, warnings = merged_args(tokens)
-        lineage = merged_lineage(tokens)
-    payload: dict[str, Any] = {
-        "number": d.state.numbers.get(f"run:{name}", 0) + 1,
+        payload = {"number": number, **_merged(tokens, d.plan.steps[name].join)}
+    runs.schedule(d, name, payload, broken)
+
+
+def _merged(tokens: list[Token], join: Any) -> dict[str, Any]:
+    args, warnings = merged_args(tokens)
+    lineage = merged_lineage(tokens)
+    found: dict[str, Any] = {
         "args": args,
-        "lineage": {fork: sorted(branches) for fork, branches in lineage.items()} if lineage else {},
+        "lineage": {fork: sorted(branches) for fork, branches in lineage.items()},
         "tokens": [token.token_id for token in tokens],
     }
     if warnings:
-        payload["warnings"] = warnings
-    if lineage and d.plan.steps[name].join not in ("all", "each"):
-        payload["spent"] = sorted(lineage)
-    runs.schedule(d, name, payload, broken)
+        found["warnings"] = warnings
+    if join not in ("all", "each") and lineage:
+        found["spent"] = sorted(lineage)
+    return found
 
 
 def merged_args(tokens: list[Token]) -> tuple[dict[str, Any], list[str]]:

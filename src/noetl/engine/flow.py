@@ -22,12 +22,12 @@ def advance(d: Deciding) -> None:
             stop(d, "another step failed and stopped the execution")
         if d.transitions > MOST_TRANSITIONS and _goes_round(d) and state.phase == "running":
             _break_cycle(d)
-        if state.phase == "running":
-            if state.runs and not state.tokens:
-                return  # there is nothing to move, and something under way
-            if not ((not state.paused and _move(d)) or _settle(d)):
+        if state.phase != "running":
+            if state.phase not in ("ending", "closing") or not close(d):
                 return
-        elif state.phase not in ("ending", "closing") or not close(d):
+        elif not state.tokens and state.runs:
+            return  # nothing is there to be moved, and something is under way
+        elif not ((not state.paused and _move(d)) or _settle(d)):
             return
 
 
@@ -46,8 +46,11 @@ def _move(d: Deciding) -> bool:
     """Handle every meeting once, then parked tokens; tells whether something moved."""
     if not d.state.tokens:
         return d.halted
-    if len(d.state.tokens) == 1 and _let_through(d):
-        return True
+    if len(d.state.tokens) == 1:
+        [token] = d.state.tokens.values()
+        if not token.lineage and not token.parked and d.plan.steps[token.step].lets_in and admit.has_room(d):
+            admit.schedule(d, token.step, [token])  # the straight way: nothing can hold it
+            return True
     moved = False
     waiting: list[Meeting] = []
     for meeting in meetings(d.plan, d.state):
@@ -76,15 +79,6 @@ def _move(d: Deciding) -> bool:
         _arrive(d, stuck)
         return True
     return False
-
-
-def _let_through(d: Deciding) -> bool:
-    """Let the only token in where nothing can hold it: the straight way; tells whether that was so."""
-    [token] = d.state.tokens.values()
-    if token.lineage or token.parked or not d.plan.steps[token.step].lets_in or not admit.has_room(d):
-        return False
-    admit.schedule(d, token.step, [token])
-    return True
 
 
 def _arrive(d: Deciding, meeting: Meeting) -> None:

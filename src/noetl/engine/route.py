@@ -67,6 +67,10 @@ def patch(d: Deciding, writes: Mapping[str, Any], by: str, skipped: list[dict[st
 def end(d: Deciding, run: StepRun, ending: Ending) -> None:
     """End a run and, where it is a step of the flow, route on."""
     known = d.plan.steps[run.step]
+    onward = known.onward
+    if onward is not None and ending.status == "ok" and run.role == "step" and not ending.writes and not ending.is_loop:
+        _straight_on(d, run, ending, onward)
+        return
     if ending.writes:
         patch(d, ending.writes, run.run_id)
     writes: Mapping[str, Any] = {}
@@ -80,15 +84,26 @@ def end(d: Deciding, run: StepRun, ending: Ending) -> None:
         _emit_failed(d, run, ending)
     if writes or skipped:
         patch(d, writes, run.run_id, skipped)
-    if d.plan.has_gates or d.state.tokens:  # else nothing is parked that may be let in now
+    _may_open_gates(d, run, ending, name)
+    if run.role == "step":
+        route(d, run, known, ending, name)
+
+
+def _straight_on(d: Deciding, run: StepRun, ending: Ending, onward: Onward) -> None:
+    """End a run that went well and take its only arc: the straight way, with nothing to choose or to evaluate."""
+    d.emit("step.done", run.step, {"result": ending.result}, run=run, status="ok", duration_ms=_took(d, run))
+    _may_open_gates(d, run, ending, "step.done")
+    d.emit("next.evaluated", run.step, onward.evaluated, run=run)
+    payload = onward.token
+    if run.lineage:
+        payload = {**payload, "lineage": kept(d, run.lineage, payload["step"])}
+    d.emit("token.created", next_token(d), payload, run=run)
+
+
+def _may_open_gates(d: Deciding, run: StepRun, ending: Ending, name: str) -> None:
+    if d.plan.has_gates or d.state.tokens:  # else nothing is parked that could be let in now
         d.retry_gates = True
         d.cause = {"name": EventName(name), "step": run.step, "payload": _payload(d, ending)}
-    if run.role != "step":
-        return
-    if name == "step.done" and known.onward is not None:
-        _straight_on(d, run, known.onward)
-    else:
-        route(d, run, known, ending, name)
 
 
 def _set(
@@ -223,15 +238,6 @@ def _assigned(
             continue
         values[assign.scope][assign.key] = plain(value)
     return values, skipped, None
-
-
-def _straight_on(d: Deciding, run: StepRun, onward: Onward) -> None:
-    """Take the only arc of a step that ended well: the straight way, with nothing to choose or to evaluate."""
-    d.emit("next.evaluated", run.step, onward.evaluated, run=run)
-    payload = onward.token
-    if run.lineage:
-        payload = {**payload, "lineage": kept(d, run.lineage, payload["step"])}
-    d.emit("token.created", next_token(d), payload, run=run)
 
 
 def route(d: Deciding, run: StepRun, known: StepPlan, ending: Ending, name: str) -> None:

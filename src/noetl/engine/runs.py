@@ -7,6 +7,7 @@ test_placing.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -22,6 +23,8 @@ from noetl.engine.step_plan import StepPlan
 from noetl.engine.work import item
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.messages import Report
+
+_AT = attrgetter("at")
 
 
 def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
@@ -120,12 +123,8 @@ def begin(d: Deciding, known: StepPlan, run: StepRun) -> None:
 def started(d: Deciding, run: StepRun, report: Report) -> None:
     """Note that a worker has a run in its hands; its time runs from the first one on."""
     is_first = not run.started_at
-    at = d.at
-    for record in report.records:
-        if record.at < at:
-            at = record.at
-    payload = {"worker": report.worker, "epoch": report.epoch}
-    d.emit("step.started", run.step, payload, run=run, at=max(run.scheduled_at, at) if is_first else None)
+    at = max(run.scheduled_at, min([d.at, *map(_AT, report.records)])) if is_first else None
+    d.emit("step.started", run.step, {"worker": report.worker, "epoch": report.epoch}, run=run, at=at)
     if is_first and report.ending is None:
         seconds = _timeout(d, run)
         if seconds is not None:

@@ -18,7 +18,7 @@ Paths = frozenset[tuple[str | int, ...]]
 
 
 class Onward(Struct, frozen=True):
-    """The way on after success where one arc leads on and nothing of it is evaluated; what its events say is fixed."""
+    """The way on of a step that went well: one arc, and nothing to evaluate. What its events say is fixed."""
 
     evaluated: Mapping[str, Any]  # by `next.evaluated`
     token: Mapping[str, Any]  # by `token.created`, for a token that remembers no fork
@@ -46,8 +46,8 @@ class StepPlan(Struct, frozen=True):
 
 
 def onward(step: Step, steps: Container[str], final: str | None) -> Onward | None:
-    """Find the way on of a step; None where its router has something to choose or to evaluate."""
-    if step.router is None or len(step.arcs) != 1:
+    """Find the way on of a step; None where there is something to choose, to evaluate or to undo."""
+    if step.router is None or len(step.arcs) != 1 or step.sets or step.compensate is not None:
         return None
     [arc] = step.arcs
     if arc.when is not None or arc.args or arc.sets or arc.step not in steps or arc.step == final:

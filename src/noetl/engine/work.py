@@ -32,19 +32,15 @@ def piece_of(run: StepRun) -> str | None:
 
 
 def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
-    """Give the work that an event puts in the queue; `state` is the one after the event."""
-    if event.event_type == "step.scheduled":
-        run = state.runs.get(str(event.step_run_id))
-        if run is not None and plan.steps[run.step].is_work:
-            return [item(plan, state, run, None, event.payload.get("available_at", 0))]
-        if run is None and event.step_run_id in state.replays:
-            return [item(plan, state, state.replays[event.step_run_id])]
-    elif event.event_type == "dlq.replayed":
-        return [item(plan, state, state.replays[str(event.step_run_id)])]
-    elif event.event_type in ("loop.iteration.scheduled", "loop.claim.scheduled"):
-        run = state.runs.get(str(event.step_run_id))
-        if run is not None:
-            return [item(plan, state, run, event.payload["chunk"])]
+    """Give the work that one of `WORK_EVENTS` puts in the queue; `state` is the one after the event."""
+    run = state.runs.get(event.step_run_id or "")
+    if run is None:
+        again = state.replays.get(event.step_run_id or "")
+        return [item(plan, state, again)] if again is not None else []
+    if event.event_type != "step.scheduled":
+        return [item(plan, state, run, event.payload["chunk"])]
+    if plan.steps[run.step].is_work:
+        return [item(plan, state, run, None, event.payload.get("available_at", 0))]
     return []
 
 
