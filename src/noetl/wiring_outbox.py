@@ -18,6 +18,7 @@ from urllib.parse import quote
 from noetl.dsl.kinds import Kinds
 from noetl.engine.actions import RunTask
 from noetl.engine.retry import Schedule
+from noetl.engine.run_info import RunInfo
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Clock, ToolContext, Tools
@@ -26,7 +27,7 @@ from noetl.ports.outbox import Outbox, OutboxMessage
 from noetl.server.letter_topic import LetterTopic
 from noetl.server.relay import Relay
 from noetl.settings import OutboxSettings, Settings
-from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.context import Alone, Equipment, TaskContext
 from noetl.worker.web import HttpClient
 
 GROUP = "noetl.outbox"
@@ -95,7 +96,8 @@ async def _delivered(message: OutboxMessage, shared: Equipment, settings: Outbox
             del fields["json"]
     attempt, key = message.attempts, message.key
     task = RunTask("outbox", message.target, fields, {}, {}, attempt, key, message.auth or None)
-    context = TaskContext(shared, task, Log(shared.clock, task, None), message.execution_id, "outbox", None)
+    context = TaskContext(Alone(shared, RunInfo(message.execution_id, "outbox")), task)
+    context.know(task.auth)
     if message.target == "http":
         run = shared.tools.runner("http")
         assert run is not None

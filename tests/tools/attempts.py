@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from noetl.engine.actions import RunTask
+from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome, TaskError
 from noetl.ports import Blobs, ControlPlane
 from noetl.tools import kinds
 from noetl.worker.children import ChildPool
-from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.context import Alone, Equipment, TaskContext
 from noetl.worker.shared import Shared
 
 
@@ -93,12 +94,13 @@ class Attempts:
         )
         given = dict(input or {})
         task = RunTask("try", kind, fields, given, given, 1, f"{execution_id}:s:try", auth, context=dict(names or {}))
-        log = Log(clock, task, None)
+        context = TaskContext(Alone(shared, RunInfo(execution_id, "s")), task)
+        context.know(auth)
         runner = kinds().runner(kind)
         assert runner is not None
-        outcome = await runner(fields, TaskContext(shared, task, log, execution_id, "s", None))
-        lines = [line[2] for record in log.records() for line in record.payload["lines"]]
-        return Tried(outcome, lines)
+        outcome = await runner(fields, context)
+        logged = context.lines.records() if context.lines is not None else []
+        return Tried(outcome, [line[2] for record in logged for line in record.payload["lines"]])
 
     async def python(self, code: str, fields: Mapping[str, Any] | None = None, **more: Any) -> Tried:
         """Run code; keywords that `run` does not know are its inputs."""

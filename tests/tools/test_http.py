@@ -13,12 +13,13 @@ import pytest
 import pytest_asyncio
 
 from noetl.engine.actions import RunTask
+from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
 from noetl.tools.fields import retry_after
 from noetl.tools.http import _data
-from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.context import Alone, Equipment, TaskContext
 from noetl.worker.web import HttpClient
 from tests.tools.attempts import RealClock
 from tests.tools.web import Web
@@ -65,7 +66,7 @@ async def send(client: Any, auth: Any = None, spec: Mapping[str, Any] | None = N
     task = RunTask("call", "http", fields, {}, {}, 1, "7:s:call", auth, spec=dict(spec or {}))
     runner = tools.runner("http")
     assert runner is not None
-    return await runner(fields, TaskContext(shared, task, Log(clock, task, None), "7", "s", None))
+    return await runner(fields, TaskContext(Alone(shared, RunInfo("7", "s")), task))
 
 
 async def test_the_answer_is_plain_data(web: Web, client: httpx.AsyncClient) -> None:

@@ -12,10 +12,11 @@ import pytest
 import pytest_asyncio
 
 from noetl.engine.actions import RunTask
+from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
-from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.context import Alone, Equipment, TaskContext
 from tests.services import postgres
 from tests.tools.attempts import RealClock
 
@@ -52,9 +53,10 @@ class Sink:
         task = RunTask("sql", self.kind, given, own or {}, own or {}, 1, key, "main")
         runner = self.shared.tools.runner(self.kind)
         assert runner is not None
-        log = Log(self.shared.clock, task, None)
-        outcome = await runner(given, TaskContext(self.shared, task, log, "7", "s", None))
-        self.lines += [line[2] for record in log.records() for line in record.payload["lines"]]
+        context = TaskContext(Alone(self.shared, RunInfo("7", "s")), task)
+        outcome = await runner(given, context)
+        logged = context.lines.records() if context.lines is not None else []
+        self.lines += [line[2] for record in logged for line in record.payload["lines"]]
         return outcome
 
     async def counted(self) -> Any:

@@ -13,10 +13,11 @@ import pytest
 import pytest_asyncio
 
 from noetl.engine.actions import RunTask
+from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
-from noetl.worker.context import Equipment, Log, TaskContext
+from noetl.worker.context import Alone, Equipment, TaskContext
 from tests.services import postgres
 from tests.tools.attempts import RealClock
 
@@ -60,8 +61,7 @@ class Database:
         task = RunTask("sql", "postgres", fields, own or {}, own or {}, 1, "7:s:sql", auth, spec=spec or {})
         runner = self.shared.tools.runner("postgres")
         assert runner is not None
-        log = Log(self.shared.clock, task, None)
-        return await runner(fields, TaskContext(self.shared, task, log, "7", "s", None))
+        return await runner(fields, TaskContext(Alone(self.shared, RunInfo("7", "s")), task))
 
     async def result(self, **fields: Any) -> Any:
         outcome = await self.run(**fields)

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from noetl.engine.actions import Written
 from noetl.model.outcome import TaskError
 from noetl.ports import Runner, ToolContext
 from noetl.tools import GROUP, MODULES
@@ -193,3 +194,48 @@ def test_a_broken_package_is_told_of_when_its_kind_is_used_and_breaks_nothing(tm
     assert outcome["wave"].returncode == 1
     assert "The tool kind 'wave' of package 'acme_torn'" in outcome["wave"].stderr
     assert "Traceback" not in outcome["wave"].stderr
+
+
+KEEPING = """
+from typing import Annotated
+
+from noetl.dsl.kinds import KindExample
+from noetl.model.outcome import Outcome, ok
+from noetl.ports import ToolContext
+from noetl.tools.contract import ToolInput, about, describe
+
+
+class Input(ToolInput, frozen=True, kw_only=True):
+    "Whom to greet."
+
+    whom: Annotated[str, about("Whom to greet.", "world")]
+    {more}
+
+
+KIND = describe(
+    Input, name="greet", summary="Greets somebody.", description="It is polite.", result=None,
+    examples=(KindExample("Hello", "- hello: {{ kind: greet, whom: world }}"),),
+)
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    return ok(id(input))
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "kept"), [("", True), ('said: Annotated[list[str], about("What was said.", ["hello"])] = []', False)]
+)
+def test_fields_that_never_change_are_read_once_unless_something_in_them_could(
+    site: Path, more: str, kept: bool
+) -> None:
+    install(site, f"keeping_{kept}".lower(), KEEPING.format(more=more), f"greet = keeping_{kept}.tool".lower())
+    runner = ToolKinds(MODULES, GROUP).runner("greet")
+    assert runner is not None
+    fields = Written({"whom": "you"})
+
+    async def twice() -> list[Any]:
+        return [(await runner(fields, cast(ToolContext, None))).result for _ in range(2)]
+
+    first, second = asyncio.run(twice())
+    assert (first == second == id(fields.read)) is kept

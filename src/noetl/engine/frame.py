@@ -15,7 +15,7 @@ from noetl.dsl.scopes import SCOPES
 from noetl.engine.memory import Memory
 from noetl.engine.render import Names, Renderer, RenderError
 from noetl.engine.run_info import RunInfo, Scopes
-from noetl.engine.task_plan import plans_of
+from noetl.engine.task_plan import Layered, plans_of
 from noetl.engine.writes import put
 from noetl.expr import Result
 from noetl.expr.scopes import View
@@ -45,7 +45,7 @@ class Frame:
         self.info = info
         self.memory = memory
         self._records = [] if records is None else records
-        self._plans = info.plans or plans_of(tasks, info.settings, bool(info.caller))
+        self._plans = info.plans or plans_of(tasks, Layered(info.settings), bool(info.caller))
         if tasks:
             self.at_task(memory.counter)
 
@@ -57,7 +57,7 @@ class Frame:
         self.task = task = self.plan.task
         self.named = info.place + task.label
         # Only what went wrong is recorded of an item: a loop writes one event for each that ends well.
-        self.is_quiet = info.index is not None and not self.plan.is_durable
+        self.is_quiet = info.index is not None and not self.plan.layered.is_durable
         self.key = info.key(task.label, memory.visits.get(task.label, 1), self.plan.sink)  # of the task's visit
 
     def visit(self) -> None:
@@ -70,7 +70,7 @@ class Frame:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of the task, by layering."""
-        return self.plan.settings
+        return self.plan.layered.given
 
     @property
     def ctx(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Frame:
 
     def renderer(self, at: int) -> Renderer:
         """Give what renders the task's values now."""
-        return Renderer(self._names, self.key, at, self.scopes.statuses, self.plan.is_strict)
+        return Renderer(self._names, self.key, at, self.scopes.statuses, self.plan.layered.is_strict)
 
     def _names(self) -> Names:
         memory = self.memory
@@ -169,7 +169,7 @@ class Frame:
         """Render the step's own `input`: over what was there when the run began, so every task sees the same."""
         if not self.info.input:
             return {}
-        scopes, strict = self.scopes, self.plan.is_strict
+        scopes, strict = self.scopes, self.plan.layered.is_strict
         names = partial(self._names_over, scopes.ctx, scopes.iter, {"step": {}}, {})
         return Renderer(names, self.info.key("input"), at, scopes.statuses, strict).values(self.info.input, "input")
 

@@ -149,8 +149,8 @@ class Pipeline(Frame):
         memory, plan = self.memory, self.plan
         if memory.phase != "running":  # else it was handed out before, and its worker was lost
             memory.transitions += 1
-            if memory.transitions > plan.most_transitions:
-                return self._too_many(plan.most_transitions)
+            if memory.transitions > plan.layered.most_transitions:
+                return self._too_many(plan.layered.most_transitions)
             if memory.phase == "ready":
                 self.visit()
                 memory.attempt = 0
@@ -171,11 +171,12 @@ class Pipeline(Frame):
 
     def _as_written(self, plan: TaskPlan, fields: Mapping[str, Any], at: int) -> RunTask:
         """Hand out a task of which nothing has to be rendered: what `_rendered` comes to then."""
-        self.fields, memory, timeout = fields, self.memory, plan.timeout_ms
+        self.fields, memory, timeout = fields, self.memory, plan.timeout
         whole = self.surrounding(at)
         if timeout is not None:
+            timeout = float(timeout) * plan.timeout_scale
             allowed(self._records, self.key, timeout)
-        attempt, visit, spec = memory.attempt, memory.visits[plan.task.label], plan.settings
+        attempt, visit, spec = memory.attempt, memory.visits[plan.task.label], plan.layered.given
         return RunTask(self.named, plan.task.kind, fields, whole, {}, attempt, self.key, None, timeout, spec, {}, visit)
 
     def _rendered(self, task: Task, at: int) -> Next | Outcome:

@@ -14,9 +14,7 @@ from msgspec.structs import replace
 
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Playbook, Step, Task, Value
-from noetl.engine.patches import patched_calls
-from noetl.engine.task_plan import TaskPlan
-from noetl.engine.writes import merge
+from noetl.engine.task_plan import Layered, TaskPlan, plans_of
 from noetl.expr import Result
 from noetl.expr.scopes import View
 from noetl.model.ids import idempotency_key
@@ -37,17 +35,18 @@ class Scopes(Struct, frozen=True):
     call: Mapping[str, Any] | None = None  # inside a workbook task: what the call gave as `input`
 
     @staticmethod
-    def of(data: Mapping[str, Any], keychain: Mapping[str, Any] | None = None) -> Scopes:
+    def of(data: Mapping[str, Any]) -> Scopes:
         """Take the slice that came with a piece of work."""
+        get = data.get
         return Scopes(
-            workload=data.get("workload") or {},
-            ctx=data.get("ctx") or {},
-            args=data.get("args") or {},
-            steps=data.get("steps") or {},
-            statuses=data.get("statuses") or {},
-            iter=data.get("iter") or {},
-            keychain=keychain or {},
-            job=data.get("job") or {},
+            get("workload") or {},
+            get("ctx") or {},
+            get("args") or {},
+            get("steps") or {},
+            get("statuses") or {},
+            get("iter") or {},
+            {},
+            get("job") or {},
         )
 
     def item(self, iterator: str, value: Any, index: int, total: int | None) -> Scopes:
@@ -94,34 +93,26 @@ class RunInfo(Struct, frozen=True):
         return idempotency_key(self.execution_id, self.step, self.number, label, visit, item, sink)
 
 
-def info_for(
-    playbook: Playbook,
-    step: Step,
-    work: WorkItem,
-    kinds: Kinds,
-    defaults: Mapping[str, Any] | None = None,
-    is_secret: Callable[[Any], bool] | None = None,
-) -> RunInfo:
-    """Gather what a worker knows of a run; for an item of a loop, `replace(info, index=…)` does the rest."""
-    return RunInfo(
-        execution_id=work.execution_id,
+def info_for(playbook: Playbook, kinds: Kinds, is_secret: Callable[[Any], bool] | None = None) -> RunInfo:
+    """Gather what a worker knows of all runs of a playbook; `for_step` and `for_work` make it that of one."""
+    return RunInfo("", "", kinds=kinds, workbook=playbook.workbook, is_secret=is_secret)
+
+
+def for_step(info: RunInfo, step: Step, layered: Layered) -> RunInfo:
+    """Give what is known of all runs of a step; `layered` are the settings around it."""
+    loop = step.loop
+    if step.spec or loop is not None:
+        layered = layered.over(step.spec).over(loop.spec if loop is not None else {})
+    return replace(
+        info,
         step=step.name,
-        number=work.number,
-        iterator=step.loop.iterator if step.loop is not None else "",
-        seed=work.work_id,
-        settings=settings_for(playbook, step, defaults or {}),
-        kinds=kinds,
-        workbook=playbook.workbook,
-        patched=patched_calls(playbook, step, work.patch, kinds) if work.patch else {},
+        iterator=loop.iterator if loop is not None else "",
+        settings=layered.given,
         input=step.input,
-        is_secret=is_secret,
+        plans=plans_of(step.tasks, layered),
     )
 
 
-def settings_for(playbook: Playbook, step: Step, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Layer the settings of a step: configuration, executor, step, loop. Inner scalars win, maps merge, lists replace."""
-    found = dict(defaults)
-    for layer in (playbook.executor.spec, step.spec, step.loop.spec if step.loop else {}):
-        if layer:
-            found = merge(found, {name: value.data for name, value in layer.items()})
-    return found
+def for_work(info: RunInfo, work: WorkItem) -> RunInfo:
+    """Give what is known of the run of a piece of work; for an item of a loop, `replace(info, index=…)` does the rest."""
+    return replace(info, execution_id=work.execution_id, number=work.number, seed=work.work_id)

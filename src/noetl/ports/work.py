@@ -94,22 +94,51 @@ Confirm = Callable[[Outcome], Awaitable[bool]]
 class ToolContext(Protocol):
     """What a tool may touch while it runs one attempt of a task. A cancelled tool must really end its work."""
 
-    execution_id: str
-    step: str
-    task: str
-    attempt: int
-    idempotency_key: str
-    deadline: int | None  # when the attempt is ended from outside
-    input: Mapping[str, Any]  # `args`, the step's and the task's `input`, overlaid
-    own: Mapping[str, Any]  # the task's own `input`
     auth: Any  # the task's `auth`, rendered: a name, or a map
-    spec: Mapping[str, Any]  # settings by layering
-    names: Mapping[str, Any]  # everything in scope but secrets, where code may ask for it
-    folder: str  # where relative paths of the playbook start
+    deadline: int | None  # when the attempt is ended from outside
     # Of a claim: what it gives is recorded while the transaction is open; it is committed only where this tells so.
     confirm: Confirm | None
-    children: Children
-    blobs: Blobs
+
+    @property
+    def execution_id(self) -> str: ...
+
+    @property
+    def step(self) -> str: ...
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def idempotency_key(self) -> str: ...
+
+    @property
+    def input(self) -> Mapping[str, Any]:
+        """`args`, the step's and the task's `input`, overlaid."""
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        """The task's own `input`."""
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Settings by layering."""
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """Everything in scope but secrets, where code may ask for it."""
+
+    @property
+    def folder(self) -> str:
+        """Where relative paths of the playbook start."""
+
+    @property
+    def children(self) -> Children: ...
+
+    @property
+    def blobs(self) -> Blobs: ...
 
     @property
     def outbox(self) -> OutboxIn | None:

@@ -110,16 +110,26 @@ def _runner(module: ModuleType) -> Runner | None:
     if run is None:
         return None
 
-    from msgspec import ValidationError
+    from msgspec import NODEFAULT, ValidationError
+    from msgspec.structs import fields as fields_of
 
+    from noetl.engine.actions import Written
     from noetl.model.outcome import failed, raised
     from noetl.tools.contract import decode
 
+    # Scalars are read into scalars: where nothing else comes with them, there is nothing in it that could be changed.
+    keeps = all(field.default_factory is NODEFAULT for field in fields_of(module.Input))
+
     async def read_and_run(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
-        try:
-            read = decode(module.Input, module.KIND.input, fields)
-        except ValidationError as error:
-            return failed("schema", f"the inputs of the task do not fit the kind `{module.KIND.name}`: {error}")
+        written = fields if isinstance(fields, Written) else None
+        read = written.read if written is not None else None
+        if read is None:
+            try:
+                read = decode(module.Input, module.KIND.input, fields)
+            except ValidationError as error:
+                return failed("schema", f"the inputs of the task do not fit the kind `{module.KIND.name}`: {error}")
+            if written is not None and keeps:
+                written.read = read
         try:
             found: Outcome = await run(read, context)
         except Exception as error:

@@ -13,6 +13,7 @@ from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Keychain
 from noetl.engine.actions import RunTask
 from noetl.engine.extract import Wanted
+from noetl.engine.run_info import RunInfo
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
@@ -91,9 +92,9 @@ class Equipment:
 class Log:
     """The lines of one attempt, given out as records."""
 
-    def __init__(self, clock: Clock, task: RunTask, index: int | None, secrets: Secrets | None = None) -> None:
+    def __init__(self, clock: Clock, task: RunTask, index: int | None, secrets: Secrets) -> None:
         self._clock = clock
-        self._secrets = secrets or Secrets()
+        self._secrets = secrets
         self._task = task
         self._index = index
         self._lines: list[list[Any]] = []
@@ -126,62 +127,138 @@ class Log:
         return [Record("task.logged", at, task.label, task.idempotency_key, self._index, task.attempt, payload=payload)]
 
 
+class Run(Protocol):
+    """The piece of work that an attempt belongs to."""
+
+    @property
+    def shared(self) -> Equipment: ...
+
+    @property
+    def info(self) -> RunInfo: ...
+
+    @property
+    def keys(self) -> KeyRing: ...
+
+    @property
+    def sources(self) -> dict[object, Callable[[], Iterable[Record]]]:
+        """The logs of what runs now."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A run outside of any lease: whoever makes the attempt collects what it logs."""
+
+    shared: Equipment
+    info: RunInfo
+    sources: dict[object, Callable[[], Iterable[Record]]] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> KeyRing:
+        return self.shared.keys()
+
+
 class TaskContext:
-    """The port `ToolContext` for one attempt."""
+    """The port `ToolContext` for one attempt: what few tools look at is looked up when they do."""
+
+    __slots__ = ("_index", "_run", "_task", "auth", "confirm", "deadline", "lines")
 
     def __init__(
         self,
-        shared: Equipment,
+        run: Run,
         task: RunTask,
-        log: Log,
-        execution_id: str,
-        step: str,
-        deadline: int | None,
-        keys: KeyRing | None = None,
+        index: int | None = None,
+        deadline: int | None = None,
+        confirm: Confirm | None = None,
     ) -> None:
-        self._keys = keys or shared.keys()
-        self.execution_id = execution_id
-        self.step = step
-        self.task = task.label
-        self.attempt = task.attempt
-        self.idempotency_key = task.idempotency_key
-        self.deadline = deadline
-        self.input = task.input
-        self.own = task.own
+        self._run = run
+        self._task = task
+        self._index = index
         self.auth = task.auth
-        if task.auth is not None and isinstance(task.auth, Mapping):
-            shared.secrets.learn(f"{task.label}.auth", task.auth)
-        self.spec = task.spec
-        self.names = task.context
-        self.folder = shared.folder
-        self.confirm: Confirm | None = None
-        self.children = shared.children
-        self.blobs = shared.blobs
-        self._shared = shared
-        self._log = log
+        self.deadline = deadline
+        self.confirm = confirm
+        self.lines: Log | None = None  # from the first line on
+
+    def know(self, auth: Any) -> None:
+        """Take what `auth` came to; the secrets in it are masked from now on."""
+        self.auth = auth
+        if isinstance(auth, Mapping):
+            self._run.shared.secrets.learn(f"{self._task.label}.auth", auth)
+
+    @property
+    def execution_id(self) -> str:
+        return self._run.info.execution_id
+
+    @property
+    def step(self) -> str:
+        return self._run.info.step
+
+    @property
+    def task(self) -> str:
+        return self._task.label
+
+    @property
+    def attempt(self) -> int:
+        return self._task.attempt
+
+    @property
+    def idempotency_key(self) -> str:
+        return self._task.idempotency_key
+
+    @property
+    def input(self) -> Mapping[str, Any]:
+        return self._task.input
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        return self._task.own
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        return self._task.spec
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        return self._task.context
+
+    @property
+    def folder(self) -> str:
+        return self._run.shared.folder
+
+    @property
+    def children(self) -> Children:
+        return self._run.shared.children
+
+    @property
+    def blobs(self) -> Blobs:
+        return self._run.shared.blobs
 
     @property
     def outbox(self) -> OutboxIn | None:
-        return None if self._shared.outbox is None else self._shared.outbox()
+        found = self._run.shared.outbox
+        return None if found is None else found()
 
     @property
     def http(self) -> Any:
-        return self._shared.http()
+        return self._run.shared.http()
 
     def web(self, verify: bool | str) -> Any:
-        return self._shared.http() if verify is True else self._shared.http(verify)
+        return self._run.shared.http() if verify is True else self._run.shared.http(verify)
 
     def now(self) -> int:
-        return self._shared.clock.now()
+        return self._run.shared.clock.now()
 
     def log(self, text: str, level: str = "info") -> None:
-        self._log.add(text, level)
+        if self.lines is None:
+            shared = self._run.shared
+            self.lines = Log(shared.clock, self._task, self._index, shared.secrets)
+            self._run.sources[self] = self.lines.records
+        self.lines.add(text, level)
 
     async def credential(self, name: str) -> Mapping[str, Any]:
-        return await self._keys.get(name)
+        return await self._run.keys.get(name)
 
     async def renewed(self, name: str) -> Mapping[str, Any] | None:
-        return await self._keys.renew(name)
+        return await self._run.keys.renew(name)
 
     async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
-        return await self._shared.shared.get(key, open)
+        return await self._run.shared.shared.get(key, open)

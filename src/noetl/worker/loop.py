@@ -8,42 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import DecodeError, Struct, ValidationError
+from msgspec import DecodeError, ValidationError
 
-from noetl.dsl.pin import unpinned
-from noetl.dsl.playbook import Playbook, Step
-from noetl.engine.patches import patched
-from noetl.model.errors import NoetlError, StoreUnavailable
+from noetl.model.errors import NoetlError
 from noetl.model.messages import Ending
 from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease
 from noetl.ports import Commit
 from noetl.worker.context import Equipment
 from noetl.worker.holding import hold
+from noetl.worker.playbooks import Playbooks
 from noetl.worker.reporter import FLUSH_MS, Reporter
 from noetl.worker.run_step import StepWork
 
 _CLAIM_S: Final = 10.0
-_PLAYBOOKS: Final = 64
 _AGAIN_S: Final = 0.5
 
 _log = logging.getLogger(__name__)
-
-
-class _Held(Struct, eq=False):
-    """A lease in this worker's hands."""
-
-    lease: Lease
-    reporter: Reporter
-    task: asyncio.Task[None] | None = None
-
-    def stop(self) -> None:
-        # The last report takes the work out of the queue by itself; stopping it then would lose its answer.
-        if self.task is not None and not self.reporter.finishing:
-            self.task.cancel()
 
 
 class Worker:
@@ -65,11 +49,11 @@ class Worker:
         self._capacity = capacity
         self.heartbeat_s = heartbeat_s
         self._claim_s = claim_s
-        self._held: dict[tuple[str, int], _Held] = {}
-        self._latest: dict[str, _Held] = {}  # by work id: the lease of it that came last
+        self._held: dict[tuple[str, int], Reporter] = {}
+        self._latest: dict[str, Reporter] = {}  # by work id: the lease of it that came last
         self._room = asyncio.Event()
         self._draining = asyncio.Event()
-        self._playbooks: dict[str, tuple[Playbook, Mapping[str, Step]]] = {}
+        self._playbooks = Playbooks(shared)
 
     @property
     def busy(self) -> int:
@@ -128,18 +112,17 @@ class Worker:
         if held is not None:
             held.task = asyncio.create_task(self._serve(held))
 
-    def _take(self, lease: Lease) -> _Held | None:
+    def _take(self, lease: Lease) -> Reporter | None:
         key = (lease.work.work_id, lease.epoch)
         if key in self._held:
             return None  # handed out twice by a repeated answer
         older = self._latest.get(key[0])
         if older is not None and older.task is not None:
             older.task.cancel()  # its lease ran out, and the work came back to the same worker
-        reporter = Reporter(lease, self._shared.control, self.name, self._shared.clock, self._shared.secrets)
-        held = self._held[key] = self._latest[key[0]] = _Held(lease, reporter)
+        held = self._held[key] = self._latest[key[0]] = Reporter(lease, self._shared, self.name)
         return held
 
-    async def _serve(self, held: _Held | None) -> None:
+    async def _serve(self, held: Reporter | None) -> None:
         """Do the work of a lease, and then of the one that its last report brought."""
         while held is not None:
             task, leases = held.task, await self._served(held)
@@ -149,16 +132,12 @@ class Worker:
             for lease in leases[1:]:
                 self._begin(lease)
 
-    async def _served(self, held: _Held) -> list[Lease]:
+    async def _served(self, held: Reporter) -> list[Lease]:
         work = held.lease.work
         try:
             hold(work.work_id, held.lease.epoch)
-            playbook, steps = self._playbooks.get(work.playbook) or await self._playbook(work.playbook)
-            step = steps.get(work.step)
-            if step is None:
-                raise NoetlError(f"the playbook has no step `{work.step}`")
-            step = step if work.patch is None else patched(step, work.patch, self._shared.kinds)
-            return await StepWork(self._shared, playbook, step, held.reporter, self._want).run()
+            plan = self._playbooks.at_hand(work) or await self._playbooks.fetched(work)
+            return await StepWork(self._shared, plan, held, self._want).run()
         except asyncio.CancelledError:
             _log.info("stopped %s", work.work_id)
             return []
@@ -174,30 +153,14 @@ class Worker:
     def _want(self) -> int:
         return 0 if self._draining.is_set() else 1
 
-    async def _give_up(self, held: _Held, error: Exception) -> list[Lease]:
+    async def _give_up(self, held: Reporter, error: Exception) -> list[Lease]:
         """Tell the control plane of a failure that is this worker's own."""
         poison = isinstance(error, DecodeError | ValidationError)  # what it was handed cannot be read
         kind: ErrorKind = "parse" if poison else "unknown"
         told = failed(kind, f"the worker failed: {type(error).__name__}: {error}", code="WORKER").error
         assert told is not None
         details = {"kind": told.kind, "message": told.message, "code": told.code}
-        return await held.reporter.end(Ending("error", error=details), {}, self._want())
-
-    async def _playbook(self, content: str) -> tuple[Playbook, Mapping[str, Step]]:
-        playbook = unpinned(await self._fetch(content))
-        found = self._playbooks[content] = playbook, {step.name: step for step in playbook.workflow}
-        while len(self._playbooks) > _PLAYBOOKS:
-            del self._playbooks[next(iter(self._playbooks))]
-        return found
-
-    async def _fetch(self, content: str) -> bytes:
-        """Fetch a pinned tree; while it cannot be had the work waits, for as long as its lease is held."""
-        while True:
-            try:
-                return await self._shared.control.playbook(content)
-            except (StoreUnavailable, OSError) as error:
-                _log.warning("a playbook cannot be fetched now: %s", error)
-                await self._shared.clock.sleep(_AGAIN_S)
+        return await held.end(Ending("error", error=details), {}, self._want())
 
     async def _beat(self) -> None:
         """Keep the leases alive, and stop what is no longer held."""
@@ -226,9 +189,9 @@ class Worker:
             await self._shared.clock.sleep(FLUSH_MS / 2000)
             now = self._shared.clock.now()
             for held in list(self._held.values()):
-                if held.reporter.due(now):
+                if held.due(now):
                     try:
-                        await held.reporter.flush()
+                        await held.flush()
                     except NoetlError as error:
                         _log.warning("progress of %s is not reported: %s", held.lease.work.work_id, error)
 

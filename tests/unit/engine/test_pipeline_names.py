@@ -8,7 +8,8 @@ import pytest
 
 from noetl.engine.actions import Finished, RunTask, Suspend
 from noetl.engine.pipeline import Pipeline, advance, restore, resume, start, wake
-from noetl.engine.run_info import RunInfo, Scopes, settings_for
+from noetl.engine.run_info import RunInfo, Scopes, for_step
+from noetl.engine.task_plan import Layered
 from noetl.model.outcome import failed, ok
 from tests.unit.engine.piping import START, Run, info, playbook, tasks
 
@@ -177,7 +178,8 @@ workflow:
     loop: {in: [1], iterator: x, spec: {timeouts: {tool_default_ms: 8}}}
     tool: {kind: noop}
 """)
-    found = settings_for(book, book.workflow[0], {"durability": "step", "strict_templates": True})
+    layered = Layered({"durability": "step", "strict_templates": True}).over(book.executor.spec)
+    found = for_step(info(), book.workflow[0], layered).settings
     assert found["durability"] == "task"
     assert found["strict_templates"] is True
     assert found["retries"] == {"plugin": {"max_attempts": 2, "base_ms": 5}}

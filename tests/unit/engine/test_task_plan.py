@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from noetl.engine.actions import RunTask
 from noetl.engine.run_info import RunInfo, Scopes
-from noetl.engine.task_plan import TaskPlan, plans_of
+from noetl.engine.task_plan import Layered, TaskPlan, plans_of
 from noetl.model.outcome import Outcome, failed, ok
 from tests.unit.engine.piping import Run, info, tasks
 
 
 def plan(text: str, layered: Mapping[str, Any] | None = None) -> TaskPlan:
-    return TaskPlan(tasks(f"- a: {{{text}}}")[0], layered or {})
+    return TaskPlan(tasks(f"- a: {{{text}}}")[0], Layered(layered or {}))
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,19 @@ def test_whatever_depends_on_the_run_is_rendered_for_it(text: str) -> None:
 
 def test_limits_are_looked_up_once() -> None:
     layered = {"timeouts": {"tool_default_ms": 70, "sink_default_ms": 90}, "limits": {"max_transitions": 5}}
-    assert (plan("kind: noop", layered).timeout_ms, plan("kind: noop", layered).most_transitions) == (70, 5)
-    assert plan("kind: postgres, table: t, data: []", layered).timeout == 90
-    assert plan("kind: noop, spec: {timeout: 2}", layered).timeout_ms == 2_000
-    assert plan("kind: noop, spec: {timeout: {total: 3}}", layered).timeout_ms == 3_000
-    assert plan("kind: sleep, seconds: 1", layered).timeout is None
+
+    def timeout(text: str) -> tuple[Any, float]:
+        found = plan(text, layered)
+        return found.timeout, found.timeout_scale
+
+    assert timeout("kind: noop") == (70, 1)
+    assert timeout("kind: postgres, table: t, data: []") == (90, 1)
+    assert timeout("kind: noop, timeout_ms: 8") == (8, 1)
+    assert timeout("kind: noop, spec: {timeout: 2}") == (2, 1_000)
+    assert timeout("kind: noop, spec: {timeout: {total: 3}}") == (3, 1_000)
+    assert timeout("kind: sleep, seconds: 1") == (None, 1)
+    assert plan("kind: noop", layered).layered.most_transitions == 5
+    assert plan("kind: noop, spec: {limits: {max_transitions: 6}}", layered).layered.most_transitions == 6
 
 
 _KINDS = st.sampled_from(
@@ -82,7 +90,7 @@ _OUTCOMES = st.sampled_from(
 def played(run_info: RunInfo, texts: list[str], outcomes: list[Outcome], straight: bool, carried: bool) -> Any:
     """Play a pipeline; gives all that it asked for, recorded, waited for and came to, and what it remembers."""
     pipeline = tasks("\n".join(f"- t{number}: {{{text}}}" for number, text in enumerate(texts)))
-    plans = plans_of(pipeline, run_info.settings)
+    plans = plans_of(pipeline, Layered(run_info.settings))
     for found in plans if not straight else ():
         found.fields, found.is_straight = None, False
     known = RunInfo(**{name: getattr(run_info, name) for name in RunInfo.__struct_fields__} | {"plans": plans})
