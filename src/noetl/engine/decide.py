@@ -15,7 +15,7 @@ from typing import Any
 from noetl.engine import replays, reports
 from noetl.engine.admit import schedule
 from noetl.engine.away import NOTHING, Missing, Needs, Resolved
-from noetl.engine.decision import Deciding, Decision
+from noetl.engine.decision import Deciding, Decision, begin
 from noetl.engine.flow import advance
 from noetl.engine.loops import collect, fail, go_on
 from noetl.engine.names import EventName
@@ -55,7 +55,7 @@ def decide(
     """Decide a message; `state` becomes the decided state. A state that `Needs` has touched is good for nothing."""
     if state.letters:
         refuse_discarded(state, message)
-    d = Deciding(plan, state, message, at, resolved)
+    d = begin(plan, state, message, at, resolved)
     try:
         if state.phase not in ("pending", "ended") or isinstance(message, _always(state)):
             _HANDLERS[type(message)](d, message)
@@ -76,7 +76,7 @@ def _always(state: Execution) -> tuple[type, ...]:
 
 def late(plan: Plan, state: Execution, message: Report, at: int) -> Decision:
     """Record a report whose lease was gone when it was to be committed; nothing else changes."""
-    d = Deciding(plan, state, message, at)
+    d = begin(plan, state, message, at)
     record_late(d, message)
     settle(d)
     return d.made()

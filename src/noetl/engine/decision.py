@@ -7,14 +7,14 @@ to others) is gathered beside them. Tested in tests/unit/engine/test_decide.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from noetl.engine.away import NOTHING, Resolved
 from noetl.engine.dead_letters import change_of
-from noetl.engine.evolve import apply
+from noetl.engine.evolve import HANDLERS, apply
+from noetl.engine.evolve_runs import TASK_EVENTS
 from noetl.engine.names import Scope, functions
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun
@@ -22,10 +22,12 @@ from noetl.engine.work import REPLAYED, WORK_EVENTS, work_for, work_id
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import message_digest
 from noetl.model.letters import LetterChange
-from noetl.model.messages import AnyMessage, Cancel
+from noetl.model.messages import AnyMessage, Cancel, Record
 from noetl.model.work import WorkItem
 
-_ENTITIES = {name: kind.entity for name, kind in EVENT_TYPES.items()}
+# Of every event: what it is about, how it is applied, and whether work may follow from it.
+_KINDS = {name: (kind.entity, HANDLERS.get(name), name in WORK_EVENTS) for name, kind in EVENT_TYPES.items()}
+_NO_TIMERS: frozenset[str] = frozenset()
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -43,81 +45,120 @@ class Decision(msgspec.Struct, frozen=True):
     letters: tuple[LetterChange, ...] = ()
 
 
-class Deciding:
+class Deciding(msgspec.Struct, eq=False):
     """One decision under way."""
 
-    def __init__(
-        self, plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
-    ) -> None:
-        self.plan = plan
-        self.resolved = resolved  # what was loaded or put away for this decision, by address
-        self.state = state
-        self.message = message
-        self.at = at
-        self.events: list[Event] = []
-        self.work: dict[str, WorkItem] = {}
-        self.finished: list[tuple[str, int]] = []
-        self.held: list[tuple[str, int]] = []
-        self.dropped: list[str] = []
-        self.timers: dict[str, int] = {}
-        self.inbox: list[tuple[str, AnyMessage]] = []
-        self.letters: list[LetterChange] = []
-        self.retry_gates = False  # something changed that may open a gate
-        self.cause: Mapping[str, Any] = {}  # `event` for gates that are tried again
-        self.halted = False  # a failure stopped the flow; what runs is to be ended
-        self.transitions = 0
-        self._timers_before = frozenset(state.timers)
-        self._stem = message_digest(message.message_id)
+    plan: Plan
+    state: Execution
+    message: AnyMessage
+    at: int
+    resolved: Resolved  # what was loaded or put away for this decision, by address
+    _stem: str  # what the ids of its events begin with
+    _timers_before: frozenset[str]
+    events: list[Event] = []
+    work: dict[str, WorkItem] = {}
+    finished: list[tuple[str, int]] = []
+    held: list[tuple[str, int]] = []
+    dropped: list[str] = []
+    timers: dict[str, int] = {}
+    inbox: list[tuple[str, AnyMessage]] = []
+    letters: list[LetterChange] = []
+    retry_gates: bool = False  # something changed that may open a gate
+    cause: Mapping[str, Any] = NOTHING  # `event` for gates that are tried again
+    halted: bool = False  # a failure stopped the flow; what runs is to be ended
+    transitions: int = 0
+    _calls: Mapping[str, Callable[..., Any]] | None = None
 
     def emit(
         self,
         event_type: str,
         entity_id: str = "",
-        payload: Mapping[str, Any] | None = None,
-        *,
+        payload: Mapping[str, Any] = NOTHING,
         run: StepRun | None = None,
         at: int | None = None,
-        source: str = "server",
-        parent_id: str | None = None,
-        step_run_id: str | None = None,
-        task_run_id: str | None = None,
-        iteration: int | None = None,
-        attempt: int | None = None,
         status: str | None = None,
         duration_ms: float | None = None,
+        iteration: int | None = None,
+        step_run_id: str | None = None,
     ) -> Event:
         """Record a fact, apply it, and put the work that follows from it in the queue."""
-        state = self.state
-        events = self.events
+        state, events = self.state, self.events
+        entity, handler, is_work = _KINDS[event_type]
+        state.seq = seq = state.seq + 1
+        state.at = at = self.at if at is None else at
         event = Event(
             f"{self._stem}.{len(events)}",
             state.execution_id,
-            state.seq + 1,
+            seq,
             event_type,
-            self.at if at is None else at,
-            source,
-            _ENTITIES[event_type],
+            at,
+            "server",
+            entity,
             entity_id,
-            parent_id,
+            None,
             step_run_id if run is None else run.run_id,
-            task_run_id,
+            None,
             iteration,
-            attempt,
+            None,
             status,
             duration_ms,
-            payload or {},
+            payload,
         )
-        apply(state, event)
+        if handler is not None:
+            handler(state, event, payload)
         events.append(event)
-        if event_type in WORK_EVENTS:
-            for item in work_for(self.plan, event, state):
-                self.work[item.work_id] = item
+        if is_work:
+            self._queue(event)
         return event
 
-    @cached_property
+    def record(self, run: StepRun, records: Iterable[Record]) -> None:
+        """Record what a worker saw; names that are not known here are left out."""
+        state, events, stem, run_id = self.state, self.events, self._stem, run.run_id
+        execution_id, seq = state.execution_id, state.seq
+        for record in records:
+            event_type, payload = record.event_type, record.payload
+            if event_type not in _KINDS:
+                continue
+            seq += 1
+            event = Event(
+                f"{stem}.{len(events)}",
+                execution_id,
+                seq,
+                event_type,
+                record.at,
+                "worker",
+                _KINDS[event_type][0],
+                record.task,
+                run_id,
+                run_id,
+                record.task_run_id,
+                record.iteration,
+                record.attempt,
+                record.status,
+                record.duration_ms,
+                payload,
+            )
+            events.append(event)
+            state.at = event.timestamp
+            if event_type not in TASK_EVENTS or "pipeline" in payload:
+                self._apply(event)
+        state.seq = seq
+
+    def _apply(self, event: Event) -> None:
+        apply(self.state, event)
+        if event.event_type in WORK_EVENTS:
+            self._queue(event)
+
+    def _queue(self, event: Event) -> None:
+        for item in work_for(self.plan, event, self.state):
+            self.work[item.work_id] = item
+
+    @property
     def calls(self) -> Mapping[str, Callable[..., Any]]:
         """Give the functions that templates may call in this decision."""
-        return functions(self.state, self.at)
+        if self._calls is None:
+            self._calls = functions(self.state, self.at)
+        return self._calls
 
     def scope(self, args: Mapping[str, Any], own: Mapping[str, Any] | None = None, **fixed: Any) -> Scope:
         """Give the names that templates see in this decision."""
@@ -171,6 +212,12 @@ class Deciding:
             projection(self.state) if self.events else {},
             tuple(self.letters) if self.letters else (),
         )
+
+
+def begin(plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING) -> Deciding:
+    """Begin a decision."""
+    timers = frozenset(state.timers) if state.timers else _NO_TIMERS
+    return Deciding(plan, state, message, at, resolved, message_digest(message.message_id), timers)
 
 
 def projection(state: Execution) -> dict[str, Any]:

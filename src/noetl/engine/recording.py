@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from noetl.engine.decision import Deciding
 from noetl.engine.state import StepRun
 from noetl.model.events import EVENT_TYPES
@@ -22,24 +24,11 @@ def late(d: Deciding, message: Report) -> None:
 
 
 def record(d: Deciding, run: StepRun, message: Report) -> None:
-    """Record the events of a report."""
-    records = [record for record in message.records if record.event_type in EVENT_TYPES]
-    goes_on = message.pipeline is not None and message.ending is None and message.suspension is None
-    for number, record in enumerate(records):
-        payload = dict(record.payload)
-        if goes_on and number == len(records) - 1:
-            payload["pipeline"] = message.pipeline
-        d.emit(
-            record.event_type,
-            record.task,
-            payload,
-            run=run,
-            at=record.at,
-            source="worker",
-            parent_id=run.run_id,
-            task_run_id=record.task_run_id,
-            iteration=record.iteration,
-            attempt=record.attempt,
-            status=record.status,
-            duration_ms=record.duration_ms,
-        )
+    """Record the events of a report; the last one of a report on the way says where the pipeline stands."""
+    records = message.records
+    if message.pipeline is not None and message.ending is None and message.suspension is None:
+        records = tuple([record for record in records if record.event_type in EVENT_TYPES])
+        if records:
+            payload = {**records[-1].payload, "pipeline": message.pipeline}
+            records = (*records[:-1], replace(records[-1], payload=payload))
+    d.record(run, records)

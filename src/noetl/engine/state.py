@@ -131,9 +131,9 @@ class Loop(Struct):
 class Seen(Struct):
     """What a run sees of its execution: as it was when the run was scheduled, and what the items of a loop wrote since."""
 
-    ctx: dict[str, Any]
-    steps: dict[str, Any]
-    statuses: dict[str, str]
+    ctx: dict[str, Any] = {}
+    steps: dict[str, Any] = {}
+    statuses: dict[str, str] = {}
 
 
 class StepRun(Struct):
@@ -260,17 +260,17 @@ class Execution(Struct):
 
 def see(state: Execution, sees: Mapping[str, Any]) -> Seen:
     """Keep what a run sees: names of `ctx` and of steps, or all of them; values are shared, since writes copy."""
-    ctx, steps = sees.get("ctx", ()), sees.get("steps", ())
-    results = {}
-    for name in state.ended if steps is True else steps:
+    seen = Seen()
+    ctx, steps = sees.get("ctx"), sees.get("steps")
+    if ctx:
+        seen.ctx = dict(state.ctx) if ctx is True else {key: state.ctx[key] for key in ctx if key in state.ctx}
+    for name in () if not steps else state.ended if steps is True else steps:
         ended = state.ended.get(name)
         if ended is not None and ended.status != "skipped":
-            results[name] = ended.result
-    return Seen(
-        dict(state.ctx) if ctx is True else {key: state.ctx[key] for key in ctx if key in state.ctx},
-        results,
-        {name: ended.status for name, ended in state.ended.items()} if sees.get("statuses") else {},
-    )
+            seen.steps[name] = ended.result
+    if sees.get("statuses"):
+        seen.statuses = {name: ended.status for name, ended in state.ended.items()}
+    return seen
 
 
 def checksum(state: Execution) -> str:

@@ -1,0 +1,296 @@
+"""Applies the events of tokens and step-runs to a state, from the token that is sent to the run that leaves.
+
+What most runs do not have, such as a lineage, a fork or a place, costs them one look. Decides nothing. Tested in
+tests/unit/engine/test_laws.py and test_decide.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.engine import evolve_loops as loops
+from noetl.engine.carriers import add, forget, lineage_of, remove, settle
+from noetl.engine.state import Completed, Ended, Execution, Fork, Loop, StepRun, Suspended, Token, see
+from noetl.model.events import Event
+
+Payload = Mapping[str, Any]
+_ENDS = {  # status, and what it counts as
+    "step.done": ("ok", "done"),
+    "step.failed": ("error", "failed"),
+    "step.skipped": ("skipped", "skipped"),
+}
+# Of a task: they change nothing, but that the last one of a report may say where its `pipeline` stands.
+TASK_EVENTS = frozenset({
+    "task.started", "task.done", "task.failed", "task.logged", "policy.task.evaluated",
+    "task.attempt.started", "task.attempt.done", "task.attempt.failed",
+})  # fmt: skip
+_SELDOM = frozenset({"role", "compensates", "attempt", "pool", "priority", "spent"})  # said of few scheduled runs
+
+
+def _under_way(state: Execution, event: Event) -> StepRun | None:
+    run_id = event.step_run_id or ""
+    return state.runs.get(run_id) or state.replays.get(run_id)
+
+
+def token_created(state: Execution, event: Event, payload: Payload) -> None:
+    """Put a token at a step; a run whose router has sent all of its tokens leaves."""
+    token_id = event.entity_id
+    args, lineage = payload.get("args"), payload.get("lineage")
+    token = Token(
+        token_id,
+        payload["step"],
+        dict(args) if args else {},
+        lineage_of(lineage) if lineage else {},
+        event.seq,
+        event=payload.get("event"),
+    )
+    numbers = state.numbers
+    numbers["token"] = numbers.get("token", 0) + 1
+    state.tokens[token_id] = token
+    if lineage:
+        add(state, token_id, token.lineage)
+    if "fork" in payload:
+        _sent(state, payload["fork"])
+    run = state.runs.get(event.step_run_id or "")
+    if run is not None:
+        run.sends -= 1
+        if not run.sends:
+            _leave(state, run)
+
+
+def _sent(state: Execution, fork_id: str) -> None:
+    fork = state.forks.get(fork_id)
+    if fork is not None:
+        fork.unsent -= 1
+        settle(state, fork)
+
+
+def token_parked(state: Execution, event: Event, _payload: Payload) -> None:
+    """Note that a gate did not let a token in."""
+    token = state.tokens.get(event.entity_id)
+    if token is not None:
+        token.parked = event.seq
+
+
+def gated(state: Execution, _event: Event, payload: Payload) -> None:
+    """Keep what a gate read when it decided on tokens."""
+    for token_id in payload.get("tokens", ()):
+        if token_id in state.tokens:
+            state.tokens[token_id].gate = payload.get("read")
+
+
+def token_absorbed(state: Execution, event: Event, payload: Payload) -> None:
+    """Take out a token that ended without a run."""
+    _consume(state, event.entity_id)
+    if payload.get("error") is not None:
+        state.outcome = "failed"
+        state.error = state.error or payload["error"]
+        state.failures.append({"step": payload["step"], "error": payload["error"]})
+
+
+def _consume(state: Execution, token_id: str) -> None:
+    token = state.tokens.pop(token_id, None)
+    if token is not None and token.lineage:
+        remove(state, token_id, token.lineage)
+
+
+def scheduled(state: Execution, event: Event, payload: Payload) -> None:
+    """Make a run of tokens, or let a suspended one go on."""
+    run_id = event.step_run_id or ""
+    known = state.runs.get(run_id) or state.replays.get(run_id)
+    if known is not None:
+        _again(state, known, payload)
+        return
+    step, number = event.entity_id, payload["number"]
+    args, lineage = payload.get("args"), payload.get("lineage")
+    run = StepRun(
+        run_id,
+        step,
+        number,
+        dict(args) if args else {},
+        lineage_of(lineage) if lineage else {},
+        event.seq,
+        event.timestamp,
+    )
+    if "sees" in payload:
+        run.seen = see(state, payload["sees"])
+    state.numbers[f"run:{step}"] = number
+    state.runs[run_id] = run
+    if lineage:
+        add(state, run_id, run.lineage)
+    if not _SELDOM.isdisjoint(payload):
+        _placed(state, run, payload)
+    for token_id in payload.get("tokens", ()):
+        _consume(state, token_id)
+
+
+def _placed(state: Execution, run: StepRun, payload: Payload) -> None:
+    """Note what is said of few runs: what they are for, where they run, and whom their tokens have beaten."""
+    run.role = payload.get("role", "step")
+    run.compensates = payload.get("compensates")
+    run.attempt = payload.get("attempt", 1)
+    run.pool = payload.get("pool", "")
+    run.priority = payload.get("priority", 0)
+    for fork_id in payload.get("spent", ()):
+        if fork_id in state.forks:
+            state.forks[fork_id].spent[run.step] = run.lineage[fork_id]
+
+
+def _again(state: Execution, run: StepRun, payload: Payload) -> None:
+    """Schedule a suspended run again: the same run goes on."""
+    run.phase = "scheduled"
+    run.resume = payload.get("resume")
+    _woken(state, run.suspended, payload)
+    run.suspended = None
+
+
+def _woken(state: Execution, suspended: Suspended | None, payload: Payload) -> None:
+    name = payload.get("signal")
+    if name is not None and state.signals.get(name):
+        state.signals[name].pop(0)
+        if not state.signals[name]:
+            del state.signals[name]
+    state.timers.pop(payload.get("timer", ""), None)
+    if suspended is not None and suspended.child_id is not None:
+        state.children.pop(suspended.child_id, None)
+
+
+def started(state: Execution, event: Event, payload: Payload) -> None:
+    """Note whose hands a run is in."""
+    run_id = event.step_run_id or ""
+    run = state.runs.get(run_id) or state.replays.get(run_id)
+    if run is not None:
+        run.phase = "started"
+        if "epoch" in payload:
+            run.epoch = payload["epoch"]
+        if not run.started_at:
+            run.started_at = event.timestamp
+
+
+def task_recorded(state: Execution, event: Event, payload: Payload) -> None:
+    """Keep where the pipeline of a run stands."""
+    if "pipeline" in payload:
+        run = _under_way(state, event)
+        if run is not None:
+            run.resume = {"pipeline": payload["pipeline"]}
+
+
+def suspended(state: Execution, event: Event, payload: Payload) -> None:
+    """Note that a pipeline gave its lease back."""
+    run = _under_way(state, event)
+    if run is None:
+        return
+    suspended = Suspended(
+        payload["cause"],
+        payload["pipeline"],
+        event.seq,
+        payload.get("until"),
+        payload.get("signal"),
+        payload.get("child_id"),
+    )
+    if suspended.child_id is not None:
+        state.children[suspended.child_id] = (run.run_id, event.iteration)
+        state.numbers["child"] = state.numbers.get("child", 0) + 1
+    if event.iteration is not None and run.loop is not None:
+        loops.suspend(run.loop, str(payload.get("chunk")), event.iteration, suspended)
+    else:
+        run.phase = "suspended"
+        run.suspended = suspended
+
+
+def ended(state: Execution, event: Event, payload: Payload) -> None:
+    """Keep how a run ended."""
+    run = state.runs.get(event.step_run_id or "")
+    if run is None:
+        return
+    step, role = run.step, run.role
+    status, counted = _ENDS[event.event_type]
+    result = payload.get("result")
+    if run.loop is not None:
+        result = _loop_ended(state, run, run.loop, status, payload)
+    if role == "compensation":
+        _compensated(state, run, status, payload)
+    else:
+        state.ended[step] = Ended(run.run_id, status, result, payload.get("error"), event.seq)
+        if status == "ok":
+            state.result = result
+    counts = state.counts.get(step)
+    if counts is None:
+        counts = state.counts[step] = {"done": 0, "failed": 0, "skipped": 0}
+    counts[counted] += 1
+    if state.timers or state.children:
+        forget(state, run.run_id, keep_children=bool(payload.get("undo")))
+    run.suspended = run.resume = run.seen = None
+    if role != "step":
+        if role == "final":
+            state.final_ended = True
+            state.outcome = "failed" if status == "error" else state.outcome
+            state.error = state.error or payload.get("error")
+        _leave(state, run)
+        return
+    if "compensate" in payload and status == "ok":
+        state.completed.append(Completed(run.run_id, step, payload["compensate"], result))
+    if payload.get("cancelled"):
+        _leave(state, run)
+    else:
+        run.phase = "routing"  # it stays until its router has spoken, so that its lineage counts as live
+
+
+def _loop_ended(state: Execution, run: StepRun, loop: Loop, status: str, payload: Payload) -> Any:
+    """Let go of a loop, and give its result; one with failed items that counts as done makes the execution partial."""
+    run.loop = None
+    if status == "ok" and loop.failed:
+        state.partial[run.run_id] = loop.failed
+        state.outcome = state.outcome or "partial"
+    if status == "ok" and "result" not in payload:
+        return {"results": loop.listed(), "stats": loop.stats()}
+    return payload.get("result")
+
+
+def _compensated(state: Execution, run: StepRun, status: str, payload: Payload) -> None:
+    for completed in state.completed:
+        if completed.run_id != run.compensates:
+            continue
+        completed.attempts += 1
+        if status == "ok" or payload.get("dead"):
+            completed.state = "done" if status == "ok" else "failed"
+            state.compensated = status == "ok" and state.compensated is not False
+
+
+def routed(state: Execution, event: Event, payload: Payload) -> None:
+    """Note what a router decided; a run that sends no token leaves."""
+    run = state.runs.get(event.step_run_id or "")
+    if run is None:
+        return
+    run.sends = len(payload.get("taken", ()))
+    if "fork" in payload:
+        fork = payload["fork"]
+        state.numbers["fork"] = state.numbers.get("fork", 0) + 1
+        state.forks[fork] = Fork(fork, run.step, run.sends, run.sends)
+    if "action" in payload or "broken" in payload:
+        _failed(state, run, payload)
+    if not run.sends:
+        _leave(state, run)
+
+
+def _failed(state: Execution, run: StepRun, payload: Payload) -> None:
+    """Note what follows from a failure that no arc takes; of the router itself: the step counts as failed."""
+    action, error = payload.get("action"), payload.get("error")
+    if payload.get("broken") and run.step in state.ended:
+        ended = state.ended[run.step]
+        state.ended[run.step] = Ended(ended.run_id, "error", ended.result, error, ended.seq)
+        state.counts[run.step]["done"] -= 1
+        state.counts[run.step]["failed"] += 1
+    if action in ("halt", "continue"):
+        state.failures.append({"step": run.step, "error": error})
+        state.outcome = "failed"
+        state.error = state.error or error
+    if action == "halt":
+        state.phase = "ending"
+
+
+def _leave(state: Execution, run: StepRun) -> None:
+    state.runs.pop(run.run_id, None)
+    if run.lineage:
+        remove(state, run.run_id, run.lineage)
