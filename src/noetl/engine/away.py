@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from noetl.expr import EvaluationError, Result
-from noetl.model.refs import beside, is_ref, visible
+from noetl.model.refs import MAPS, beside, is_ref, visible
 
 Resolved = Mapping[str, Any]
 NOTHING: Final[Resolved] = {}
@@ -142,7 +142,9 @@ def seen(result: Any, resolved: Resolved = NOTHING) -> Any:
         if loaded is _ABSENT or isinstance(loaded, Exception):
             return Away(result, resolved)
         return filled(result, loaded, resolved)
-    inner = result.get("results") if isinstance(result, Mapping) else None
+    inner = result.get("results") if isinstance(result, MAPS) else None
+    if inner is None:
+        return result
     if isinstance(inner, Mapping) and not is_ref(inner):
         labels = {label: seen(value, resolved) if is_ref(value) else value for label, value in inner.items()}
         own = {name: seen(value, resolved) if is_ref(value) else value for name, value in result.items()}

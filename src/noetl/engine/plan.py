@@ -14,7 +14,7 @@ from typing import Any
 
 from noetl.dsl.net import Net, build
 from noetl.dsl.playbook import Playbook, Step, Task, Value
-from noetl.engine.step_plan import Paths, StepPlan, lets_in, onward, router_reads
+from noetl.engine.step_plan import Paths, StepPlan, lets_in, onward, part, roots, router_reads
 from noetl.engine.writes import merge
 from noetl.expr import Template, TemplateError, compile_template
 
@@ -105,6 +105,9 @@ class Plan:
             reads_all=greedy,
             asks_for_steps=asks,
             sees=bool(reads) or greedy or asks,
+            roots=roots(reads),
+            ctx=part(reads, "ctx", "vars"),
+            workload=part(reads, "workload"),
             requires=self._requires(step),
             places=self._places(step),
             deadline=deadline,

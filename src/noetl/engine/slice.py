@@ -7,24 +7,26 @@ the run when it is scheduled, so that every delivery gets the same. Tested in te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from noetl.dsl.diagnostic import nearest
 from noetl.engine.state import Execution, StepRun, see
-from noetl.engine.step_plan import Paths, StepPlan
+from noetl.engine.step_plan import Part, StepPlan
 
 
 def sees(known: StepPlan, state: Execution) -> dict[str, Any]:
     """Name what a run of a step sees of the state that changes: of `ctx`, and which steps."""
     if known.reads_all:
         return {"ctx": True, "steps": True, "statuses": True}
-    reads = known.reads
     found: dict[str, Any] = {"statuses": True} if known.asks_for_steps else {}
-    names = _names(state.ctx, reads, "ctx", "vars")
-    kept = True if names is None else sorted(names & state.ctx.keys())
-    steps = sorted({str(path[0]) for path in reads} & state.ended.keys())
-    return found | ({"ctx": kept} if kept else {}) | ({"steps": steps} if steps else {})
+    kept = True if known.ctx.is_whole else sorted(_names(state.ctx, known.ctx) & state.ctx.keys())
+    if kept:
+        found["ctx"] = kept
+    steps = sorted(known.roots & state.ended.keys())
+    if steps:
+        found["steps"] = steps
+    return found
 
 
 def scopes(known: StepPlan, state: Execution, run: StepRun) -> dict[str, Any]:
@@ -41,10 +43,9 @@ def scopes(known: StepPlan, state: Execution, run: StepRun) -> dict[str, Any]:
     if state.iter is not None:
         sent["iter"] = {"parent": state.iter}
     if known.sees:
-        reads, everything = known.reads, known.reads_all
         seen = run.seen or see(state, sees(known, state))
-        sent["workload"] = dict(state.workload) if everything else _part(state.workload, reads, "workload")
-        sent["ctx"] = dict(seen.ctx) if everything else _part(seen.ctx, reads, "ctx", "vars")
+        sent["workload"] = dict(state.workload) if known.reads_all else _part(state.workload, known.workload)
+        sent["ctx"] = dict(seen.ctx) if known.reads_all else _part(seen.ctx, known.ctx)
         sent["steps"] = seen.steps
         sent["statuses"] = seen.statuses
     for completed in state.completed if run.compensates is not None else ():
@@ -53,22 +54,20 @@ def scopes(known: StepPlan, state: Execution, run: StepRun) -> dict[str, Any]:
     return sent
 
 
-def _part(data: Mapping[str, Any], reads: Paths, *scope: str) -> dict[str, Any]:
-    if not data or not reads:
+def _part(data: Mapping[str, Any], part: Part) -> dict[str, Any]:
+    if not data:
         return {}
-    names = _names(data, reads, *scope)
-    return dict(data) if names is None else {key: value for key, value in data.items() if key in names}
+    if part.is_whole:
+        return dict(data)
+    names = _names(data, part)
+    return {key: value for key, value in data.items() if key in names}
 
 
-def _names(data: Mapping[str, Any], reads: Paths, *scope: str) -> set[str] | None:
-    """Give the keys that may be read; None where it is all of them."""
-    names = {str(path[0]) for path in reads}
-    for path in reads:
-        if path[0] in scope:
-            if len(path) == 1:
-                return None
-            names.add(str(path[1]))
-            meant = nearest(str(path[1]), data) if path[1] not in data else None
-            if meant is not None:
-                names.add(meant)  # for the message that says what is not there
+def _names(data: Mapping[str, Any], part: Part) -> Set[str]:
+    """Give the names that may be read as keys of a scope, and of a key that is not there the one that was meant."""
+    names = part.names
+    for key in part.keys:
+        meant = nearest(key, data) if key not in data else None
+        if meant is not None:
+            names |= {meant}  # for the message that says what is not there
     return names

@@ -24,6 +24,14 @@ class Onward(Struct, frozen=True):
     token: Mapping[str, Any]  # by `token.created`, for a token that remembers no fork
 
 
+class Part(Struct, frozen=True):
+    """What a step's templates may read of a scope: all of it, or what has one of these names."""
+
+    is_whole: bool = False
+    names: frozenset[str] = frozenset()
+    keys: tuple[str, ...] = ()  # of the names, those that can be nothing but keys of this scope
+
+
 class StepPlan(Struct, frozen=True):
     """A step, and what follows from its playbook and the configuration."""
 
@@ -39,6 +47,9 @@ class StepPlan(Struct, frozen=True):
     reads_all: bool  # its code asks for everything
     asks_for_steps: bool  # its templates call `done`, `ok` or `fail`
     sees: bool  # any of these three
+    roots: frozenset[str]  # the first names of what it reads
+    ctx: Part
+    workload: Part
     requires: tuple[str, ...]  # tags that a worker must have
     places: bool  # something says to which pool its work goes, or how urgent it is
     deadline: Any  # `deadline_s` as it is written
@@ -58,6 +69,19 @@ def onward(step: Step, steps: Container[str], final: str | None) -> Onward | Non
         {"event": "step.done", "arcs": [looked], "taken": [0], "mode": step.router.mode},
         {"step": arc.step, "args": {}, "lineage": {}, "event": cause},
     )
+
+
+def part(reads: Paths, *scope: str) -> Part:
+    """Find what is read of a scope, by the names that it has; a bare name may mean a key of it."""
+    inside = [path for path in reads if path[0] in scope]
+    keys = tuple(sorted(str(path[1]) for path in inside if len(path) > 1))
+    is_whole = any(len(path) == 1 for path in inside)
+    return Part(is_whole, roots(reads).union(keys), keys)
+
+
+def roots(reads: Paths) -> frozenset[str]:
+    """Give the first names of paths."""
+    return frozenset(str(path[0]) for path in reads)
 
 
 def lets_in(step: Step) -> bool:

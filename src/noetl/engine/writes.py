@@ -11,6 +11,8 @@ from typing import Any
 
 from noetl.expr import Undefined
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
 
 def put(ctx: dict[str, Any], key: str, value: Any) -> None:
     """Write a dotted key; maps on the way are copied, so that what was handed out before stays as it was."""
@@ -25,6 +27,8 @@ def put(ctx: dict[str, Any], key: str, value: Any) -> None:
 
 def plain(value: Any) -> Any:
     """Give a value as JSON knows it: times as text, an undefined part as null."""
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Mapping):
