@@ -77,7 +77,7 @@ def _written_postgres(address: str) -> Written:
 
     query = (
         "SELECT (SELECT coalesce(sum(commits), 0) FROM noetl.writer), "
-        "(SELECT coalesce(sum(pg_column_size(e)), 0) FROM noetl.event_log AS e)"
+        "(SELECT coalesce(sum(pg_column_size(e)), 0) FROM noetl.log AS e)"
     )
     with psycopg.connect(address) as connection:
         commits, size = connection.execute(query).fetchone() or (0, 0)

@@ -177,8 +177,9 @@ def _rows(store: str) -> tuple[int, int]:
         import psycopg
 
         with psycopg.connect(store) as connection:
-            [count] = connection.execute("SELECT count(*) FROM noetl.event_log").fetchone() or (0,)
-            return int(count), int(count)
+            query = "SELECT count(*), coalesce(sum(size), 0) FROM noetl.log"
+            rows, events = connection.execute(query).fetchone() or (0, 0)
+            return int(rows), int(events)
     import sqlite3
 
     opened = sqlite3.connect(store)

@@ -16,7 +16,7 @@ from noetl.stores.queries import scripts
 from tests.services import postgres_server
 
 _TABLES = (
-    "event_log", "writer", "execution", "queue", "timer", "message", "snapshot", "playbook", "catalog", "catalog_path",
+    "log", "writer", "execution", "queue", "timer", "message", "snapshot", "playbook", "catalog", "catalog_path",
     "result", "result_piece", "runtime", "token", "credential", "keychain", "audit", "request_key", "schedule", "outbox", "dlq", "duty",
 )  # fmt: skip
 _EMPTY = "; ".join(

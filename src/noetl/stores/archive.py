@@ -38,8 +38,8 @@ async def write_archive(connection: asyncpg.Connection, path: Path, first: int, 
         with parquet.ParquetWriter(part, schema, compression="zstd") as writer:
             rows: list[tuple[Any, ...]] = []
             async for row in connection.cursor(_SQL["read_range"], first, after):
-                rows.append(tuple(row))
-                if len(rows) == _ROWS:
+                rows += map(_row, msgspec.json.decode(row[0]))
+                if len(rows) >= _ROWS:
                     writer.write_table(_table(pyarrow, schema, rows))
                     rows = []
             writer.write_table(_table(pyarrow, schema, rows))
@@ -65,6 +65,12 @@ def read_archive(place: Path, execution_id: str) -> list[Event]:
         if table.num_rows:
             return sorted((_event(row) for row in table.to_pylist()), key=lambda event: event.seq)
     raise InvalidInput(f"there is no execution {execution_id} in the archive {place}.")
+
+
+def _row(fields: list[Any]) -> tuple[Any, ...]:
+    """Give the fields of an event as the columns of a file."""
+    event_id, execution_id, *middle, payload, version = fields
+    return (event_id, int(execution_id), *middle, msgspec.json.encode(payload).decode(), version)
 
 
 def _event(row: dict[str, Any]) -> Event:

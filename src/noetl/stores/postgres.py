@@ -29,7 +29,7 @@ from noetl.stores.postgres_rows import (
     message_row,
     number,
     numbered,
-    position_of,
+    positions_of,
     projection_of,
 )
 from noetl.stores.queries import queries
@@ -91,7 +91,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         found = number(execution_id)
         if found is None:
             return []
-        return events_of(await self.database.rows("read_events", found, after, limit))
+        return events_of(await self.database.rows("read_events", found, after, limit), after, limit)
 
     async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
         await self.database.rows("put_snapshot", numbered(execution_id), seq, version, state)
@@ -123,8 +123,8 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
 
     async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
         seen = [(one, seq) for name, seq in after.items() if (one := number(name)) is not None]
-        types = None if wanted is None else list(wanted)
-        return [position_of(row) for row in await self.database.rows("read_feed", *columns(seen, 2), most, types)]
+        like = None if wanted is None else [f'%"{name}"%' for name in wanted]
+        return positions_of(await self.database.rows("read_feed", *columns(seen, 2), most, like), most, wanted)
 
     async def version(self) -> int:
         return int(await self.database.value("foreign_commits", await self.writer()))

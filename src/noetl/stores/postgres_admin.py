@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-import msgspec
-
 from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.model.ids import snowflake
 from noetl.stores.archive import write_archive
 from noetl.stores.postgres_database import connect, shown, trouble
 from noetl.stores.postgres_migrations import bring_up_to_date, differences, level_of, make_partitions
+from noetl.stores.postgres_rows import events_in
 from noetl.stores.queries import invariants, queries
 
 if TYPE_CHECKING:
@@ -99,8 +98,8 @@ class PostgresAdmin:
     async def _forks(self, connection: asyncpg.Connection, first: int, after: int) -> list[str]:
         """Give the executions that have not ended and were forked from one of a range."""
         found = []
-        for execution_id, payload in await connection.fetch(_SQL["first_events_of_open"]):
-            source = (msgspec.json.decode(payload).get("forked_from") or {}).get("execution_id")
+        for execution_id, events in await connection.fetch(_SQL["first_events_of_open"]):
+            source = (events_in(events)[0].payload.get("forked_from") or {}).get("execution_id")
             if source is not None and str(source).isdecimal() and first <= int(source) < after:
                 found.append(str(execution_id))
         return found

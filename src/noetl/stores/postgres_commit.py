@@ -15,7 +15,7 @@ from noetl.ports import Claim, Commit, Receipt
 from noetl.stores.batch import Changes, judge
 from noetl.stores.letters_postgres import letter_columns
 from noetl.stores.postgres_claims import Claims
-from noetl.stores.postgres_rows import audit_columns, event_rows, execution_row, message_row, number, numbered, work_row
+from noetl.stores.postgres_rows import audit_columns, execution_row, log_rows, message_row, number, numbered, work_row
 from noetl.stores.postgres_step import commit_step, prepare_step, step_of
 from noetl.stores.queries import queries
 from noetl.stores.steps import Written
@@ -182,7 +182,7 @@ def _parameters(
         executions,
         [(name, leases[name], name in changes.removed) for name in sorted(leases)],
         list(expected.messages & changes.consumed.keys()) or None,
-        event_rows(changes.logs),
+        log_rows(changes.logs) or None,
         works or None,  # nothing is quicker to say than that a list is empty
         pools,
         asked.rows() or None,

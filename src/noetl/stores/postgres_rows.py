@@ -6,8 +6,9 @@ read is what was written. Tested by tests/conformance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 _LARGEST = 2**63 - 1
+MOST_EVENTS = 500  # of one row: whoever reads a page decodes no more than two
 
 
 @lru_cache(4_096)
@@ -54,26 +56,53 @@ def audit_columns(entries: Sequence[AuditEntry]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], [], []]
 
 
-def event_rows(logs: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
+def events_text(events: Sequence[Event]) -> str:
+    """Give events as a row holds them."""
+    return _encode(list(map(astuple, events))).decode()
+
+
+def log_rows(logs: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
     """Give the events of commits, each of one execution, as rows."""
-    rows = []
+    rows, place = [], 0
     for events in logs:
         execution_id = numbered(events[0].execution_id)
-        for event in events:
-            event_id, _, seq, *middle, payload, version = astuple(event)
-            rows.append((execution_id, seq, event_id, *middle, _encode(payload).decode(), version))
+        for start in range(0, len(events), MOST_EVENTS):
+            part = events[start : start + MOST_EVENTS]
+            place += len(part)
+            rows.append((execution_id, part[-1].seq, len(part), part[0].event_id, events_text(part), place))
     return rows
 
 
-def events_of(rows: Sequence[Sequence[Any]]) -> list[Event]:
-    return [
-        Event(*row[:15], _decode(row[15]), row[16])  # type: ignore[call-arg]  # fifteen, and two: all there are
-        for row in rows
-    ]
+def events_in(held: str) -> list[Event]:
+    """Give the events of a row."""
+    return [Event(*fields) for fields in _decode(held)]
 
 
-def position_of(row: Sequence[Any]) -> Position:
-    return Position(row[0], row[1], events_of((row[2:],))[0])
+def events_of(rows: Sequence[Sequence[Any]], after: int, limit: int | None) -> list[Event]:
+    """Give the events after a number, of rows (seq of the last, size, events)."""
+    found: list[Event] = []
+    for last, size, held in rows:
+        events = events_in(held)
+        found += events if last - size >= after else events[after - last :]
+    return found if limit is None else found[:limit]
+
+
+def positions_of(rows: Sequence[Sequence[Any]], most: int, wanted: Collection[str] | None) -> list[Position]:
+    """Give the next events of every stream, in its order; of several, each has its turn.
+
+    A row is (writer, last number seen, number of its last event, size, events). Of events that are not wanted the last of a
+    stream is given, so that its reader moves along.
+    """
+    streams: dict[int, list[tuple[int, Position]]] = {}
+    ends = {row[0]: row[2] for row in rows}
+    for writer, seen, last, size, held in rows:
+        streams.setdefault(writer, []).extend(
+            (seq - seen, Position(str(writer), seq, event))
+            for seq, event in enumerate(events_in(held), last - size + 1)
+            if seq > seen and (wanted is None or event.event_type in wanted or seq == ends[writer])
+        )
+    in_turn = sorted(chain.from_iterable(streams.values()), key=lambda one: one[0])  # it keeps the order of the writers
+    return [position for _, position in in_turn[:most]]
 
 
 def execution_row(

@@ -1,6 +1,6 @@
 """Commits the most usual batch to PostgreSQL by one plain statement: a report that ends a piece of work and brings the next.
 
-It means the same as `commit_batch` and costs less, because nothing is a list but the events. It is tried where one report
+It means the same as `commit_batch` and costs less, because no list of rows is handed over. It is tried where one report
 comes by itself, the row of its execution stays as it is, and whoever asks can have the new work at once; whatever does not
 fit goes the general way. Tested by tests/conformance.
 """
@@ -14,7 +14,7 @@ import msgspec
 
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim, Commit, Committed, Receipt
-from noetl.stores.postgres_rows import event_rows, number, text
+from noetl.stores.postgres_rows import MOST_EVENTS, events_text, number, text
 from noetl.stores.queries import queries
 from noetl.stores.steps import next_holder
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SQL = queries("postgres")
 _work = msgspec.json.Decoder(WorkItem)
-_NOBODY: tuple[Any, ...] = (-1, 0, 0, 0, "", 0, [], "", "", "", 0, [], 0, "{}", "", 0, [])
+_NOBODY: tuple[Any, ...] = (-1, 0, 0, 0, "", 0, "", "", "", "", "", 0, [], 0, "{}", "", 0, [])
 
 
 class Step:
@@ -39,8 +39,8 @@ class Step:
         self._text = text(item)
         self.given = (
             writer, number(commit.execution_id), commit.expected_seq, self.last_seq, work_id, epoch,
-            event_rows([commit.events]), item.work_id, item.step, item.pool, item.priority, sorted(set(item.requires)),
-            commit.events[-1].timestamp, self._text, claim.worker, claim.until,
+            commit.events[0].event_id, events_text(commit.events), item.work_id, item.step, item.pool, item.priority,
+            sorted(set(item.requires)), commit.events[-1].timestamp, self._text, claim.worker, claim.until,
             list({pool: None for one in claims for pool in one.pools}),
         )  # fmt: skip
 
@@ -54,7 +54,7 @@ class Step:
 
 def step_of(writer: int, commit: Commit, claims: Sequence[Claim]) -> Step | None:
     """Give a commit that leaves its execution's row as it is as such a step, where it is one."""
-    place = next_holder(commit, claims)
+    place = next_holder(commit, claims) if len(commit.events) <= MOST_EVENTS else None
     return None if place is None else Step(writer, commit, claims, place)
 
 

@@ -55,10 +55,10 @@ async def test_postgresql_gets_its_months_and_forgets_writers_that_wrote_nothing
     try:
         await store.commit([commit("1")])
         await other.version()
-        months = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'event_log'::regclass"
+        months = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'log'::regclass"
         before = await connection.fetchval(months)
         name = await connection.fetchval(
-            "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'event_log'::regclass"
+            "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'log'::regclass"
             " AND inhrelid::regclass::text ~ '[0-9]$' ORDER BY 1 DESC LIMIT 1"
         )
         await connection.execute(f"DROP TABLE {name}")

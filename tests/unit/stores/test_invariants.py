@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.postgres_admin import PostgresAdmin
 from noetl.stores.postgres_database import connect
+from noetl.stores.postgres_rows import events_text
 from noetl.stores.queries import invariants
 from tests.conformance.commits import commit
 from tests.databases import fresh_database
 
 ENDED, OPEN = "71", "72"
-STATS = '{"stats": {"total": 2}, "odd": "\\u0000"}'
+STATS = {"stats": {"total": 2}, "odd": "\0"}
 QUEUE = "INSERT INTO queue (node_id, action, context, status, execution_id) VALUES ('w', 's', '{}', "
 # event type, or a statement → how many events become so, and what is found then
 WRONG = {
@@ -44,11 +46,10 @@ async def test_what_cannot_be_is_found(what: str) -> None:
     assert await PostgresAdmin(address).violations() == []
     events, found = WRONG[what]
     if events:
-        await admin.execute(
-            "UPDATE event_log SET event_type = $1, step_run_id = 's#1', entity_id = 't', iteration = 4, payload = $2"
-            " WHERE execution_id = $3 AND seq <= $4",
-            what, STATS, int(ENDED), events,
-        )  # fmt: skip
+        wrong = {"event_type": what, "step_run_id": "s#1", "entity_id": "t", "iteration": 4, "payload": STATS}
+        log = await store.read(ENDED)
+        text = events_text([replace(event, **wrong) for event in log[:events]] + log[events:])
+        await admin.execute("UPDATE log SET events = $1 WHERE execution_id = $2", text, int(ENDED))
     else:
         await admin.execute(what)
     await admin.close()

@@ -44,7 +44,7 @@ async def months(address: str) -> AsyncIterator[PostgresStore]:
     admin = await connect(address)
     for name, first, after in (("2025_01", JANUARY, FEBRUARY), ("2025_02", FEBRUARY, MARCH)):
         limits = f"FROM ({snowflake(first, 0, 0)}) TO ({snowflake(after, 0, 0)})"
-        await admin.execute(f"CREATE TABLE event_log_{name} PARTITION OF event_log FOR VALUES {limits}")
+        await admin.execute(f"CREATE TABLE event_log_{name} PARTITION OF log FOR VALUES {limits}")
     await admin.close()
     store = PostgresStore(address)
     one, two, late = ids()
@@ -61,7 +61,7 @@ def ids() -> tuple[str, str, str]:
 
 async def partitions(address: str) -> list[str]:
     admin = await connect(address)
-    rows = await admin.fetch("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'event_log'::regclass")
+    rows = await admin.fetch("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'log'::regclass")
     await admin.close()
     return [row[0] for row in rows if row[0].startswith("event_log_2025")]
 

@@ -11,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import asdict, astuple, replace
 
 import noetl.stores
 from noetl.model.errors import InvalidInput
-from noetl.model.ids import snowflake
-from noetl.ports import Claim
+from noetl.model.events import Event
+from noetl.model.ids import event_id, snowflake
+from noetl.ports import Claim, Commit
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.postgres_database import connect
 from noetl.stores.postgres_migrations import bring_up_to_date, differences, make_partitions, shape
 from noetl.stores.queries import queries, scripts
-from tests.conformance.commits import commit, put, work
+from tests.conformance.commits import commit, event, put, work
 from tests.databases import fresh_database, server_address
 
 pytestmark = pytest.mark.asyncio
@@ -74,6 +77,86 @@ async def test_the_migrations_lead_to_the_schema(address: str) -> None:
     assert len(at_once) > 150
 
 
+async def test_a_log_with_a_row_for_each_event_is_kept(address: str) -> None:
+    """The tables of before are filled as they were, in a month and beside it, and then brought up to date."""
+    steps = scripts("postgres", "migrations")[:9]
+    connection = await connect(address)
+    await connection.execute("CREATE SCHEMA noetl")
+    for text, _ in steps:
+        await connection.execute(text)
+    await connection.executemany("INSERT INTO migration (level, name) VALUES ($1, $2)", list(enumerate("abcdefghi", 1)))
+    await make_partitions(connection)
+    month = snowflake(await connection.fetchval("SELECT to_ms(now())"), 1, 1)
+    odd = Event(
+        event_id("m", 0),
+        month,
+        1,
+        "task.done",
+        5,
+        "worker",
+        "task",
+        "t",
+        "p",
+        "s#1",
+        "r",
+        7,
+        2,
+        "ok",
+        1.5,
+        {"x": "\0é"},
+    )
+    log = [odd, event(month, 2, "m", {"n": [1, 2.5]}, 1), event("7", 1, "other")]
+    for number, one in enumerate(log, 1):
+        fields = (*astuple(one)[:15], msgspec.json.encode(one.payload).decode(), one.version)
+        marks = ", ".join(f"${place}" for place in range(4, 18))
+        await connection.execute(
+            f"INSERT INTO event_log VALUES ($2::text::bigint, $3, $1, {marks}, 1, {number})",
+            *fields,
+        )
+        await connection.execute(
+            "INSERT INTO execution (execution_id, last_seq, status, path, tags, started_at, projection)"
+            " VALUES ($1, $2, 'running', '', '{}', 0, '{}')"
+            " ON CONFLICT (execution_id) DO UPDATE SET last_seq = excluded.last_seq",
+            int(one.execution_id), one.seq,
+        )  # fmt: skip
+    await connection.execute("INSERT INTO writer (writer_id, last_seq) VALUES (1, 3); SELECT nextval('writer_number')")
+    store = PostgresStore(address)
+    assert await store.read(month) == log[:2]
+    assert await store.read(month, 1) == log[1:2]
+    assert [(one.writer_seq, one.event) for one in await store.feed({}, 9)] == list(enumerate(log, 1))
+    receipt = await store.commit([Commit(month, 2, (event(month, 3, "m"),))])
+    assert receipt.commits[0].status == "duplicate"
+    receipt = await store.commit([commit(month, 2, count=2), commit("7", 1)])
+    assert [one.status for one in receipt.commits] == ["applied", "applied"]
+    assert [one.seq for one in await store.read(month)] == [1, 2, 3, 4]
+    rows = await connection.fetch("SELECT DISTINCT tableoid::regclass::text, execution_id::text FROM log ORDER BY 1")
+    held = await connection.fetchval("SELECT 'event_log_' || to_char(now() AT TIME ZONE 'UTC', 'YYYY_MM')")
+    assert [tuple(row) for row in rows] == [(held, month), ("event_log_rest", "7")]
+    assert await connection.fetch("SELECT FROM pg_class WHERE relname LIKE 'old%'") == []
+    assert await differences(connection) == []
+    await connection.close()
+    await store.close()
+
+
+async def test_people_see_a_row_for_each_event() -> None:
+    address = fresh_database()
+    store, connection = PostgresStore(address), await connect(address)
+    odd = {"x": '\0\0a"é', "y": "\\u0000\\\0"}
+    full = Event("e.0", "8", 1, "task.done", 5, "worker", "task", "t", "p", "s#1", "r", 7, 2, "ok", 1.5, odd)
+    made = [full, event("8", 2, "m", {"n": [1, 2.5]}), event("8", 3, "m", None, 1), event("9", 1, "n")]
+    await store.commit([Commit("8", 0, tuple(made[:2])), Commit("8", 2, (made[2],)), Commit("9", 0, (made[3],))])
+    rows = await connection.fetch("SELECT * FROM event_log ORDER BY writer_seq")
+    assert await store.read("8") == made[:3]
+    shown = replace(full, payload={name: value.replace("\0", "\ufffd") for name, value in odd.items()})
+    for one, row in zip([shown, *made[1:]], rows, strict=True):
+        wanted = asdict(one) | {"execution_id": int(one.execution_id)}
+        found = dict(row) | {"payload": msgspec.json.decode(row["payload"])}
+        assert found == wanted | {"writer_id": rows[0]["writer_id"], "writer_seq": found["writer_seq"]}
+    assert [row["writer_seq"] for row in rows] == [1, 2, 3, 4]
+    await connection.close()
+    await store.close()
+
+
 async def test_several_servers_start_at_once(address: str) -> None:
     stores = [PostgresStore(address) for _ in range(5)]
     receipts = await asyncio.gather(*(store.commit([commit(str(n))]) for n, store in enumerate(stores, 1)))
@@ -119,18 +202,14 @@ async def test_the_months_to_come_have_their_partitions() -> None:
     connection = await connect(fresh_database())
     await make_partitions(connection)
     assert await make_partitions(connection) == 0
-    found = await connection.fetch(
-        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'event_log'::regclass"
-    )
+    found = await connection.fetch("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'log'::regclass")
     assert len([row for row in found if re.fullmatch(r"event_log_\d{4}_\d\d", row[0])]) == 4
     now = await connection.fetchval("SELECT to_ms(now())")
     store = PostgresStore(fresh_database())
     execution_id = snowflake(now, 1, 1)
     await store.commit([commit(execution_id), commit("1")])
     month = await connection.fetchval("SELECT 'event_log_' || to_char(now() AT TIME ZONE 'UTC', 'YYYY_MM')")
-    rows = await connection.fetch(
-        "SELECT tableoid::regclass::text, execution_id::text FROM event_log ORDER BY execution_id"
-    )
+    rows = await connection.fetch("SELECT tableoid::regclass::text, execution_id::text FROM log ORDER BY execution_id")
     assert [tuple(row) for row in rows] == [("event_log_rest", "1"), (month, execution_id)]
     await store.close()
     await connection.close()

@@ -5,7 +5,7 @@
 -- name: an execution whose log has gaps, or whose row does not end where its log does
 SELECT execution_id, 'its row ends at ' || coalesce(x.last_seq, 0) || ', its log at ' || coalesce(e.last, 0)
   || ' with ' || coalesce(e.events, 0) || ' events'
-FROM (SELECT execution_id, max(seq) AS last, count(*) AS events FROM event_log GROUP BY execution_id) AS e
+FROM (SELECT execution_id, max(seq) AS last, sum(size) AS events FROM log GROUP BY execution_id) AS e
 FULL JOIN execution AS x USING (execution_id)
 WHERE e.last IS DISTINCT FROM x.last_seq OR e.last <> e.events;
 
@@ -41,8 +41,7 @@ GROUP BY execution_id, step_run_id, iteration HAVING count(*) > 1;
 -- name: a loop that is done without all of its items
 SELECT d.execution_id, d.step_run_id || ' is done with ' || count(i.iteration) || ' of ' || d.total || ' items'
 FROM (
-  SELECT execution_id, step_run_id, (replace(payload::text, '\u0000', '')::json -> 'stats' ->> 'total')::bigint AS total
-  FROM event_log
+  SELECT execution_id, step_run_id, (payload -> 'stats' ->> 'total')::bigint AS total FROM event_log
   WHERE event_type = 'loop.done'
 ) AS d
 LEFT JOIN event_log AS i ON i.execution_id = d.execution_id AND i.step_run_id = d.step_run_id

@@ -5,37 +5,25 @@ SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5
 
 -- name: commit_step
 -- As `commit_batch`, for one report that ends work and brings new work: rows are locked in the same order, and an error is
--- raised where it was decided on an older state. Where other work waits for those who ask, nothing is done.
+-- raised where it was decided on an older state. Where other work waits for those who ask, nothing is done. The row of the
+-- work that ends becomes that of the new work.
 WITH noted AS (
-  UPDATE writer SET last_seq = last_seq + cardinality($7::event_row[]), commits = commits + 1
-  WHERE writer_id = $1 AND NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = ANY ($17::text[]))
-  RETURNING last_seq - cardinality($7::event_row[]) AS base
+  UPDATE writer SET last_seq = last_seq + ($4::bigint - $3::bigint), commits = commits + 1
+  WHERE writer_id = $1 AND NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = ANY ($18::text[]))
+  RETURNING last_seq
 ), moved AS (
-  UPDATE execution SET last_seq = $4 WHERE execution_id = $2 AND last_seq = $3 AND EXISTS (SELECT FROM noted)
-  RETURNING execution_id
-), ended AS (
-  DELETE FROM queue WHERE node_id = $5 AND status = 'leased' AND epoch = $6 AND EXISTS (SELECT FROM moved)
-  RETURNING execution_id
-), happened AS (
-  INSERT INTO event_log (
-    execution_id, seq, event_id, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
-    task_run_id, iteration, attempt, status, duration_ms, payload, version, writer_id, writer_seq
-  )
-  SELECT x.execution_id, x.seq, x.event_id, x.event_type, x.timestamp, x.source, x.entity_type, x.entity_id, x.parent_id,
-    x.step_run_id, x.task_run_id, x.iteration, x.attempt, x.status, x.duration_ms, x.payload, x.version, $1,
-    noted.base + x.ordinality
-  FROM noted, unnest($7::event_row[]) WITH ORDINALITY AS x
+  UPDATE execution SET last_seq = $4 FROM noted WHERE execution_id = $2 AND execution.last_seq = $3 RETURNING 1
 ), given AS (
-  INSERT INTO queue (
-    node_id, execution_id, action, pool, priority, requires, created_at, context, worker_id, lease_until, status, epoch,
-    attempts, last_heartbeat
-  )
-  SELECT $8, $2, $9, $10, $11, $12, to_time($13), $14, $15, to_time($16), 'leased', nextval('lease_epoch'), 1, now()
-  FROM ended
+  UPDATE queue SET id = DEFAULT, node_id = $9, action = $10, pool = $11, priority = $12, requires = $13,
+    created_at = to_time($14), updated_at = now(), context = $15, worker_id = $16, lease_until = to_time($17),
+    epoch = nextval('lease_epoch'), attempts = 1, max_attempts = DEFAULT, available_at = NULL, last_heartbeat = now()
+  FROM moved WHERE node_id = $5 AND status = 'leased' AND epoch = $6
   RETURNING epoch
+), happened AS (
+  INSERT INTO log (execution_id, seq, writer_id, writer_seq, size, message, events)
+  SELECT $2, $4, $1, last_seq, $4::bigint - $3::bigint, $7, $8 FROM noted
 )
-SELECT CASE WHEN EXISTS (SELECT FROM given) THEN (SELECT epoch FROM given) ELSE refuse_batch()::text::bigint END AS epoch
-FROM noted;
+SELECT coalesce((SELECT epoch FROM given), refuse_batch()::text::bigint) AS epoch FROM noted;
 
 -- name: commit_noted_batch
 WITH noted AS (
@@ -69,8 +57,8 @@ SELECT node_id, status, epoch FROM queue WHERE node_id = ANY ($1::text[]) ORDER 
 SELECT message_id FROM message WHERE message_id = ANY ($1::text[]) ORDER BY message_id FOR UPDATE;
 
 -- name: find_events
-SELECT e.execution_id, e.event_id FROM unnest($1::bigint[], $2::text[]) AS x (execution_id, event_id)
-JOIN event_log AS e ON e.execution_id = x.execution_id AND e.event_id = x.event_id;
+SELECT l.execution_id, l.message FROM unnest($1::bigint[], $2::text[]) AS x (execution_id, event_id)
+JOIN log AS l ON l.execution_id = x.execution_id AND l.message = x.event_id;
 
 -- name: new_writer
 INSERT INTO writer (writer_id) VALUES (nextval('writer_number')) RETURNING writer_id;
@@ -82,11 +70,11 @@ UPDATE writer SET commits = commits + 1 WHERE writer_id = $1;
 SELECT coalesce(sum(commits), 0)::bigint FROM writer WHERE writer_id <> $1;
 
 -- name: read_events
--- Numbers have no gaps, so a page is a range of them: few rows, whatever the planner knows of the table.
-SELECT
-  event_id, execution_id::text, seq, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
-  task_run_id, iteration, attempt, status, duration_ms, payload, version
-FROM event_log WHERE execution_id = $1 AND seq > $2 AND seq <= coalesce($2 + $3::bigint, 9223372036854775807) ORDER BY seq;
+-- Numbers have no gaps, so a page is a range of them, up to the row that holds its last: few rows, whatever the planner
+-- knows of the table.
+SELECT seq, size, events FROM log WHERE execution_id = $1 AND seq > $2 AND seq <= coalesce(
+  (SELECT min(seq) FROM log WHERE execution_id = $1 AND seq >= $2 + $3::bigint), 9223372036854775807
+) ORDER BY seq;
 
 -- name: find_execution
 SELECT execution_id::text, last_seq, projection FROM execution WHERE execution_id = $1;
@@ -98,7 +86,7 @@ SELECT execution_id::text, last_seq, projection FROM execution WHERE number > 0 
 -- name: remove_execution
 WITH ended AS MATERIALIZED (
   SELECT execution_id FROM execution WHERE execution_id = $1 AND ended_at IS NOT NULL FOR UPDATE
-), events AS (DELETE FROM event_log AS t USING ended WHERE t.execution_id = ended.execution_id AND t.execution_id = $1
+), events AS (DELETE FROM log AS t USING ended WHERE t.execution_id = ended.execution_id AND t.execution_id = $1
 ), work AS (DELETE FROM queue AS t USING ended WHERE t.execution_id = ended.execution_id
 ), timers AS (DELETE FROM timer AS t USING ended WHERE t.execution_id = ended.execution_id
 ), messages AS (DELETE FROM message AS t USING ended WHERE t.execution_id = ended.execution_id
@@ -111,20 +99,21 @@ DELETE FROM execution AS t USING ended WHERE t.execution_id = ended.execution_id
 SELECT writer_id::text, last_seq FROM writer WHERE last_seq > 0 ORDER BY writer_id;
 
 -- name: read_feed
--- Every stream in its order; of several, each has its turn. Of the events that are passed over the last is given.
-SELECT
-  w.writer_id::text, e.writer_seq, event_id, execution_id::text, seq, event_type, timestamp, source, entity_type,
-  entity_id, parent_id, step_run_id, task_run_id, iteration, attempt, status, duration_ms, payload, version
+-- Of every stream the rows of the next page. Of rows that hold no wanted type only the last is given.
+SELECT w.writer_id, w.seen, e.writer_seq, e.size, e.events
 FROM (
   SELECT writer_id, coalesce(p.seen, 0) AS seen FROM writer
   LEFT JOIN unnest($1::bigint[], $2::bigint[]) AS p (id, seen) ON p.id = writer_id WHERE last_seq > coalesce(p.seen, 0)
 ) AS w CROSS JOIN LATERAL (
   SELECT *, max(writer_seq) OVER () AS last FROM (
-    SELECT * FROM event_log WHERE writer_id = w.writer_id AND writer_seq > w.seen ORDER BY writer_seq LIMIT $3
-  ) AS page
+    SELECT *, sum(least(size, writer_seq - w.seen)) OVER (ORDER BY writer_seq) - size AS before FROM (
+      SELECT writer_seq, size, events FROM log
+      WHERE writer_id = w.writer_id AND writer_seq > w.seen ORDER BY writer_seq LIMIT $3
+    ) AS next
+  ) AS counted WHERE before < $3
 ) AS e
-WHERE $4::text[] IS NULL OR event_type = ANY ($4) OR e.writer_seq = e.last
-ORDER BY e.writer_seq - w.seen, w.writer_id LIMIT $3;
+WHERE $4::text[] IS NULL OR e.events LIKE ANY ($4) OR e.writer_seq = e.last
+ORDER BY w.writer_id, e.writer_seq;
 
 -- name: claim_work
 SELECT claim, epoch, attempt, node_id, work FROM claim_work($1);
@@ -171,7 +160,8 @@ UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM held WHERE q
 
 -- name: disown_leases
 WITH rest AS (
-  SELECT q.id FROM queue AS q WHERE q.status = 'leased' AND q.worker_id = $3 AND NOT EXISTS (
+  SELECT q.id FROM queue AS q WHERE q.status = 'leased' AND q.lease_until IS NOT NULL AND q.worker_id = $3
+    AND NOT EXISTS (
     SELECT FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
     WHERE x.node_id = q.node_id AND x.epoch = q.epoch
   ) ORDER BY q.node_id FOR UPDATE OF q
@@ -373,7 +363,7 @@ SELECT make_partitions($1);
 SELECT name, (bounds)[1]::bigint, (bounds)[2]::bigint FROM (
   SELECT c.relname AS name,
     regexp_match(pg_get_expr(c.relpartbound, c.oid), $p$FROM \('(\d+)'\) TO \('(\d+)'\)$p$) AS bounds
-  FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'event_log'::regclass
+  FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'log'::regclass
 ) AS found
 WHERE bounds IS NOT NULL ORDER BY name;
 
@@ -387,14 +377,13 @@ SELECT count(*) FROM execution WHERE execution_id >= $1 AND execution_id < $2 AN
 SELECT count(*) FROM execution WHERE execution_id >= $1 AND execution_id < $2;
 
 -- name: first_events_of_open
-SELECT e.execution_id, e.payload FROM execution AS x JOIN event_log AS e ON e.execution_id = x.execution_id AND e.seq = 1
+SELECT x.execution_id, l.events FROM execution AS x CROSS JOIN LATERAL (
+  SELECT events FROM log WHERE log.execution_id = x.execution_id ORDER BY seq LIMIT 1
+) AS l
 WHERE x.ended_at IS NULL;
 
 -- name: read_range
-SELECT
-  event_id, execution_id, seq, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
-  task_run_id, iteration, attempt, status, duration_ms, payload, version
-FROM event_log WHERE execution_id >= $1 AND execution_id < $2 ORDER BY execution_id, seq;
+SELECT events FROM log WHERE execution_id >= $1 AND execution_id < $2 ORDER BY execution_id, seq;
 
 -- name: drop_partition
 SELECT drop_partition($1);
@@ -445,7 +434,7 @@ SELECT 'function ' || p.proname || '(' || pg_get_function_arguments(p.oid) || ')
 FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace($1);
 
 -- name: list_logs
-SELECT execution_id, execution_id::text AS name FROM event_log WHERE execution_id > $1 AND seq = 1
+SELECT execution_id, execution_id::text AS name FROM log WHERE execution_id > $1 AND seq = size
 ORDER BY execution_id LIMIT $2;
 
 -- name: beside

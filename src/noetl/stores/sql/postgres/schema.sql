@@ -7,35 +7,45 @@ CREATE TABLE migration (
   applied_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What happened. Partitions are months of the executions' starts: an execution id begins with its time.
+-- What happened. The events of a commit are one row, as a JSON array; an event is an array of its fields in their order.
+-- Partitions are months of the executions' starts: an execution id begins with its time.
 
-CREATE TABLE event_log (
+CREATE TABLE log (
   execution_id bigint NOT NULL,
-  seq bigint NOT NULL,
-  event_id text NOT NULL,
-  event_type text NOT NULL,
-  timestamp bigint NOT NULL,
-  source text NOT NULL,
-  entity_type text NOT NULL,
-  entity_id text NOT NULL,
-  parent_id text,
-  step_run_id text,
-  task_run_id text,
-  iteration bigint,
-  attempt integer,
-  status text,
-  duration_ms double precision,
-  payload json NOT NULL, -- as text, so that what is read is what was written
-  version integer NOT NULL,
+  seq bigint NOT NULL, -- of the last of the events
   writer_id bigint NOT NULL,
-  writer_seq bigint NOT NULL,
+  writer_seq bigint NOT NULL, -- of the last of them
+  size integer NOT NULL,
+  message text, -- the id of the first of them, which tells whether a message was applied
+  events text NOT NULL, -- what is read is what was written
   PRIMARY KEY (execution_id, seq)
 ) PARTITION BY RANGE (execution_id);
 
-CREATE UNIQUE INDEX event_log_event ON event_log (execution_id, event_id);
-CREATE INDEX event_log_writer ON event_log (writer_id, writer_seq);
+CREATE UNIQUE INDEX log_message ON log (execution_id, message);
+CREATE INDEX log_writer ON log (writer_id, writer_seq);
 
-CREATE TABLE event_log_rest PARTITION OF event_log DEFAULT;
+CREATE TABLE event_log_rest PARTITION OF log DEFAULT WITH (toast_tuple_target = 4080);
+
+-- The events of a row, to be looked into. A NUL, which no text of PostgreSQL can hold, is shown as U+FFFD; where a backslash
+-- is itself escaped, none is meant.
+
+CREATE FUNCTION to_json_events(events text) RETURNS json LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+  WHEN strpos(events, '\u0000') = 0 THEN events
+  ELSE regexp_replace(events, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')
+END::json;
+
+-- The same, one row for each event.
+
+CREATE VIEW event_log AS
+SELECT l.execution_id, l.seq - l.size + e.place AS seq, e.event ->> 0 AS event_id, e.event ->> 3 AS event_type,
+  (e.event ->> 4)::bigint AS timestamp, e.event ->> 5 AS source, e.event ->> 6 AS entity_type, e.event ->> 7 AS entity_id,
+  e.event ->> 8 AS parent_id, e.event ->> 9 AS step_run_id, e.event ->> 10 AS task_run_id,
+  (e.event ->> 11)::bigint AS iteration, (e.event ->> 12)::integer AS attempt, e.event ->> 13 AS status,
+  (e.event ->> 14)::double precision AS duration_ms, e.event -> 15 AS payload, (e.event ->> 16)::integer AS version,
+  l.writer_id, l.writer_seq - l.size + e.place AS writer_seq
+FROM log AS l
+CROSS JOIN LATERAL json_array_elements(to_json_events(l.events)) WITH ORDINALITY AS e (event, place);
 
 -- Whoever commits serially. Its row is locked by each of its commits, so its stream has no gaps and no disorder.
 
@@ -67,12 +77,12 @@ CREATE INDEX execution_path ON execution (path, number);
 CREATE INDEX execution_parent ON execution (parent) WHERE parent IS NOT NULL;
 CREATE INDEX execution_tags ON execution USING gin (tags);
 
--- What an execution was started with. A NUL has no place in the values of a json column.
+-- What an execution was started with.
 
 CREATE VIEW workload AS
-SELECT execution_id, to_timestamp(timestamp / 1000.0) AS timestamp,
-  replace(payload::text, '\u0000', '')::json -> 'workload' AS data
-FROM event_log WHERE event_type = 'playbook.request.evaluated' AND seq <= 8;
+SELECT l.execution_id, to_timestamp((e.event ->> 4)::bigint / 1000.0) AS timestamp, e.event -> 15 -> 'workload' AS data
+FROM log AS l CROSS JOIN LATERAL json_array_elements(to_json_events(l.events)) AS e (event)
+WHERE l.seq - l.size < 8 AND e.event ->> 3 = 'playbook.request.evaluated';
 
 -- Work that waits or is leased. Rows that are finished are gone, and the place of dead ones is soon used again.
 
@@ -104,7 +114,7 @@ CREATE TABLE queue (
 
 CREATE INDEX queue_order ON queue (pool, requires, priority DESC, id) WHERE status = 'queued';
 CREATE INDEX queue_later ON queue (available_at) WHERE status = 'queued' AND available_at IS NOT NULL;
-CREATE INDEX queue_leases ON queue (lease_until) WHERE status = 'leased';
+CREATE INDEX queue_leases ON queue (lease_until) WHERE lease_until IS NOT NULL; -- found by its time only, never whole
 CREATE INDEX queue_execution ON queue (execution_id);
 
 CREATE TABLE timer (
@@ -331,10 +341,8 @@ CREATE TYPE work_row AS (
   node_id text, execution_id bigint, action text, pool text, priority integer, available_at bigint, requires text[],
   born bigint, context json, worker text, until bigint -- whom it is for, where nobody comes before it
 );
-CREATE TYPE event_row AS (
-  execution_id bigint, seq bigint, event_id text, event_type text, timestamp bigint, source text, entity_type text,
-  entity_id text, parent_id text, step_run_id text, task_run_id text, iteration bigint, attempt integer, status text,
-  duration_ms double precision, payload json, version integer
+CREATE TYPE log_row AS (
+  execution_id bigint, seq bigint, size integer, message text, events text, place integer -- of its last event in the batch
 );
 
 CREATE FUNCTION to_time(ms bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -421,20 +429,21 @@ END $$;
 -- `pools`; else all who ask are served from the queue.
 
 CREATE FUNCTION commit_batch(
-  writer bigint, executions execution_row[], leases lease_row[], consumed text[], events event_row[], works work_row[],
+  writer bigint, executions execution_row[], leases lease_row[], consumed text[], logs log_row[], works work_row[],
   pools text[], claims claim_row[], cleared timer_row[], timers timer_row[], messages message_row[]
 ) RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
+  happened integer := coalesce(logs[cardinality(logs)].place, 0);
   base bigint;
   row execution_row;
   held lease_row;
   good bigint;
 BEGIN
-  UPDATE writer SET last_seq = last_seq + cardinality(events), commits = commits + 1
-  WHERE writer_id = commit_batch.writer RETURNING last_seq - cardinality(events) INTO base;
+  UPDATE writer SET last_seq = last_seq + happened, commits = commits + 1
+  WHERE writer_id = commit_batch.writer RETURNING last_seq - happened INTO base;
   IF base IS NULL THEN
-    INSERT INTO writer (writer_id, last_seq, commits) VALUES (commit_batch.writer, cardinality(events), 1);
+    INSERT INTO writer (writer_id, last_seq, commits) VALUES (commit_batch.writer, happened, 1);
     base := 0;
   END IF;
 
@@ -493,15 +502,9 @@ BEGIN
     END IF;
   END IF;
 
-  IF cardinality(events) > 0 THEN
-    INSERT INTO event_log (
-      execution_id, seq, event_id, event_type, timestamp, source, entity_type, entity_id, parent_id, step_run_id,
-      task_run_id, iteration, attempt, status, duration_ms, payload, version, writer_id, writer_seq
-    )
-    SELECT x.execution_id, x.seq, x.event_id, x.event_type, x.timestamp, x.source, x.entity_type, x.entity_id,
-      x.parent_id, x.step_run_id, x.task_run_id, x.iteration, x.attempt, x.status, x.duration_ms, x.payload, x.version,
-      commit_batch.writer, base + x.ordinality
-    FROM unnest(events) WITH ORDINALITY AS x;
+  IF happened > 0 THEN
+    INSERT INTO log (execution_id, seq, writer_id, writer_seq, size, message, events)
+    SELECT x.execution_id, x.seq, commit_batch.writer, base + x.place, x.size, x.message, x.events FROM unnest(logs) AS x;
   END IF;
 
   IF cardinality(cleared) > 0 THEN
@@ -566,7 +569,7 @@ BEGIN
     IF to_regclass('event_log_' || to_char(month, 'YYYY_MM')) IS NULL
       AND NOT EXISTS (SELECT FROM event_log_rest WHERE execution_id >= first AND execution_id < after) THEN
       EXECUTE format(
-        'CREATE TABLE %I PARTITION OF event_log FOR VALUES FROM (%s) TO (%s)',
+        'CREATE TABLE %I PARTITION OF log FOR VALUES FROM (%s) TO (%s) WITH (toast_tuple_target = 4080)',
         'event_log_' || to_char(month, 'YYYY_MM'), first, after
       );
       made := made + 1;
