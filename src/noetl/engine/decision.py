@@ -19,6 +19,7 @@ from noetl.engine.names import Scope, functions
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun
 from noetl.engine.work import REPLAYED, WORK_EVENTS, work_for, work_id
+from noetl.model.commit import Commit
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import message_digest
 from noetl.model.letters import LetterChange
@@ -30,19 +31,7 @@ _KINDS = {name: (kind.entity, HANDLERS.get(name), name in WORK_EVENTS) for name,
 _NO_TIMERS: frozenset[str] = frozenset()
 
 
-class Decision(msgspec.Struct, frozen=True):
-    """What a message leads to; the fields are those of a commit."""
-
-    events: tuple[Event, ...] = ()
-    work: tuple[WorkItem, ...] = ()
-    finished: tuple[tuple[str, int], ...] = ()
-    held: tuple[tuple[str, int], ...] = ()
-    dropped: tuple[str, ...] = ()
-    timers: tuple[tuple[str, int], ...] = ()
-    cleared: tuple[str, ...] = ()
-    inbox: tuple[tuple[str, AnyMessage], ...] = ()
-    projection: Mapping[str, Any] = {}
-    letters: tuple[LetterChange, ...] = ()
+Decision = Commit  # what a message leads to; who sent it is not known here
 
 
 class Deciding(msgspec.Struct, eq=False):
@@ -198,18 +187,23 @@ class Deciding(msgspec.Struct, eq=False):
 
     def made(self) -> Decision:
         """Give the decision."""
+        state, events = self.state, self.events
         done = {found for found, _ in self.finished} if self.held or self.dropped else ()
-        timers = self.state.timers
+        timers = state.timers
         return Decision(
-            tuple(self.events),
+            state.execution_id,
+            state.seq - len(events),
+            tuple(events),
             tuple(self.work.values()),
             tuple(self.finished),
             tuple([held for held in self.held if held[0] not in done]) if self.held else (),
             tuple([found for found in dict.fromkeys(self.dropped) if found not in done]) if self.dropped else (),
             tuple([(timer, at) for timer, at in self.timers.items() if timer in timers]) if self.timers else (),
             tuple(sorted(self._timers_before - timers.keys())) if self._timers_before else (),
-            tuple(self.inbox),
-            projection(self.state) if self.events else {},
+            tuple(self.inbox) if self.inbox else (),
+            (),
+            projection(state) if events else {},
+            (),
             tuple(self.letters) if self.letters else (),
         )
 
@@ -222,10 +216,9 @@ def begin(plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: 
 
 def projection(state: Execution) -> dict[str, Any]:
     """Give the row that tells people of an execution."""
-    waits = needs_signal(state)
-    status = state.status
+    status, waits = _standing(state)
     row: dict[str, Any] = {
-        "status": "waiting" if waits and status == "running" else status,
+        "status": status,
         "path": state.path,
         "playbook": state.playbook,
         "started_at": state.started_at,
@@ -248,16 +241,23 @@ def projection(state: Execution) -> dict[str, Any]:
 
 def status_of(state: Execution) -> str:
     """Give the status for people; one that only a signal can move is `waiting`, also where a run of it is under way."""
-    return "waiting" if state.status == "running" and needs_signal(state) else state.status
+    return _standing(state)[0]
 
 
 def needs_signal(state: Execution) -> bool:
     """Tell whether only a signal or a patch from outside can move the execution."""
+    return _standing(state)[1]
+
+
+def _standing(state: Execution) -> tuple[str, bool]:
+    """Give the status for people, and whether only a signal or a patch from outside can move the execution."""
+    status = state.status
     if state.phase in ("pending", "ended") or state.timers or state.children:
-        return False
+        return status, False
     for run in state.runs.values():
         loop = run.loop
         waiting = run.phase == "suspended" if loop is None else bool(loop.suspended) and not loop.pieces
         if not waiting:
-            return False
-    return bool(state.runs) or state.status in ("waiting", "paused")
+            return status, False
+    waits = bool(state.runs) or status in ("waiting", "paused")
+    return "waiting" if waits and status == "running" else status, waits

@@ -104,7 +104,8 @@ def fork(plan: Plan, events: Sequence[Event], execution_id: str) -> Decision:
     inbox = tuple((execution_id, message) for message in gather.unsaid(state))
     letters = tuple(change for event in whole if (change := change_of(state.path, event)) is not None)
     work = tuple(_under_way(plan, state))
-    return Decision(whole, work, timers=timers, inbox=inbox, projection=projection(state), letters=letters)
+    row = projection(state)
+    return Decision(execution_id, 0, whole, work, timers=timers, inbox=inbox, projection=row, letters=letters)
 
 
 def _later(state: Execution, events: Sequence[Event]) -> tuple[Event, ...]:

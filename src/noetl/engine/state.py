@@ -248,14 +248,16 @@ class Execution(Struct):
     @property
     def status(self) -> str:
         """Give the status in the words of the language."""
-        if self.phase == "pending":
+        phase = self.phase
+        if phase == "pending":
             return "pending"
-        if self.phase == "ended":
+        if phase == "ended":
             return self.outcome or "completed"
         if self.paused:
             return "paused"
-        stalled = self.phase == "running" and not self.runs
-        return "waiting" if stalled and any(token.parked for token in self.tokens.values()) else "running"
+        if self.runs or phase != "running":
+            return "running"
+        return "waiting" if any(token.parked for token in self.tokens.values()) else "running"
 
 
 def see(state: Execution, sees: Mapping[str, Any]) -> Seen:

@@ -4,10 +4,11 @@ Adapters live in `stores`, `blobs`, `server` and `client`; only `wiring` names t
 and always handed in.
 """
 
+from noetl.model.commit import AuditEntry as AuditEntry
+from noetl.model.commit import Commit as Commit
 from noetl.ports.log import Catalog as Catalog
 from noetl.ports.log import Claim as Claim
 from noetl.ports.log import Clock as Clock
-from noetl.ports.log import Commit as Commit
 from noetl.ports.log import Committed as Committed
 from noetl.ports.log import Doorbell as Doorbell
 from noetl.ports.log import EventLog as EventLog
@@ -18,7 +19,6 @@ from noetl.ports.log import Receipt as Receipt
 from noetl.ports.log import Selection as Selection
 from noetl.ports.log import WorkQueue as WorkQueue
 from noetl.ports.team import Act as Act
-from noetl.ports.team import AuditEntry as AuditEntry
 from noetl.ports.team import AuditTrail as AuditTrail
 from noetl.ports.team import Credentials as Credentials
 from noetl.ports.team import Keys as Keys

@@ -10,11 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from noetl.model.commit import Commit
 from noetl.model.events import Event
-from noetl.model.letters import LetterChange
 from noetl.model.messages import AnyMessage
-from noetl.model.work import Lease, WorkItem
-from noetl.ports.team import Act, AuditEntry
+from noetl.model.work import Lease
+from noetl.ports.team import Act
 
 
 class Clock(Protocol):
@@ -23,26 +23,6 @@ class Clock(Protocol):
     def now(self) -> int: ...
 
     async def sleep(self, seconds: float) -> None: ...
-
-
-class Commit(msgspec.Struct, frozen=True):
-    """Everything that one execution's decision changes; applied whole or not at all."""
-
-    execution_id: str
-    expected_seq: int
-    events: tuple[Event, ...]
-    work: tuple[WorkItem, ...] = ()  # to put in the queue; of work that is there already, the content is replaced
-    finished: tuple[tuple[str, int], ...] = ()  # (work_id, epoch) to take out; must be leased with that epoch
-    held: tuple[tuple[str, int], ...] = ()  # (work_id, epoch) that must be leased with that epoch, and stay so
-    dropped: tuple[str, ...] = ()  # work to take out whatever its lease: cancelled, replaced
-    timers: tuple[tuple[str, int], ...] = ()  # (timer_id, at) to set
-    cleared: tuple[str, ...] = ()  # timers to remove
-    inbox: tuple[tuple[str, AnyMessage], ...] = ()  # (execution_id, message) that the system sends itself
-    consumed: tuple[str, ...] = ()  # message ids of the inbox that this commit applies
-    projection: Mapping[str, Any] = {}  # the row of `execution`: status, result, times, counts; path, parent, tags and
-    # started_at do not change after the first one
-    audit: tuple[AuditEntry, ...] = ()  # who did it
-    letters: tuple[LetterChange, ...] = ()  # dead letters: new ones, and what became of others
 
 
 class Committed(msgspec.Struct, frozen=True):

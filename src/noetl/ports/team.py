@@ -10,17 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-
-class AuditEntry(msgspec.Struct, frozen=True):
-    """One act."""
-
-    at: int
-    actor: str
-    action: str  # such as `execution.cancel`
-    entity: str = ""
-    detail: Mapping[str, Any] = {}
-    number: int = 0  # given by the store
-
+from noetl.model.commit import AuditEntry
 
 Act = AuditEntry | None  # of whoever changes something: written down in the transaction that does, and only if it does
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from noetl.engine.decide import Decision, Needs, decide
+from noetl.engine.decide import Needs, decide
 from noetl.model.messages import Report
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim, Clock, Commit, QuickLog
@@ -54,7 +54,7 @@ class AtOnce:
         plan = self._plans.at_hand(state.playbook) if state is not None else None
         if state is None or plan is None:
             return None
-        now, before = self._clock.now(), state.seq
+        now = self._clock.now()
         commit: Commit | None = None
         asks: Sequence[Ask] = ()
         claims: tuple[Claim, ...] = ()
@@ -67,7 +67,7 @@ class AtOnce:
             made = decide(plan, state, report, now)
             if isinstance(made, Needs):
                 return None
-            commit = _commit_of(execution_id, before, made)
+            commit = made  # nothing of the inbox is consumed by a report, and it is nobody's act
             if made.work and self._inbox.waiting and not _takes_all(claims, made.work):
                 asks = self._inbox.beside(claims, made.work, now)
                 claims = (*claims, *claims_of(asks, now, self._lease_ms))
@@ -86,26 +86,6 @@ class AtOnce:
         if self.in_vain:
             self._states.drop(execution_id)
         return None
-
-
-def _commit_of(execution_id: str, before: int, made: Decision) -> Commit:
-    """Give what the decision of a report changes: nothing of the inbox is consumed by it, and nobody's act."""
-    return Commit(
-        execution_id,
-        before,
-        made.events,
-        made.work,
-        made.finished,
-        made.held,
-        made.dropped,
-        made.timers,
-        made.cleared,
-        made.inbox,
-        (),
-        made.projection,
-        (),
-        made.letters,
-    )
 
 
 def _takes_all(claims: Sequence[Claim], work: Sequence[WorkItem]) -> bool:

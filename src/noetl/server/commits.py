@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from noetl.engine.decide import Decision
 from noetl.engine.state import Execution
@@ -32,27 +33,15 @@ def answer_of(row: Mapping[str, Any], verdict: Committed, is_late: bool = False)
     return Answer(row, "late" if is_late else verdict.status)
 
 
-def commit_of(entry: Entry, before: int, made: Decision) -> Commit:
-    """Give what a decision changes."""
+def commit_of(entry: Entry, made: Decision) -> Commit:
+    """Give what a decision changes: with it the message is consumed, and who sent it is written down."""
     cleared = made.cleared
     if isinstance(entry.message, TimerDue) and entry.message.timer_id not in dict(made.timers):
         cleared = tuple(dict.fromkeys((*cleared, entry.message.timer_id)))  # also one that nobody waits for any more
-    return Commit(
-        entry.execution_id,
-        before,
-        made.events,
-        made.work,
-        made.finished,
-        made.held,
-        made.dropped,
-        made.timers,
-        cleared,
-        made.inbox,
-        entry.consumed,
-        made.projection,
-        () if entry.act is None else (entry.act,),
-        made.letters,
-    )
+    elif entry.answer is not None and entry.act is None:
+        return made
+    audit = () if entry.act is None else (entry.act,)
+    return replace(made, cleared=cleared, consumed=entry.consumed, audit=audit)
 
 
 async def of_another(log: EventLog, entry: Entry, start: Start, state: Execution) -> Commit | None:

@@ -20,7 +20,7 @@ from noetl.engine.start import check_schema
 from noetl.engine.state import Execution
 from noetl.model.errors import Conflict, UnknownExecution
 from noetl.model.messages import AnyMessage, PatchCtx, Resume
-from noetl.ports import Act, Catalog, Commit, EventLog
+from noetl.ports import Act, Catalog, EventLog
 from noetl.server.plans import Plans
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ async def fork_from(
     plan = await Plans(store, control.defaults).get(pinned)
     check_schema(plan, fold(execution_id, copied).workload)
     made = fork(plan, copied, execution_id)
-    first = Commit(execution_id, 0, made.events, made.work, timers=made.timers, projection=made.projection)
-    first = replace(first, letters=made.letters)
+    first = replace(made, inbox=())
     receipt = await store.commit([first if act is None else replace(first, audit=(act,))])
     if receipt.commits[0].status not in ("applied", "duplicate"):
         raise Conflict(f"the id {execution_id} is that of another execution; fork again.")

@@ -282,11 +282,10 @@ class Sequencer:
         plan = await self._plans.get(
             message.playbook if isinstance(message, Start) and not state.seq else state.playbook
         )
-        before = state.seq
         if entry.late and isinstance(message, Report):
-            return commit_of(entry, before, late(plan, state, message, now))
+            return commit_of(entry, late(plan, state, message, now))
         made = decide(plan, state, message, now, entry.resolved)
-        return made if isinstance(made, Needs) else commit_of(entry, before, made)
+        return made if isinstance(made, Needs) else commit_of(entry, made)
 
     async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
         claims = claims_of(asks, now, self._lease_ms)

@@ -44,7 +44,7 @@ class Given:
     def __init__(self, text: str, messages: tuple[AnyMessage, ...], payload: dict[str, Any] | None = None) -> None:
         self.plan = plan(read(text), "hash")
         self.log: list[Event] = []
-        self.decision = Decision()
+        self.decision = Decision("9000", 0)
         self.at = BEGIN
         for message in (Start("start", "tests/test", "hash", payload or {}), *messages):
             self.when(message)
