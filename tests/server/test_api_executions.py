@@ -36,6 +36,26 @@ async def test_an_execution_is_started_seen_and_explained(tmp_path: Path) -> Non
         assert explained["choices"][0]["step"] == "one"
 
 
+async def test_a_start_waits_for_the_end_where_it_is_asked_to(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.working(""):
+        path = await served.register(ONE)
+        asked = {"path": path, "payload": {"n": 5}, "wait_ms": 30_000}
+        for headers, is_again in (({}, False), ({"Idempotency-Key": "k"}, False), ({"Idempotency-Key": "k"}, True)):
+            told = await served.json("POST", "/api/execute", asked, 201, headers=headers)
+            found = await served.json("GET", f"/api/executions/{told['execution_id']}")
+            assert found["result"] == 5
+            assert {name: told[name] for name in ("status", "result", "error", "ended_at")} == {
+                "status": "completed", "result": 5, "error": None, "ended_at": found["ended_at"],
+            }  # fmt: skip
+            assert told["repeated"] is is_again
+        told = await served.json("POST", "/api/execute", {"content": FAILS, "wait_ms": 30_000})
+        found = await served.json("GET", f"/api/executions/{told['execution_id']}")
+        assert (told["status"], told["error"]) == ("failed", found["error"])
+        told = await served.json("POST", "/api/execute", {"content": WAITS, "wait_ms": 300})
+        assert (told["status"], told["ended_at"], told["result"]) == ("waiting", None, None)
+        await served.json("POST", "/api/execute", {"path": path, "wait_ms": 30_001}, 422)
+
+
 async def test_what_is_being_undone_is_not_cancelled_unless_it_is_abandoned(tmp_path: Path) -> None:
     content = playbook(
         "  - {step: book, tool: {kind: noop}, compensate: refund, next: fail}\n"

@@ -117,9 +117,14 @@ class Client(LetterCalls):
         priority: int = 0,
         idempotency_key: str | None = None,
         trace: str | None = None,
+        wait_ms: int | None = None,
     ) -> Started:
-        """Start an execution of a path of the catalog, of a content hash, or of a text."""
+        """Start an execution of a path of the catalog, of a content hash, or of a text.
+
+        With `wait_ms`, the answer comes when it has ended, or after that time (30,000 at most).
+        """
         named = {"path": path, "version": version, "playbook": playbook, "content": content, "trace": trace}
+        named |= {"wait_ms": wait_ms}
         body = _given(priority=priority, **named)
         body |= {"payload": dict(payload or {}), "tags": list(tags)}
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}

@@ -73,6 +73,7 @@ async def running(
 
 
 async def _answer_claims(services: Services) -> None:
-    """Let no request for work hold up the end of the server."""
+    """Let no request for work, and none that waits for an end, hold up the end of the server."""
     await services.stopping.wait()
     services.handouts.answer_claims()
+    services.control.followers.let_go()

@@ -15,13 +15,19 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Started(Answer, frozen=True):
-    """An execution that was started; `repeated` where the same Idempotency-Key had started it before."""
+    """An execution that was started; `repeated` where the same Idempotency-Key had started it before.
+
+    How it ended is told where the request waited for it, and it did.
+    """
 
     execution_id: str
     status: str
     path: str
     playbook: str
     repeated: bool = False
+    ended_at: int | None = None
+    result: Any = None
+    error: Any = None
 
 
 class ExecutionRow(Answer, frozen=True):

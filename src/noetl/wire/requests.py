@@ -39,6 +39,7 @@ class Execute(Asked, frozen=True):
     priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
     parent: Name | None = None  # an execution that this one belongs to
     trace: Annotated[str, Meta(max_length=200)] | None = None  # a W3C traceparent
+    wait_ms: Annotated[int, Meta(ge=0, le=30_000)] = 0  # for so long the answer waits for the end
 
 
 class ExecutionsQuery(Asked, frozen=True):

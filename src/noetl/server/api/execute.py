@@ -7,10 +7,14 @@ Tested in tests/server/test_api_executions.py.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from noetl.model.errors import Conflict
 from noetl.model.messages import Start
@@ -18,6 +22,7 @@ from noetl.ports import AuditEntry
 from noetl.server.auth import forbidden, may
 from noetl.server.checking import checked
 from noetl.server.endpoint import Call, Noun
+from noetl.server.followers import Ended
 from noetl.server.forks import tell_surely
 from noetl.server.problems import Refusal, not_found
 from noetl.server.reading import known_id
@@ -29,6 +34,7 @@ from noetl.wire.requests import Execute
 _EXAMPLE = {"path": "examples/hello", "payload": {"name": "Ada"}, "tags": ["nightly"], "priority": 5}
 _SEED = {"playbook_id": "examples/hello", "parameters": {"name": "Ada"}}
 _MOST_KEY = 200
+_NAMED = "start:"  # begins the message of a start that may be sent again
 noun = Noun("execute", "Start executions.")
 
 
@@ -42,7 +48,7 @@ noun = Noun("execute", "Start executions.")
     problems=(404, 409, 422, 503),
 )
 async def execute(call: Call, body: Execute) -> Started:
-    """Start an execution."""
+    """Start an execution, and wait for its end where `wait_ms` says so."""
     return await _start(call, body)
 
 
@@ -94,12 +100,23 @@ async def _start(call: Call, body: Execute) -> Started:
         if len(key) > _MOST_KEY:
             raise Refusal(422, "invalid-input", f"the key is longer than {_MOST_KEY}", where="header Idempotency-Key")
         name = key_name(call.actor.name, key)
-        execution_id, message_id = await services.team.keep_key(name, execution_id, now, now - KEY_MS), f"start:{name}"
-        repeated = await _found(call, execution_id)
-        if repeated is not None:
-            await _same(call, execution_id, path, body, message_id)
-            call.is_noted = True  # nothing changes
-            return repeated
+        execution_id, message_id = (
+            await services.team.keep_key(name, execution_id, now, now - KEY_MS),
+            f"{_NAMED}{name}",
+        )
+    if not body.wait_ms:
+        return await _begun(call, body, execution_id, message_id, path, playbook)
+    with services.control.followers.ending(execution_id) as ended:
+        started = await _begun(call, body, execution_id, message_id, path, playbook)
+        return await _told(call, started, ended(bool(key)), body.wait_ms)
+
+
+async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, path: str, playbook: str) -> Started:
+    is_named = message_id.startswith(_NAMED)
+    if is_named and (repeated := await _found(call, execution_id)) is not None:
+        await _same(call, execution_id, path, body, message_id)
+        call.is_noted = True  # nothing changes
+        return repeated
     parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
     message = Start(
         message_id,
@@ -112,10 +129,21 @@ async def _start(call: Call, body: Execute) -> Started:
         trace=body.trace or "",
     )
     act = call.act(execution_id, path=path, playbook=playbook)
-    row = await tell_surely(services.control, execution_id, message, act)
-    if key:  # another request with this key may have been quicker
+    row = await tell_surely(call.services.control, execution_id, message, act)
+    if is_named:  # another request with this key may have been quicker
         await _same(call, execution_id, path, body, message_id)
     return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
+
+
+async def _told(call: Call, started: Started, ending: Awaitable[Ended | None], wait_ms: int) -> Started:
+    """Tell of a start how it ended, where it does in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(wait_ms / 1000):
+            ended = await ending
+        if ended is not None:
+            return replace(started, **asdict(ended))
+    row = await call.services.store.execution(started.execution_id)
+    return started if row is None else replace(started, status=str(row.get("status")))
 
 
 async def _meant(call: Call, body: Execute) -> tuple[str, str]:
