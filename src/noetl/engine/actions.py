@@ -14,13 +14,9 @@ from noetl.model.outcome import Outcome
 
 
 class Written(dict[str, Any]):
-    """Fields of a task without any template: one map for all of its attempts. What a kind reads of it is kept in `read`."""
+    """Fields of a task without any template: one map for all of its attempts."""
 
-    __slots__ = ("read",)
-
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        super().__init__(fields)
-        self.read: Any = None
+    read: Any = None  # what a kind has read of them
 
 
 class RunTask(msgspec.Struct, frozen=True):

@@ -51,21 +51,23 @@ class Frame:
 
     def at_task(self, counter: int) -> None:
         """Move the program counter to a task."""
-        memory, info = self.memory, self.info
+        memory, info, plan = self.memory, self.info, self._plans[counter]
         memory.counter = counter
-        self.plan = self._plans[counter]
-        self.task = task = self.plan.task
+        self.plan = plan
+        self.task = task = plan.task
         self.named = info.place + task.label
         # Only what went wrong is recorded of an item: a loop writes one event for each that ends well.
-        self.is_quiet = info.index is not None and not self.plan.layered.is_durable
-        self.key = info.key(task.label, memory.visits.get(task.label, 1), self.plan.sink)  # of the task's visit
+        self.is_quiet = info.index is not None and not plan.layered.is_durable
+        self.key = info.key(task.label, memory.visits.get(task.label, 1), plan.sink)  # of the task's visit
 
     def visit(self) -> None:
         """Count one more visit of the task, which has a key of its own."""
         label, visits = self.task.label, self.memory.visits
-        number = visits[label] = visits.get(label, 0) + 1
-        if number > 1:
-            self.key = self.info.key(label, number, self.plan.sink)
+        if label in visits:
+            visits[label] += 1
+            self.key = self.info.key(label, visits[label], self.plan.sink)
+        else:
+            visits[label] = 1
 
     @property
     def settings(self) -> Mapping[str, Any]:

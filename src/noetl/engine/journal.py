@@ -12,18 +12,16 @@ from typing import Any
 import msgspec
 
 from noetl.engine.frame import Frame
-from noetl.engine.rules import GOES_ON, Verdict
+from noetl.engine.rules import Verdict
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 
 
-def begun(frame: Frame, at: int) -> Record | None:
+def begun(frame: Frame, at: int) -> Record:
     """Give the record of an attempt that begins."""
     attempt = frame.memory.attempt
     if attempt > 1:
         return _record(frame, "task.attempt.started", at, attempt)
-    if frame.is_quiet:
-        return None
     told = {"kind": frame.task.kind}
     return Record("task.started", at, frame.named, frame.key, frame.info.index, None, None, None, told)
 
@@ -38,8 +36,6 @@ def allowed(records: list[Record], key: str, timeout_ms: float) -> None:
 def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[Record]:
     """Give the records of an attempt that ended, and of what it leads to."""
     memory = frame.memory
-    if verdict is GOES_ON and memory.attempt == 1:
-        return [] if frame.is_quiet else [_done_at_once(frame, at)]
     found = []
     well = outcome.status == "ok"
     payload: dict[str, Any] = {"started_at": memory.began}
@@ -72,7 +68,8 @@ def paged(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
     return [_record(frame, "result.manifest.updated", at, frame.memory.attempt, payload=told)]
 
 
-def _done_at_once(frame: Frame, at: int) -> Record:
+def done_at_once(frame: Frame, at: int) -> Record:
+    """Give the only record of a task without a policy whose first attempt succeeded, of all that `settled` may give."""
     began = frame.memory.first_began
     told = {"started_at": began}
     return Record("task.done", at, frame.named, frame.key, frame.info.index, 1, "ok", float(at - began), told)

@@ -109,8 +109,7 @@ def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
     A lone task without a label of its own gives its result as it is, and so does a lone task whose result is no map.
     """
     last = memory.prev.kept if memory.prev is not None else None
-    alone = len(tasks) == 1
-    if alone and (tasks[0].label == f"{step}_task" or not isinstance(last, Mapping)):
+    if len(tasks) == 1 and (not isinstance(last, Mapping) or tasks[0].label == f"{step}_task"):
         return last
     results = {label: held.kept for label, held in memory.results.items()}
     own = dict(last) if isinstance(last, Mapping) else {"data": last}

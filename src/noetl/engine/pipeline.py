@@ -24,7 +24,7 @@ from noetl.dsl.playbook import Task
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.calls import bounded, earliest, limited
 from noetl.engine.frame import Frame
-from noetl.engine.journal import allowed, begun, paged, settled
+from noetl.engine.journal import allowed, begun, done_at_once, paged, settled
 from noetl.engine.memory import Held, Memory, settled_result
 from noetl.engine.pages import added, room
 from noetl.engine.patches import called
@@ -153,12 +153,10 @@ class Pipeline(Frame):
                 return self._too_many(plan.layered.most_transitions)
             if memory.phase == "ready":
                 self.visit()
-                memory.attempt = 0
-                memory.first_began = at
+                memory.attempt, memory.first_began = 0, at
             memory.attempt += 1
-            record = begun(self, at)
-            if record is not None:
-                self._records.append(record)
+            if memory.attempt > 1 or not self.is_quiet:
+                self._records.append(begun(self, at))
         memory.phase, memory.began, memory.waiting = "running", at, None
         try:
             return self._rendered(plan.task, at) if plan.fields is None else self._as_written(plan, plan.fields, at)
@@ -210,10 +208,8 @@ class Pipeline(Frame):
             if self.plan.pages is not None:
                 spec["result"] = room(spec.get("result"), self.memory.results.get(task.label))
         context = self.context(whole) if task.kind in CODE_KINDS else {}
-        attempt, visit = self.memory.attempt, self.memory.visits[task.label]
-        return RunTask(
-            self.named, task.kind, fields, whole, own, attempt, self.key, auth, timeout, spec, context, visit
-        )
+        attempt, visit, key = self.memory.attempt, self.memory.visits[task.label], self.key
+        return RunTask(self.named, task.kind, fields, whole, own, attempt, key, auth, timeout, spec, context, visit)
 
     # What an outcome leads to
 
@@ -235,8 +231,11 @@ class Pipeline(Frame):
 
     def _straight_on(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
         """Go on after a task that succeeded and has no policy: what `_settle` and `_act` come to then."""
-        self._records += settled(self, outcome, GOES_ON, at)
         memory = self.memory
+        if memory.attempt > 1:
+            self._records += settled(self, outcome, GOES_ON, at)
+        elif not self.is_quiet:
+            self._records.append(done_at_once(self, at))
         memory.phase = "ready"
         memory.prev = memory.results[self.task.label] = Held(outcome.result, stored)
         return self._next(memory.counter + 1, outcome)
@@ -318,10 +317,11 @@ class Pipeline(Frame):
         outcome: Outcome | None = None,
         stored: Mapping[str, Any] | None = None,
     ) -> Next:
-        told = {**msgspec.to_builtins(error), "task": self.named} if error is not None else None
-        memory = self.memory
-        kept = stored or (outcome.result if outcome is not None else None)
-        result = kept if status == "error" else settled_result(self.info.step, self.tasks, memory)
+        memory, told = self.memory, None if error is None else {**msgspec.to_builtins(error), "task": self.named}
+        if status != "error":
+            result = settled_result(self.info.step, self.tasks, memory)
+        else:
+            result = stored or (outcome.result if outcome is not None else None)
         memory.phase = "ended"
         self.ending = Finished(status, result, told, memory.writes, memory.step, outcome)
         return self.ending

@@ -16,10 +16,13 @@ from noetl.dsl.playbook import Task
 from noetl.model.outcome import Outcome, TaskError
 
 _TABLES: Final = frozenset({"postgres", "duckdb", "ducklake", "snowflake"})
+_STORING: Final = _TABLES | {"transfer", "outbox", "artifact"}
 
 
 def sink_id(task: Task) -> str | None:
     """Give the name of the sink, such as `postgres:results`; None where the task stores nothing by itself."""
+    if task.kind not in _STORING:
+        return None
     fields = task.fields
     if task.kind in _TABLES and "table" in fields:
         return _named(task.kind, fields["table"].data)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import Struct
+
 from noetl.dsl.playbook import Task, Value
 from noetl.engine.actions import Written
 from noetl.engine.pages import strategy
@@ -43,32 +45,39 @@ class Layered:
         return Layered(merge(self.given, {name: value.data for name, value in spec.items()})) if spec else self
 
 
-class TaskPlan:
-    """A task, and what follows from it and from the settings around it; `called`: inside a workbook call."""
+class TaskPlan(Struct, frozen=True):
+    """A task, and what follows from it and from the settings around it."""
 
-    __slots__ = ("fields", "has_policy", "is_straight", "layered", "pages", "sink", "task", "timeout", "timeout_scale")
+    task: Task
+    layered: Layered  # the settings, the task's own last
+    sink: str | None
+    pages: tuple[str, str | None] | None  # how those that it gives become one
+    timeout: Any  # of one attempt, as it is written
+    timeout_scale: float  # milliseconds of its unit
+    has_policy: bool
+    is_straight: bool  # whether success leads straight on: nobody reads the outcome but whoever has the result
+    fields: Written | None  # of a task of which nothing at all is rendered
 
-    def __init__(self, task: Task, around: Layered, called: bool = False) -> None:
-        self.task = task
-        self.layered = layered = around.over(task.spec) if task.spec else around
-        self.sink = sink_id(task)
-        self.pages = strategy(task)
-        self.timeout, self.timeout_scale = None, 1.0
-        if task.timeout_ms is not None or task.spec or layered.timeouts is not None:
-            self.timeout, self.timeout_scale = _timeout(task, layered, self.sink is not None)
-        self.has_policy = task.rules is not None or bool(task.sets)
-        # Whether success leads straight on: nobody reads the outcome but whoever has the result.
-        self.is_straight = not self.has_policy and self.pages is None and not called
-        # The fields of a task of which nothing at all is rendered; None of any other.
-        self.fields: Written | None = None
-        more = task.input or task.auth is not None or layered.is_rendered or task.kind in _ASKS_MORE
-        if not more and isinstance(self.timeout, _NUMBER_OR_NONE) and is_written(task.fields):
-            self.fields = Written({key: value.data for key, value in task.fields.items()})
+
+def plan_task(task: Task, layered: Layered, called: bool = False) -> TaskPlan:
+    """Plan a task; `called`: inside a workbook call."""
+    if task.spec:
+        layered = layered.over(task.spec)
+    sink, pages, timeout, scale, fields = sink_id(task), None, None, 1.0, None
+    if task.spec or task.timeout_ms is not None or layered.timeouts is not None:
+        pages = strategy(task)
+        timeout, scale = _timeout(task, layered, sink is not None)
+    has_policy = task.rules is not None or bool(task.sets)
+    more = task.input or task.auth is not None or layered.is_rendered or task.kind in _ASKS_MORE
+    if not more and isinstance(timeout, _NUMBER_OR_NONE) and is_written(task.fields):
+        fields = Written({key: value.data for key, value in task.fields.items()})
+    straight = not has_policy and pages is None and not called
+    return TaskPlan(task, layered, sink, pages, timeout, scale, has_policy, straight, fields)
 
 
 def plans_of(tasks: tuple[Task, ...], around: Layered, called: bool = False) -> tuple[TaskPlan, ...]:
     """Plan the tasks of a pipeline."""
-    return tuple([TaskPlan(task, around, called) for task in tasks])
+    return tuple([plan_task(task, around, called) for task in tasks])
 
 
 def _timeout(task: Task, layered: Layered, stores: bool) -> tuple[Any, float]:

@@ -86,14 +86,15 @@ class Playbooks:
         book = self._books.get(work.playbook)
         if book is None:
             return None
-        self._settle()
-        found = book.plans.get(work.step) if work.patch is None else None
-        return found or self._planned(book, work)
+        if self._defaults != self._shared.defaults:
+            self._settle()
+        return (book.plans.get(work.step) if work.patch is None else None) or self._planned(book, work)
 
     async def fetched(self, work: WorkItem) -> StepPlan:
         """Fetch the playbook, and give the plan of the step likewise."""
         tree = unpinned(await self._fetch(work.playbook))
-        self._settle()
+        if self._defaults != self._shared.defaults:
+            self._settle()
         self._books[work.playbook] = book = _Book(work.playbook, tree, self._shared)
         while len(self._books) > _MOST:
             del self._books[next(iter(self._books))]
@@ -112,11 +113,10 @@ class Playbooks:
         return StepPlan(book, step, for_step(info, step, book.layered))
 
     def _settle(self) -> None:
-        """Plan anew where the settings for executions have changed: they are those of the server it speaks with."""
-        if self._defaults != self._shared.defaults:
-            self._defaults = dict(self._shared.defaults)
-            for book in self._books.values():
-                book.settle(self._defaults)
+        """Plan anew: the settings for executions have changed, which are those of the server that it speaks with."""
+        self._defaults = dict(self._shared.defaults)
+        for book in self._books.values():
+            book.settle(self._defaults)
 
     async def _fetch(self, content: str) -> bytes:
         """Fetch a pinned tree; while it cannot be had the work waits, for as long as its lease is held."""

@@ -124,15 +124,18 @@ class Reporter:
         rows: tuple[Row, ...] = (),
     ) -> Coroutine[Any, Any, list[Lease]]:
         """Take what there is into a report, which is then delivered."""
-        records, items = tuple(self.records), tuple(self._items)
+        records, self._since = tuple(self.records), None
         self.records.clear()
-        self._items.clear()
-        self._since = None
-        self._number += 1
-        work, epoch, chunk = self.lease.work, self.lease.epoch, self.lease.work.chunk
-        named, part = f"{work.work_id}@{epoch}.{self._number}", chunk.chunk_id if chunk is not None else None
+        items: tuple[ItemEnd, ...] = ()
+        if self._items:
+            items = tuple(self._items)
+            self._items.clear()
+        self._number = number = self._number + 1
+        work, epoch = self.lease.work, self.lease.epoch
+        chunk = work.chunk.chunk_id if work.chunk is not None else None
+        named, worker = f"{work.work_id}@{epoch}.{number}", self._worker
         report = Report(
-            named, work.run_id, epoch, self._worker, records, writes, items, rows, part, suspension, ending, pipeline
+            named, work.run_id, epoch, worker, records, writes, items, rows, chunk, suspension, ending, pipeline
         )
         return self._deliver(self._shared.secrets.message(report), want)
 

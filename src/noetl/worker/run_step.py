@@ -280,28 +280,26 @@ class StepWork:
         self._breath = self._breath or at
         action: Next = await self._wake(pipeline, woke) if woke is not None else pipeline.advance(at)
         was_durable = False  # what the task before did is on disk before this one begins
-        while True:
-            if isinstance(action, RunTask):
-                durable = pipeline.plan.layered.is_durable
-                if durable or was_durable:
-                    await self._reporter.flush()
-                was_durable = durable
-                outcome, stored = await self._attempt(action, index)
-                at = now()
-                action = pipeline.resume(outcome, at, stored)
-                if at - self._breath > _BREATH_MS:
-                    await asyncio.sleep(0)
-                    self._breath = now()
-            elif isinstance(action, Finished):
-                for held in pipeline.memory.results.values():
-                    if held.pages is not None and is_manifest(held.kept) and self.shared.results is not None:
-                        await self.shared.results.name(held.kept)
-                return action
-            elif not action.hold or action.until is None:
-                return action
-            else:
+        while not isinstance(action, Finished):
+            if isinstance(action, Suspend):
+                if not action.hold or action.until is None:
+                    return action
                 await self.shared.clock.sleep(max(0, action.until - now()) / 1000)
                 action = pipeline.advance(now())
+                continue
+            if was_durable or pipeline.plan.layered.is_durable:
+                await self._reporter.flush()
+                was_durable = pipeline.plan.layered.is_durable
+            outcome, stored = await self._attempt(action, index)
+            at = now()
+            action = pipeline.resume(outcome, at, stored)
+            if at - self._breath > _BREATH_MS:
+                await asyncio.sleep(0)
+                self._breath = now()
+        for held in pipeline.memory.results.values():
+            if held.pages is not None and is_manifest(held.kept) and self.shared.results is not None:
+                await self.shared.results.name(held.kept)
+        return action
 
     async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
         """Go on after a wait; a child's result that was stored stays so."""

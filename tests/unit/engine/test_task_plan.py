@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from noetl.engine.actions import RunTask
 from noetl.engine.run_info import RunInfo, Scopes
-from noetl.engine.task_plan import Layered, TaskPlan, plans_of
+from noetl.engine.task_plan import Layered, TaskPlan, plan_task, plans_of
 from noetl.model.outcome import Outcome, failed, ok
 from tests.unit.engine.piping import Run, info, tasks
 
 
 def plan(text: str, layered: Mapping[str, Any] | None = None) -> TaskPlan:
-    return TaskPlan(tasks(f"- a: {{{text}}}")[0], Layered(layered or {}))
+    return plan_task(tasks(f"- a: {{{text}}}")[0], Layered(layered or {}))
 
 
 @pytest.mark.parametrize(
@@ -91,9 +92,9 @@ def played(run_info: RunInfo, texts: list[str], outcomes: list[Outcome], straigh
     """Play a pipeline; gives all that it asked for, recorded, waited for and came to, and what it remembers."""
     pipeline = tasks("\n".join(f"- t{number}: {{{text}}}" for number, text in enumerate(texts)))
     plans = plans_of(pipeline, Layered(run_info.settings))
-    for found in plans if not straight else ():
-        found.fields, found.is_straight = None, False
-    known = RunInfo(**{name: getattr(run_info, name) for name in RunInfo.__struct_fields__} | {"plans": plans})
+    if not straight:
+        plans = tuple(replace(plan, fields=None, is_straight=False) for plan in plans)
+    known = replace(run_info, plans=plans)
     scopes = Scopes(workload={"who": "you"}, args={"given": 1})
     scripted = {f"t{number}": [outcome, ok("at last")] for number, outcome in enumerate(outcomes)}
     run = Run(pipeline, scripted, scopes, known, carried=carried)
