@@ -91,13 +91,13 @@ def end(d: Deciding, run: StepRun, ending: Ending) -> None:
 
 def _straight_on(d: Deciding, run: StepRun, ending: Ending, onward: Onward) -> None:
     """End a run that went well and take its only arc: the straight way, with nothing to choose or to evaluate."""
-    d.emit("step.done", run.step, {"result": ending.result}, run=run, status="ok", duration_ms=_took(d, run))
+    d.emit("step.done", run.step, {"result": ending.result}, run, None, "ok", _took(d, run))
     _may_open_gates(d, run, ending, "step.done")
-    d.emit("next.evaluated", run.step, onward.evaluated, run=run)
+    d.emit("next.evaluated", run.step, onward.evaluated, run)
     payload = onward.token
     if run.lineage:
         payload = {**payload, "lineage": kept(d, run.lineage, payload["step"])}
-    d.emit("token.created", next_token(d), payload, run=run)
+    d.emit("token.created", next_token(d), payload, run)
 
 
 def _may_open_gates(d: Deciding, run: StepRun, ending: Ending, name: str) -> None:

@@ -124,7 +124,7 @@ def started(d: Deciding, run: StepRun, report: Report) -> None:
     """Note that a worker has a run in its hands; its time runs from the first one on."""
     is_first = not run.started_at
     at = max(run.scheduled_at, min([d.at, *map(_AT, report.records)])) if is_first else None
-    d.emit("step.started", run.step, {"worker": report.worker, "epoch": report.epoch}, run=run, at=at)
+    d.emit("step.started", run.step, {"worker": report.worker, "epoch": report.epoch}, run, at)
     if is_first and report.ending is None:
         seconds = _timeout(d, run)
         if seconds is not None:
