@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from noetl.dsl.secret_names import is_secret_name
-from noetl.engine.away import NOTHING, Resolved, seen, view
+from noetl.engine.away import NOTHING, Resolved, view
 from noetl.engine.plan import template
 from noetl.engine.state import Execution
 from noetl.engine.writes import plain
@@ -108,11 +108,14 @@ class Scope(Mapping[str, Any]):
         return sum(1 for _ in self)
 
 
-def envelope(status: str, result: Any, error: Mapping[str, Any] | None, resolved: Resolved = NOTHING) -> Envelope:
-    """Give `outcome` of a step as its router sees it."""
-    told = whole(error) if error is not None else None
-    stored = {"ref": result["ref"]} if is_ref(result) else {}
-    return Envelope({"status": status, "result": seen(result, resolved), "error": told, "meta": {}, **stored})
+def envelope(status: str, result: Any, shown: Any, error: Mapping[str, Any] | None) -> Envelope:
+    """Give `outcome` of a step as its router sees it; `shown` is the result as templates see it."""
+    data: dict[str, Any] = {"status": status, "result": shown, "error": None, "meta": {}}
+    if error is not None:
+        data["error"] = whole(error)
+    if is_ref(result):
+        data["ref"] = result["ref"]
+    return Envelope(data)
 
 
 def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:

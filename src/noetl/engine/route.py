@@ -48,6 +48,17 @@ class Choice(Struct):
     broken: Error | None = None
 
 
+class Taken(Struct):
+    """An arc that is taken: what its token carries, and what it writes to `ctx`."""
+
+    index: int
+    step: str
+    args: dict[str, Any]
+    unbound: list[str] = []  # `args` that came to nothing
+    writes: Mapping[str, Any] = {}
+    skipped: list[dict[str, Any]] = []
+
+
 def failure(kind: str, message: str, code: str = "", **details: Any) -> dict[str, Any]:
     """Make an error that the control plane itself found."""
     made: dict[str, Any] = {"kind": kind, "message": message, "retryable": kind == "timeout"}
@@ -90,11 +101,13 @@ def end(d: Deciding, run: StepRun, ending: Ending) -> None:
 
 
 def _straight_on(d: Deciding, run: StepRun, ending: Ending, onward: Onward) -> None:
-    """End a run that went well and take its only arc: the straight way, with nothing to choose or to evaluate."""
+    """End a run that went well and take its only arc, if any: the straight way, with nothing to evaluate."""
     d.emit("step.done", run.step, {"result": ending.result}, run, None, "ok", _took(d, run))
     _may_open_gates(d, run, ending, "step.done")
     d.emit("next.evaluated", run.step, onward.evaluated, run)
     payload = onward.token
+    if payload is None:
+        return
     if run.lineage:
         payload = {**payload, "lineage": kept(d, run.lineage, payload["step"])}
     d.emit("token.created", next_token(d), payload, run)
@@ -103,7 +116,8 @@ def _straight_on(d: Deciding, run: StepRun, ending: Ending, onward: Onward) -> N
 def _may_open_gates(d: Deciding, run: StepRun, ending: Ending, name: str) -> None:
     if d.plan.has_gates or d.state.tokens:  # else nothing is parked that could be let in now
         d.retry_gates = True
-        d.cause = {"name": EventName(name), "step": run.step, "payload": _payload(d, ending)}
+        payload = {"status": ending.status, "result": seen(ending.result, d.resolved), "error": ending.error}
+        d.cause = {"name": EventName(name), "step": run.step, "payload": payload}
 
 
 def _set(
@@ -125,10 +139,6 @@ def _event_name(ending: Ending) -> str:
     return "step.failed" if ending.status != "ok" else "loop.done" if ending.is_loop else "step.done"
 
 
-def _payload(d: Deciding, ending: Ending) -> dict[str, Any]:
-    return {"status": ending.status, "result": seen(ending.result, d.resolved), "error": ending.error}
-
-
 def _scope(
     d: Deciding,
     run: StepRun,
@@ -138,8 +148,10 @@ def _scope(
     status: str | None = None,
     own: Mapping[str, Any] | None = None,
 ) -> Scope:
-    told = envelope(status or ending.status, ending.result, ending.error, d.resolved)
-    event = {"name": EventName(name), "step": run.step, "run_id": run.run_id, "payload": _payload(d, ending)}
+    result = seen(ending.result, d.resolved)
+    told = envelope(status or ending.status, ending.result, result, ending.error)
+    payload = {"status": ending.status, "result": result, "error": ending.error}
+    event = {"name": EventName(name), "step": run.step, "run_id": run.run_id, "payload": payload}
     fixed = {"outcome": told, "output": told, "event": event, "step": ending.scratch}
     scope = d.scope(run.args, own, **fixed)
     if step.input:
@@ -267,9 +279,6 @@ def _needs_next(d: Deciding, step: Step) -> bool:
     return bool(step.arcs) and d.plan.setting("no_next_is_error", step, False) is True
 
 
-Bound = list[tuple[dict[str, Any], dict[str, Any], list[str], list[dict[str, Any]]]]
-
-
 def _handle(d: Deciding, run: StepRun, step: Step, ending: Ending, scope: Scope, choice: Choice) -> tuple[str, Scope]:
     """Follow `on_step_fail`: give the action and the scope for the arcs it takes."""
     policy = str(d.plan.setting("on_step_fail", step, "halt"))
@@ -324,13 +333,12 @@ def _on_when_error(d: Deciding, step: Step, arc: Arc) -> Any:
     return own.data if own is not None else d.plan.setting("on_when_error", step, "treat_as_false")
 
 
-def _bind(d: Deciding, step: Step, choice: Choice, scope: Scope, failed: bool) -> tuple[Bound, Error | None]:
+def _bind(d: Deciding, step: Step, choice: Choice, scope: Scope, failed: bool) -> tuple[list[Taken], Error | None]:
     """Evaluate `args` and `set` of the arcs that are taken, all over the same state."""
-    bound: Bound = []
+    bound: list[Taken] = []
     for index in choice.taken:
         arc = step.arcs[index]
-        args: dict[str, Any] = {}
-        unbound: list[str] = []
+        taken = Taken(index, arc.step, {})
         for key, value in arc.args.items():
             try:
                 given = render(value.data, scope, d.calls)
@@ -338,16 +346,15 @@ def _bind(d: Deciding, step: Step, choice: Choice, scope: Scope, failed: bool) -
                 message = f"`args.{key}` of the arc from `{step.name}` to `{arc.step}` cannot be evaluated"
                 return [], failure(kind_of(error), f"{message}: {error.message}")
             if first_undefined(given) is None:
-                args[key] = plain(given)
+                taken.args[key] = plain(given)
             else:
-                unbound.append(key)  # it stays undefined in the next step, which may have a default for it
-        if not arc.sets:
-            bound.append((args, {}, unbound, []))
-            continue
-        values, skipped, broken = _assigned(d, step, arc.sets, scope, failed)
-        if broken is not None:
-            return [], broken
-        bound.append((args, values["ctx"], unbound, skipped))
+                taken.unbound.append(key)  # it stays undefined in the next step, which may have a default for it
+        if arc.sets:
+            values, taken.skipped, broken = _assigned(d, step, arc.sets, scope, failed)
+            if broken is not None:
+                return [], broken
+            taken.writes = values["ctx"]
+        bound.append(taken)
     return bound, None
 
 
@@ -359,12 +366,11 @@ def _send(
     name: str,
     action: str | None,
     error: Error | None,
-    bound: Bound,
+    bound: list[Taken],
     letter: dict[str, Any],
 ) -> None:
-    taken = choice.taken
-    fork = f"f{d.state.numbers.get('fork', 0) + 1}" if len(taken) > 1 else None
-    payload: dict[str, Any] = {"event": name, "arcs": choice.looked, "taken": taken}
+    fork = f"f{d.state.numbers.get('fork', 0) + 1}" if len(bound) > 1 else None
+    payload: dict[str, Any] = {"event": name, "arcs": choice.looked, "taken": choice.taken}
     if step.router:
         payload["mode"] = step.router.mode
     if fork:
@@ -373,7 +379,7 @@ def _send(
         payload |= {"action": action, "error": error}
     if choice.broken is not None:
         payload["broken"] = True
-    unbound = {str(index): part[2] for index, part in zip(taken, bound, strict=True) if part[2]}
+    unbound = {str(taken.index): taken.unbound for taken in bound if taken.unbound}
     if unbound:
         payload["unbound"] = unbound
     if letter:
@@ -381,10 +387,10 @@ def _send(
     else:
         d.emit("next.evaluated", run.step, payload, run=run)
     lineage = dict(run.lineage)
-    for index, (_, writes, _, skipped) in zip(taken, bound, strict=True):
-        if writes or skipped:
-            patch(d, writes, f"{run.run_id}→{step.arcs[index].step}", skipped)
-    for branch, (index, part) in enumerate(zip(taken, bound, strict=True)):
-        token(d, step.arcs[index].step, part[0], lineage, run, name, fork, branch)
+    for taken in bound:
+        if taken.writes or taken.skipped:
+            patch(d, taken.writes, f"{run.run_id}→{taken.step}", taken.skipped)
+    for branch, taken in enumerate(bound):
+        token(d, taken.step, taken.args, lineage, run, name, fork, branch)
     if action == "halt":
         d.halted = True

@@ -18,10 +18,10 @@ Paths = frozenset[tuple[str | int, ...]]
 
 
 class Onward(Struct, frozen=True):
-    """The way on of a step that went well: one arc, and nothing to evaluate. What its events say is fixed."""
+    """The way on of a step that went well: one arc or none, and nothing to evaluate. What its events say is fixed."""
 
     evaluated: Mapping[str, Any]  # by `next.evaluated`
-    token: Mapping[str, Any]  # by `token.created`, for a token that remembers no fork
+    token: Mapping[str, Any] | None  # by `token.created`, for a token that remembers no fork
 
 
 class Part(Struct, frozen=True):
@@ -58,15 +58,18 @@ class StepPlan(Struct, frozen=True):
 
 def onward(step: Step, steps: Container[str], final: str | None) -> Onward | None:
     """Find the way on of a step; None where there is something to choose, to evaluate or to undo."""
-    if step.router is None or len(step.arcs) != 1 or step.sets or step.compensate is not None:
+    if len(step.arcs) > 1 or step.sets or step.compensate is not None:
         return None
+    mode = {"mode": step.router.mode} if step.router is not None else {}
+    if not step.arcs:
+        return Onward({"event": "step.done", "arcs": [], "taken": [], **mode}, None)
     [arc] = step.arcs
     if arc.when is not None or arc.args or arc.sets or arc.step not in steps or arc.step == final:
         return None
     looked = {"arc": 0, "step": arc.step, "matched": True}
     cause = {"name": "step.done", "step": step.name}
     return Onward(
-        {"event": "step.done", "arcs": [looked], "taken": [0], "mode": step.router.mode},
+        {"event": "step.done", "arcs": [looked], "taken": [0], **mode},
         {"step": arc.step, "args": {}, "lineage": {}, "event": cause},
     )
 
