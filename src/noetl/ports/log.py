@@ -131,10 +131,6 @@ class EventLog(Protocol):
 class QuickLog(Protocol):
     """A log whose commits may take less time than waiting for them would."""
 
-    @property
-    def is_quick(self) -> bool:
-        """Tell whether that is so now."""
-
     def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
         """Commit as `EventLog.commit` does, before anything else happens, what is made once nobody else can write.
 

@@ -67,8 +67,8 @@ class Database:
 
     async def write(self, job: Callable[[sqlite3.Connection], Result], brief: bool = False) -> Result:
         """Run a job in a transaction that holds the file's write lock from its start."""
-        if brief and self.is_quick and self._begun():
-            return self._write_here(job)
+        if brief and (start := self._begun()) is not None:
+            return self._write_here(job, start)
 
         def transaction(connection: sqlite3.Connection) -> Result:
             connection.execute("BEGIN IMMEDIATE")
@@ -76,25 +76,26 @@ class Database:
 
         return await self.run(transaction)
 
-    @property
-    def is_quick(self) -> bool:
-        """Tell whether a brief job can be done here and now: the thread has nothing to do, and the disk is not slow."""
-        return not self._handed and not self._closed and time.perf_counter() >= self._slow_until
-
     def write_at_once(self, job: Callable[[sqlite3.Connection], Result]) -> Result | None:
         """Run a brief job in a transaction here and now, where that is quick; None: it cannot be, and nothing was done."""
-        return self._write_here(job) if self.is_quick and self._begun() else None
+        start = self._begun()
+        return None if start is None else self._write_here(job, start)
 
-    def _begun(self) -> bool:
-        """Begin a transaction here and now; not while another process writes."""
+    def _begun(self) -> float | None:
+        """Begin a transaction here and now, and give the time.
+
+        None where that is not quick: the thread has something to do, the disk is slow, or another process writes.
+        """
+        now = time.perf_counter()
+        if self._handed or self._closed or now < self._slow_until:
+            return None
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
-            return False  # the thread waits for the other process, or finds out what is wrong
-        return True
+            return None  # the thread waits for the other process, or finds out what is wrong
+        return now
 
-    def _write_here(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
-        start = time.perf_counter()
+    def _write_here(self, job: Callable[[sqlite3.Connection], Result], start: float) -> Result:
         try:
             result = _finish(self._connection, job, self.check)
         except sqlite3.DatabaseError as error:

@@ -75,10 +75,6 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
             await self.database.write(lambda connection: self._apply(connection, commits, claims), brief)
         )
 
-    @property
-    def is_quick(self) -> bool:
-        return self.database.is_quick
-
     def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
         def job(connection: sqlite3.Connection) -> tuple[Receipt, Commit | Changes] | None:
             made = make()

@@ -20,7 +20,8 @@ from noetl.stores.sqlite_rows import MOST_EVENTS, log_row, text, work_row
 from noetl.stores.steps import next_holder
 
 _SQL = queries("sqlite")
-_work = msgspec.json.Decoder(WorkItem)
+_KNOWN, _REPLACE, _APPEND = _SQL["known_of_step"], _SQL["replace_work"], _SQL["append_events"]
+_work = msgspec.json.Decoder(WorkItem).decode
 
 
 def commit_step(
@@ -36,15 +37,15 @@ def commit_step(
     ended, held = commit.finished[0]
     execute = connection.execute
     asked = (commit.execution_id, events[0].event_id, ended, item.pool, claim.now)
-    last_seq, is_known, epoch, is_due, *block = execute(_SQL["known_of_step"], asked).fetchone()
+    last_seq, is_known, epoch, is_due, value, holder = execute(_KNOWN, asked).fetchone()
     if last_seq != commit.expected_seq or is_known or epoch != held or is_due:
         return None
-    epoch = epochs.take(connection, 1, (block[0], block[1])) + 1
+    epoch = epochs.take(connection, 1, (value, holder)) + 1
     written = text(item)
     row = work_row(item, events[-1].timestamp, written)
-    if not execute(_SQL["replace_work"], (*row, epoch, claim.worker, claim.until, ended)).rowcount:
+    if not execute(_REPLACE, (*row, epoch, claim.worker, claim.until, ended)).rowcount:
         return None  # other work of this name is there
-    execute(_SQL["append_events"], log_row(events))
-    lease = Lease(_work.decode(written), epoch, 1, claim.until, claim.worker)
+    execute(_APPEND, log_row(events))
+    lease = Lease(_work(written), epoch, 1, claim.until, claim.worker)
     leases = ((lease,),) if len(claims) == 1 else tuple([(lease,) if one is claim else () for one in claims])
     return Receipt((Committed(commit.execution_id, "applied", last_seq + len(events)),), leases)

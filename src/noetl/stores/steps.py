@@ -51,16 +51,14 @@ class Written:
 
 def next_holder(commit: Commit, claims: Sequence[Claim]) -> int | None:
     """Give the place of the claim that is served by what a report brings; None where the commit is no such step."""
-    if not claims or commit.audit or commit.letters:
-        return None
-    if len(commit.finished) != 1 or len(commit.work) != 1 or not commit.events or not commit.expected_seq:
+    if len(commit.work) != 1 or len(commit.finished) != 1 or not commit.events or not commit.expected_seq:
         return None
     if commit.held or commit.dropped or commit.timers or commit.cleared or commit.inbox or commit.consumed:
         return None
     item = commit.work[0]
-    if item.available_at or item.execution_id != commit.execution_id or item.work_id == commit.finished[0][0]:
+    if item.available_at or item.work_id == commit.finished[0][0] or commit.audit or commit.letters:
         return None
     for place, claim in enumerate(claims):
         if claim.most > 0 and item.pool in claim.pools and (not item.requires or set(item.requires) <= set(claim.tags)):
-            return place
+            return place if item.execution_id == commit.execution_id else None
     return None
