@@ -128,10 +128,10 @@ class Deciding(msgspec.Struct, eq=False):
                 payload,
             )
             events.append(event)
-            state.at = event.timestamp
             if event_type not in TASK_EVENTS or "pipeline" in payload:
                 self._apply(event)
-        state.seq = seq
+        if seq != state.seq:
+            state.seq, state.at = seq, events[-1].timestamp
 
     def _apply(self, event: Event) -> None:
         apply(self.state, event)

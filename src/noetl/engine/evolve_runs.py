@@ -43,7 +43,9 @@ def token_created(state: Execution, event: Event, payload: Payload) -> None:
         dict(args) if args else {},
         lineage_of(lineage) if lineage else {},
         event.seq,
-        event=payload.get("event"),
+        0,
+        None,
+        payload.get("event"),
     )
     numbers = state.numbers
     numbers["token"] = numbers.get("token", 0) + 1
@@ -221,7 +223,8 @@ def ended(state: Execution, event: Event, payload: Payload) -> None:
     counts[counted] += 1
     if state.timers or state.children:
         forget(state, run.run_id, keep_children=bool(payload.get("undo")))
-    run.suspended = run.resume = run.seen = None
+    if run.seen is not None or run.resume is not None or run.suspended is not None:
+        run.suspended = run.resume = run.seen = None
     if role != "step":
         if role == "final":
             state.final_ended = True
@@ -263,14 +266,14 @@ def routed(state: Execution, event: Event, payload: Payload) -> None:
     run = state.runs.get(event.step_run_id or "")
     if run is None:
         return
-    run.sends = len(payload.get("taken", ()))
+    run.sends = sends = len(payload.get("taken", ()))
     if "fork" in payload:
         fork = payload["fork"]
         state.numbers["fork"] = state.numbers.get("fork", 0) + 1
-        state.forks[fork] = Fork(fork, run.step, run.sends, run.sends)
+        state.forks[fork] = Fork(fork, run.step, sends, sends)
     if "action" in payload or "broken" in payload:
         _failed(state, run, payload)
-    if not run.sends:
+    if not sends:
         _leave(state, run)
 
 

@@ -21,7 +21,7 @@ from noetl.engine.work import item
 from noetl.engine.writes import put
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
-from noetl.model.ids import event_id
+from noetl.model.ids import event_id, message_digest
 from noetl.model.work import WorkItem
 
 # After these the router of a run has yet to speak: cutting there would leave the run half-way through its end.
@@ -66,6 +66,7 @@ def shared(
     `at` is when the fork begins: its duration and its time limits count from there.
     """
     source = events[0].execution_id if events else ""
+    stem = message_digest(f"fork:{execution_id}")
     copied: list[Event] = []
     for event in events:
         if event.seq > upto:
@@ -84,7 +85,7 @@ def shared(
         copied.append(
             msgspec.structs.replace(
                 event,
-                event_id=event_id(f"fork:{execution_id}", event.seq - 1),
+                event_id=f"{stem}.{event.seq - 1}",
                 execution_id=execution_id,
                 entity_id=execution_id if own else event.entity_id,
                 payload=payload,

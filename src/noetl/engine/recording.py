@@ -1,6 +1,6 @@
 """Records what workers saw: the events of their tasks, and that a report came too late.
 
-Tested in tests/unit/engine/test_decide.py.
+Tested in tests/unit/engine/test_recording.py and test_decide.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ so deciding the same message again gives the same ids. Tested in tests/conforman
 
 from __future__ import annotations
 
-from functools import lru_cache
 from hashlib import blake2b
 from typing import NewType
 
@@ -35,7 +34,6 @@ def event_id(message_id: str, ordinal: int) -> str:
     return f"{message_digest(message_id)}.{ordinal}"
 
 
-@lru_cache(maxsize=16)  # all events of a message ask for the same one
 def message_digest(message_id: str) -> str:
     """Give what the ids of the events of a message begin with, so that applying it twice is noticed; a number follows."""
     return blake2b(message_id.encode(), digest_size=16).hexdigest()
