@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 STATE_VERSION = 6  # of the fold: a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
+_WIDTH: attrgetter[int] = attrgetter("width")
 
 
 class Token(Struct):
@@ -111,7 +113,7 @@ class Loop(Struct):
     @property
     def room(self) -> int:
         """How many more items may be under way; those that are suspended are."""
-        return self.width - sum([piece.width for piece in self.pieces.values()]) - len(self.suspended)
+        return self.width - sum(map(_WIDTH, self.pieces.values())) - len(self.suspended)
 
     @property
     def ready(self) -> int:

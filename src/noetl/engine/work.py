@@ -112,9 +112,9 @@ def _part(loop: Loop, chunk: str) -> Chunk:
     total = None if loop.cursor else loop.total
     if piece.claim:
         return Chunk(chunk, piece.start, (), total, claim=True)
-    first = min(piece.pending)  # what ended before is not handed out again
-    last = max(piece.pending)
-    ended = tuple(index for index in range(first, last) if index not in piece.pending)
+    first, last = min(piece.pending), max(piece.pending)  # what ended before is not handed out again
+    is_whole = last + 1 - first == len(piece.pending)
+    ended = () if is_whole else tuple(index for index in range(first, last) if index not in piece.pending)
     keys = tuple(loop.names.get(index) for index in range(first, last + 1)) if loop.cursor else ()
     here = loop.here
     if here is None:  # the list was stored: a worker reads its range
