@@ -44,10 +44,11 @@ def _break_cycle(d: Deciding) -> None:
 
 def _move(d: Deciding) -> bool:
     """Handle every meeting once, then parked tokens; tells whether something moved."""
-    if not d.state.tokens:
+    tokens = d.state.tokens
+    if not tokens:
         return d.halted
-    if len(d.state.tokens) == 1:
-        [token] = d.state.tokens.values()
+    if len(tokens) == 1:
+        [token] = tokens.values()
         if not token.lineage and not token.parked and d.plan.steps[token.step].lets_in and admit.has_room(d):
             admit.schedule(d, token.step, [token])  # the straight way: nothing can hold it
             return True
@@ -58,7 +59,7 @@ def _move(d: Deciding) -> bool:
             return True
         if meeting.verdict == "wait":
             waiting.append(meeting)
-        elif any(token.token_id not in d.state.tokens for token in meeting.tokens):
+        elif any(token.token_id not in tokens for token in meeting.tokens):
             moved = True  # an earlier meeting of this round took it along
         elif meeting.verdict == "absorb":
             token = meeting.tokens[0]
