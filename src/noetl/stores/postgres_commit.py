@@ -16,7 +16,7 @@ from noetl.stores.batch import Changes, judge
 from noetl.stores.letters_postgres import letter_columns
 from noetl.stores.postgres_claims import Claims
 from noetl.stores.postgres_rows import audit_columns, execution_row, log_rows, message_row, number, numbered, work_row
-from noetl.stores.postgres_step import commit_step, prepare_step, step_of
+from noetl.stores.postgres_step import commit_step, holder_of, prepare_step
 from noetl.stores.queries import queries
 from noetl.stores.steps import Written
 
@@ -76,18 +76,18 @@ async def commit_batch(
     """Apply a batch and serve claims in one transaction."""
     import asyncpg
 
-    step = step_of(writer, commits[0], claims) if len(commits) == 1 and written.says(commits[0]) else None
-    if step is not None:
+    place = holder_of(commits[0], claims) if len(commits) == 1 and written.says(commits[0]) else None
+    if place is not None:
         async with database.connection(apart=True) as connection:
             try:
-                epoch = await commit_step(connection, step)
+                receipt = await commit_step(connection, writer, commits[0], claims, place)
             except asyncpg.PostgresError as error:
                 if error.sqlstate not in _CONTRADICTED:
                     raise
-                epoch = None
-        if epoch is not None:
-            written.moved(commits[0], step.last_seq)
-            return step.receipt(epoch)
+                receipt = None
+        if receipt is not None:
+            written.moved(commits[0], receipt.commits[0].last_seq)
+            return receipt
     expected = Expected(commits)
     verdicts, changes = judge(commits, expected)
     asked = Claims(claims, changes.work.values())

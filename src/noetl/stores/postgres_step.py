@@ -21,49 +21,41 @@ from noetl.stores.steps import next_holder
 if TYPE_CHECKING:
     import asyncpg
 
-_SQL = queries("postgres")
+_COMMIT_STEP = queries("postgres")["commit_step"]
 _work = msgspec.json.Decoder(WorkItem)
-_NOBODY: tuple[Any, ...] = (-1, 0, 0, 0, "", 0, "", "", "", "", "", 0, [], 0, "{}", "", 0, [])
+_NOBODY: tuple[Any, ...] = (-1, 0, 0, 0, "", 0, "", "", "", "", "", 0, None, 0, "{}", "", 0)
 
 
-class Step:
-    """One report of that kind, as it is handed over."""
-
-    def __init__(self, writer: int, commit: Commit, claims: Sequence[Claim], place: int) -> None:
-        item, claim = commit.work[0], claims[place]
-        [(work_id, epoch)] = commit.finished
-        self.last_seq = commit.expected_seq + len(commit.events)
-        self._commit = commit
-        self._claims = claims
-        self._place = place
-        self._text = text(item)
-        self.given = (
-            writer, number(commit.execution_id), commit.expected_seq, self.last_seq, work_id, epoch,
-            commit.events[0].event_id, events_text(commit.events), item.work_id, item.step, item.pool, item.priority,
-            sorted(set(item.requires)), commit.events[-1].timestamp, self._text, claim.worker, claim.until,
-            list({pool: None for one in claims for pool in one.pools}),
-        )  # fmt: skip
-
-    def receipt(self, epoch: int) -> Receipt:
-        """Give what came of it."""
-        claim = self._claims[self._place]
-        lease = Lease(_work.decode(self._text), epoch, 1, claim.until, claim.worker)
-        leases = tuple((lease,) if place == self._place else () for place in range(len(self._claims)))
-        return Receipt((Committed(self._commit.execution_id, "applied", self.last_seq),), leases)
+def holder_of(commit: Commit, claims: Sequence[Claim]) -> int | None:
+    """Give the place of the claim that is served by a step; None where the commit goes the general way."""
+    place = next_holder(commit, claims)
+    if place is None or len(commit.events) > MOST_EVENTS:
+        return None
+    pools = claims[place].pools
+    return place if len(pools) == 1 and (len(claims) == 1 or all(one.pools == pools for one in claims)) else None
 
 
-def step_of(writer: int, commit: Commit, claims: Sequence[Claim]) -> Step | None:
-    """Give a commit that leaves its execution's row as it is as such a step, where it is one."""
-    place = next_holder(commit, claims) if len(commit.events) <= MOST_EVENTS else None
-    return None if place is None else Step(writer, commit, claims, place)
-
-
-async def commit_step(connection: asyncpg.Connection, step: Step) -> int | None:
-    """Apply a step; gives the epoch of the new lease, or None where it did not fit, and nothing is changed."""
-    rows = await connection.fetch(_SQL["commit_step"], *step.given)
-    return rows[0][0] if rows else None
+async def commit_step(
+    connection: asyncpg.Connection, writer: int, commit: Commit, claims: Sequence[Claim], place: int
+) -> Receipt | None:
+    """Apply a step that leaves its execution's row as it is; None where other work waits, and nothing is changed."""
+    claim, item, events = claims[place], commit.work[0], commit.events
+    ended, epoch = commit.finished[0]
+    last_seq = commit.expected_seq + len(events)
+    written = text(item)
+    rows = await connection.fetch(
+        _COMMIT_STEP,
+        writer, number(commit.execution_id), commit.expected_seq, last_seq, ended, epoch,
+        events[0].event_id, events_text(events), item.work_id, item.step, item.pool, item.priority,
+        sorted(set(item.requires)) if item.requires else None, events[-1].timestamp, written, claim.worker, claim.until,
+    )  # fmt: skip
+    if not rows:
+        return None
+    lease = Lease(_work.decode(written), rows[0][0], 1, claim.until, claim.worker)
+    leases = ((lease,),) if len(claims) == 1 else tuple([(lease,) if n == place else () for n in range(len(claims))])
+    return Receipt((Committed(commit.execution_id, "applied", last_seq),), leases)
 
 
 async def prepare_step(connection: asyncpg.Connection) -> None:
     """Have the statement prepared, so that the first one is not slower."""
-    await connection.fetch(_SQL["commit_step"], *_NOBODY)
+    await connection.fetch(_COMMIT_STEP, *_NOBODY)

@@ -9,12 +9,12 @@ SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5
 -- work that ends becomes that of the new work.
 WITH noted AS (
   UPDATE writer SET last_seq = last_seq + ($4::bigint - $3::bigint), commits = commits + 1
-  WHERE writer_id = $1 AND NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = ANY ($18::text[]))
+  WHERE writer_id = $1 AND NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = $11)
   RETURNING last_seq
 ), moved AS (
   UPDATE execution SET last_seq = $4 FROM noted WHERE execution_id = $2 AND execution.last_seq = $3 RETURNING 1
 ), given AS (
-  UPDATE queue SET id = DEFAULT, node_id = $9, action = $10, pool = $11, priority = $12, requires = $13,
+  UPDATE queue SET id = DEFAULT, node_id = $9, action = $10, pool = $11, priority = $12, requires = coalesce($13::text[], '{}'),
     created_at = to_time($14), updated_at = now(), context = $15, worker_id = $16, lease_until = to_time($17),
     epoch = nextval('lease_epoch'), attempts = 1, max_attempts = DEFAULT, available_at = NULL, last_heartbeat = now()
   FROM moved WHERE node_id = $5 AND status = 'leased' AND epoch = $6
