@@ -1,12 +1,17 @@
-"""How many transactions a step costs on PostgreSQL, counted by the database itself: one."""
+"""How many transactions a step costs on PostgreSQL, counted by the database itself: one; and what meets one that waits."""
 
 from __future__ import annotations
+
+import asyncio
 
 import psycopg
 import pytest
 
+from noetl.ports import Claim
 from noetl.server.control import LocalControl
 from noetl.stores.postgres import PostgresStore
+from noetl.stores.postgres_database import connect
+from tests.conformance.commits import put, work
 from tests.databases import fresh_database
 from tests.unit.server.system import RealClock, begin, chain, ended, register, workers
 
@@ -35,3 +40,25 @@ async def test_a_sequential_step_is_one_transaction() -> None:
             assert transactions(address) - before == 1 + STEPS
     finally:
         await store.close()
+
+
+async def test_who_takes_leases_back_leaves_the_next_work_alone() -> None:
+    """A worker says what it holds while a report of it is on its way: the row that is waited for becomes the next work's."""
+    address = fresh_database()
+    store, connection = PostgresStore(address), await connect(address)
+    try:
+        claim = Claim("one", ("",), 1, 1, 90_000)
+        await store.commit([put(work("a"), work("b"))], [claim, claim])
+        report = connection.transaction()
+        await report.start()
+        await connection.execute("UPDATE queue SET node_id = '1:c', epoch = epoch + 9 WHERE node_id = '1:a'")
+        taking = asyncio.create_task(store.disown("one", [], 5))
+        while not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):
+            await asyncio.sleep(0)
+        await report.commit()
+        assert await taking == 1
+        rows = await connection.fetch("SELECT node_id, to_ms(lease_until) FROM queue ORDER BY node_id")
+        assert [tuple(row) for row in rows] == [("1:b", 5), ("1:c", 90_000)]
+    finally:
+        await store.close()
+        await connection.close()

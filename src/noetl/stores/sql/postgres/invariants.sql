@@ -72,7 +72,9 @@ WHERE status = 'leased' AND (worker_id IS NULL OR lease_until IS NULL OR epoch =
 -- name: an execution that nothing can move: no work, timer, message or child of it is there, and it waits for no signal
 SELECT x.execution_id, 'it is ' || x.status || ', and nothing will move it' FROM execution AS x
 WHERE x.ended_at IS NULL AND x.status NOT IN ('waiting', 'paused')
-  AND NOT EXISTS (SELECT FROM queue AS q WHERE q.execution_id = x.execution_id)
+  AND NOT EXISTS (
+    SELECT FROM queue AS q WHERE q.node_id > x.execution_id::text || ':' AND q.node_id < x.execution_id::text || ';'
+  )
   AND NOT EXISTS (SELECT FROM timer AS t WHERE t.execution_id = x.execution_id)
   AND NOT EXISTS (SELECT FROM message AS m WHERE m.execution_id = x.execution_id)
   AND NOT EXISTS (SELECT FROM execution AS c WHERE c.parent = x.execution_id::text AND c.ended_at IS NULL)

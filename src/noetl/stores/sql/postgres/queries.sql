@@ -14,16 +14,17 @@ WITH noted AS (
 ), moved AS (
   UPDATE execution SET last_seq = $4 FROM noted WHERE execution_id = $2 AND execution.last_seq = $3 RETURNING 1
 ), given AS (
-  UPDATE queue SET id = DEFAULT, node_id = $9, action = $10, pool = $11, priority = $12, requires = coalesce($13::text[], '{}'),
-    created_at = to_time($14), updated_at = now(), context = $15, worker_id = $16, lease_until = to_time($17),
-    epoch = nextval('lease_epoch'), attempts = 1, max_attempts = DEFAULT, available_at = NULL, last_heartbeat = now()
+  UPDATE queue SET id = DEFAULT, node_id = $9, action = $10, pool = $11, priority = $12,
+    requires = coalesce($13::text[], '{}'), created_at = to_time($14), updated_at = now(), context = $15, worker_id = $16,
+    lease_until = to_time($17), epoch = nextval('lease_epoch'), attempts = 1, max_attempts = DEFAULT,
+    available_at = NULL, last_heartbeat = now()
   FROM moved WHERE node_id = $5 AND status = 'leased' AND epoch = $6
   RETURNING epoch
 ), happened AS (
   INSERT INTO log (execution_id, seq, writer_id, writer_seq, size, message, events)
   SELECT $2, $4, $1, last_seq, $4::bigint - $3::bigint, $7, $8 FROM noted
 )
-SELECT coalesce((SELECT epoch FROM given), refuse_batch()::text::bigint) AS epoch FROM noted;
+SELECT coalesce((SELECT epoch FROM given), refuse_batch()) AS epoch FROM noted;
 
 -- name: commit_noted_batch
 WITH noted AS (
@@ -87,7 +88,9 @@ SELECT execution_id::text, last_seq, projection FROM execution WHERE number > 0 
 WITH ended AS MATERIALIZED (
   SELECT execution_id FROM execution WHERE execution_id = $1 AND ended_at IS NOT NULL FOR UPDATE
 ), events AS (DELETE FROM log AS t USING ended WHERE t.execution_id = ended.execution_id AND t.execution_id = $1
-), work AS (DELETE FROM queue AS t USING ended WHERE t.execution_id = ended.execution_id
+), work AS (
+  DELETE FROM queue AS t USING ended
+  WHERE t.node_id > ended.execution_id::text || ':' AND t.node_id < ended.execution_id::text || ';'
 ), timers AS (DELETE FROM timer AS t USING ended WHERE t.execution_id = ended.execution_id
 ), messages AS (DELETE FROM message AS t USING ended WHERE t.execution_id = ended.execution_id
 ), keys AS (DELETE FROM request_key AS t USING ended WHERE t.execution_id = ended.execution_id
@@ -120,66 +123,72 @@ SELECT claim, epoch, attempt, node_id, work FROM claim_work($1);
 
 -- name: extend_leases
 WITH held AS (
-  SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
+  SELECT q.node_id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
   JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
   WHERE q.status = 'leased' AND q.worker_id = $3 ORDER BY q.node_id FOR UPDATE OF q
 )
 UPDATE queue SET lease_until = greatest(lease_until, to_time($4)), last_heartbeat = now()
-FROM held WHERE queue.id = held.id RETURNING node_id;
+FROM held WHERE queue.node_id = held.node_id RETURNING queue.node_id;
 
 -- name: any_expired
 SELECT EXISTS (SELECT FROM queue WHERE status = 'leased' AND lease_until <= to_time($1));
 
 -- name: take_leases_back
 WITH gone AS MATERIALIZED (
-  SELECT id, epoch, attempts, worker_id, to_ms(lease_until) AS until FROM queue
+  SELECT node_id, epoch, attempts, worker_id, to_ms(lease_until) AS until FROM queue
   WHERE status = 'leased' AND lease_until <= to_time($1) ORDER BY lease_until, id FOR UPDATE SKIP LOCKED
 )
 UPDATE queue SET status = CASE WHEN queue.attempts >= $2 THEN 'dead' ELSE 'queued' END, worker_id = NULL,
   lease_until = NULL, updated_at = now()
-FROM gone WHERE queue.id = gone.id
-RETURNING gone.until, queue.id, gone.epoch, gone.attempts, gone.worker_id, queue.context;
+FROM gone WHERE queue.node_id = gone.node_id
+RETURNING gone.until, queue.node_id, gone.epoch, gone.attempts, gone.worker_id, queue.context;
 
 -- name: put_messages
 INSERT INTO message (message_id, execution_id, message)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::json[]) ON CONFLICT (message_id) DO NOTHING;
 
 -- name: expire_leases
+-- The work of an execution is a range of names, here and below: the semicolon comes after the colon.
 WITH held AS (
-  SELECT id FROM queue WHERE execution_id = $1 AND status = 'leased' ORDER BY node_id FOR UPDATE
+  SELECT node_id FROM queue
+  WHERE node_id > $1::bigint::text || ':' AND node_id < $1::bigint::text || ';' AND status = 'leased'
+  ORDER BY node_id FOR UPDATE
 )
-UPDATE queue SET lease_until = least(lease_until, to_time($2)) FROM held WHERE queue.id = held.id RETURNING 1;
+UPDATE queue SET lease_until = least(lease_until, to_time($2)) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
 
 -- name: abandon_leases
 WITH held AS (
-  SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
+  SELECT q.node_id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
   JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
   WHERE q.status = 'leased' AND q.worker_id = $3 AND q.lease_until <= to_time($5) ORDER BY q.node_id FOR UPDATE OF q
 )
-UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM held WHERE queue.id = held.id RETURNING 1;
+UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
 
 -- name: disown_leases
-WITH rest AS (
-  SELECT q.id FROM queue AS q WHERE q.status = 'leased' AND q.lease_until IS NOT NULL AND q.worker_id = $3
-    AND NOT EXISTS (
+-- Leases as they are now: a row may become that of the next work while it is waited for.
+WITH known AS MATERIALIZED (
+  SELECT node_id, epoch FROM queue WHERE status = 'leased' AND lease_until IS NOT NULL AND worker_id = $3
+), rest AS (
+  SELECT q.node_id FROM known JOIN queue AS q ON q.node_id = known.node_id AND q.epoch = known.epoch
+  WHERE q.status = 'leased' AND NOT EXISTS (
     SELECT FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
-    WHERE x.node_id = q.node_id AND x.epoch = q.epoch
+    WHERE x.node_id = known.node_id AND x.epoch = known.epoch
   ) ORDER BY q.node_id FOR UPDATE OF q
 )
-UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM rest WHERE queue.id = rest.id RETURNING 1;
+UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM rest WHERE queue.node_id = rest.node_id RETURNING 1;
 
 -- name: leases_until
 SELECT node_id, epoch FROM queue WHERE status = 'leased' AND worker_id = $1 AND lease_until = to_time($2);
 
 -- name: release_leases
 WITH held AS (
-  SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
+  SELECT q.node_id FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
   JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
   WHERE q.status = 'leased' ORDER BY q.node_id FOR UPDATE OF q
 )
 UPDATE queue SET status = 'queued', worker_id = NULL, lease_until = NULL, attempts = attempts - 1,
   available_at = CASE WHEN available_at IS NULL THEN NULL ELSE least(available_at, to_time($3)) END, updated_at = now()
-FROM held WHERE queue.id = held.id;
+FROM held WHERE queue.node_id = held.node_id;
 
 -- name: due_timers
 SELECT execution_id::text, timer_id, at FROM timer WHERE at <= $1 ORDER BY at, execution_id, timer_id LIMIT $2;
@@ -440,7 +449,7 @@ ORDER BY execution_id LIMIT $2;
 -- name: beside
 -- One statement, so that all of it is of one moment: work, timers and messages, whichever it is.
 SELECT 'work' AS what, to_ms(created_at) AS at, status AS name, context AS body, id AS place
-FROM queue WHERE execution_id = $1
+FROM queue WHERE node_id > $1::bigint::text || ':' AND node_id < $1::bigint::text || ';'
 UNION ALL
 SELECT 'timer', at, timer_id, NULL, 0 FROM timer WHERE execution_id = $1
 UNION ALL
@@ -452,7 +461,9 @@ ORDER BY what, place, name;
 -- name: list_open
 -- Each status by itself, and written out, so that its index is used: those that have ended are not looked at.
 SELECT x.number, x.execution_id::text, x.status NOT IN ('waiting', 'paused')
-  AND NOT EXISTS (SELECT FROM queue AS q WHERE q.execution_id = x.execution_id)
+  AND NOT EXISTS (
+    SELECT FROM queue AS q WHERE q.node_id > x.execution_id::text || ':' AND q.node_id < x.execution_id::text || ';'
+  )
   AND NOT EXISTS (SELECT FROM timer AS t WHERE t.execution_id = x.execution_id)
   AND x.execution_id NOT IN (SELECT execution_id FROM message) -- which are few, and read once
 FROM (
