@@ -35,7 +35,7 @@ class Mistake:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.meets: Any = lambda message: False
-        patch.setattr("noetl.server.sequencer.decide", self._decide)
+        patch.setattr("noetl.server.deciding.decide", self._decide)
         patch.setattr("noetl.server.at_once.decide", self._decide)
 
     def _decide(self, plan: Any, state: Any, message: AnyMessage, *rest: Any) -> Any:

@@ -5,6 +5,7 @@ Acknowledgements and reconnects are given so much time here that only what is sa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -12,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from noetl.model.errors import StoreUnavailable
-from noetl.wire.session import Ack, Claim, Heartbeat, Release, Stop
-from tests.server.serving import ONE, Served, happens, listening, session
+from noetl.wire.session import Ack, Claim, Heartbeat, Leases, Release, Stop
+from tests.server.serving import ONE, TWO, Served, happens, listening, session
 from tests.server.test_sessions import claimed, done, held, kept
 
 pytestmark = pytest.mark.asyncio
@@ -64,6 +65,30 @@ async def test_a_lease_that_arrived_and_was_dropped_is_handed_out_again(tmp_path
         async with session(served, "w") as worker:
             again = await claimed(worker, "another")
             assert (again.work.work_id, again.attempt) == (first.work.work_id, 2)
+
+
+async def test_work_that_comes_with_a_report_goes_back_where_its_session_is_over_by_then(tmp_path: Path) -> None:
+    async with servers(tmp_path, 1) as [served]:
+        started = await served.start(TWO)
+        handouts = served.services.handouts
+        async with session(served, "w") as worker:
+            lease = await kept(worker)
+            frame, answers = done(lease, want=1), list[Leases | None]()
+
+            def answer(made: Leases | None) -> bool:
+                answers.append(made)
+                return False
+
+            while not handouts.report_soon(handouts.hand("w"), frame, answer):
+                await asyncio.sleep(0)
+            await happens(lambda: bool(answers), "the report is applied")
+            assert answers[0] is not None
+            assert [found.work.step for found in answers[0].leases] == ["two"]
+            again = await claimed(worker, "another")
+            assert again.work.step == "two"
+            assert (await worker.leases(done(again))).status == "applied"
+            assert (await worker.leases(frame)).status == "duplicate"
+        await served.until(started, "completed")
 
 
 async def test_a_lease_whose_frame_was_lost_is_the_answer_to_the_same_claim(tmp_path: Path) -> None:

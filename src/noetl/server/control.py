@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -24,12 +24,12 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Act, Blobs, Catalog, Clock, Doorbell, EventLog, Upkeep, WorkQueue
-from noetl.server.at_once import Takes
+from noetl.server.at_once import Single, Takes
 from noetl.server.followers import Followers
 from noetl.server.inbox import Ask
 from noetl.server.leases import Leases
 from noetl.server.plans import Plans
-from noetl.server.sequencer import MOST_IN_ROW, Sequencer
+from noetl.server.sequencer import Sequencer
 from noetl.server.states import States
 from noetl.server.stored import LOAD_MAX_BYTES, Stored
 from noetl.server.timers import Timers
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
+_MOST_IN_ROW = 8  # reports that are decided at once, before whatever else is ready has its turn
+_PASSES = 3  # of the loop, for a turn: what others do takes more than one
 _ANYTHING: Takes = (("",), ())  # by whoever has not said what it takes
 
 
@@ -144,17 +146,32 @@ class LocalControl:
 
     async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
         """Apply a report, and give new work in the same commit."""
-        if self.sequencer.in_row >= MOST_IN_ROW:
-            await self.sequencer.let_others()
+        if self.sequencer.in_row >= _MOST_IN_ROW:
+            await self._let_others()
         leases = self.sequencer.at_once(execution_id, report, want, self._takes.get(report.worker, _ANYTHING))
         return (await self._submitted(execution_id, report, want))[1] if leases is None else leases
 
     async def reported(self, execution_id: str, report: Report, want: int = 0) -> tuple[str, list[Lease]]:
         """Apply a report likewise; also tells whether it was applied, a duplicate, or late."""
-        if self.sequencer.in_row >= MOST_IN_ROW:
-            await self.sequencer.let_others()
+        if self.sequencer.in_row >= _MOST_IN_ROW:
+            await self._let_others()
         leases = self.sequencer.at_once(execution_id, report, want, self._takes.get(report.worker, _ANYTHING))
         return await self._submitted(execution_id, report, want) if leases is None else ("applied", leases)
+
+    def report_soon(
+        self, execution_id: str, report: Report, want: int, told: Callable[[list[Lease] | None], None]
+    ) -> bool:
+        """Apply a report that nobody else can share a batch with, and call with the new work; False: it cannot be.
+
+        Called with None it cannot be either: then the report is to be sent the usual way.
+        """
+        return self.sequencer.soon(Single(execution_id, report, want, self._takes.get(report.worker, _ANYTHING), told))
+
+    async def _let_others(self) -> None:
+        """Let whatever else is ready have its turn."""
+        self.sequencer.in_row = 0
+        for _ in range(_PASSES):
+            await asyncio.sleep(0)
 
     async def _submitted(self, execution_id: str, report: Report, want: int) -> tuple[str, list[Lease]]:
         """Let a report wait for its turn."""

@@ -27,18 +27,20 @@ class Handed:
         self._queue = queue
         self._clock = clock
         self._look = look
-        self._answers: OrderedDict[str, list[Lease]] = OrderedDict()
+        self._answers: OrderedDict[str, Sequence[Lease]] = OrderedDict()
         self.out: set[str] = set()  # pieces of work, as far as was heard
         self._returns: set[asyncio.Task[None]] = set()
         self._unreturned: list[tuple[str, int]] = []  # (work_id, epoch) that the store could not take back
         self._doubts: list[tuple[str, int]] = []  # (worker, until) of leases that may be there, and nobody was told of
 
-    def gave(self, leases: Sequence[Lease]) -> None:
-        """Note what somebody has now."""
+    def gave(self, leases: Sequence[Lease], message_id: str | None = None) -> None:
+        """Note what somebody has now, and with which report it went out."""
         for lease in leases:
             self.out.add(lease.work.work_id)
         if len(self.out) > _MOST_OUT:
             self.out.clear()
+        if message_id is not None and leases:
+            self.remember(message_id, leases)
 
     def answer(self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]]) -> None:
         """Give those who asked what there is for them; whoever waits and gets nothing goes on waiting."""
@@ -58,15 +60,19 @@ class Handed:
         if commit.dropped:
             self.out.difference_update(commit.dropped)
 
-    def with_report(self, message_id: str) -> list[Lease]:
+    def with_report(self, message_id: str) -> Sequence[Lease]:
         """Give the leases that went out with a report before."""
-        return self._answers.get(message_id, [])
+        return self._answers.get(message_id, ())
 
-    def remember(self, message_id: str, leases: list[Lease]) -> None:
+    def remember(self, message_id: str, leases: Sequence[Lease]) -> None:
         """Keep what went out with a report, for when it is sent again."""
         self._answers[message_id] = leases
         if len(self._answers) > _MOST_ANSWERS:
             self._answers.popitem(last=False)
+
+    def take_back(self, message_id: str) -> None:
+        """Put work back that went out with a report, since whoever sent it is not there any more."""
+        self.give_back(self._answers.pop(message_id, ()))
 
     def give_back(self, leases: Sequence[Lease]) -> None:
         """Put work back that was handed to somebody who is not there any more."""

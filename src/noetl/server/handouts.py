@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from uuid import uuid4
 
 from msgspec.structs import replace
 
 from noetl.model.errors import NoetlError
+from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
 from noetl.ports import Act, Clock, Commit, Runtime, WorkerInfo, WorkQueue
 from noetl.server.control import LocalControl
+from noetl.server.hands import Given, Hand, Push
 from noetl.server.problems import Refusal
 from noetl.server.reading import known_id
-from noetl.wire.session import ACK_MS, RECONNECT_MS, Claim, Drain, Held, Hello, Leases, Report, Stop, ToWorker
+from noetl.wire.session import ACK_MS, RECONNECT_MS, Claim, Drain, Held, Hello, Leases, Report, Stop
 
 _log = logging.getLogger(__name__)
 _CLAIMS_KEPT = 64  # per worker, for when one is sent again
@@ -34,30 +34,6 @@ _SEEN_MS = 5_000  # how often a sign of life is written down
 _GONE_MS = 120_000  # a worker without work that says nothing is forgotten
 _SWEEP_S = 0.2
 _MOST_EPOCH = 2**53
-
-Push = Callable[[ToWorker], None]
-
-
-@dataclass(slots=True)
-class _Given:
-    lease: Lease | None  # None: handed out by another server
-    until: int
-    ack_by: int | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Hand:
-    """A worker as this server knows it."""
-
-    name: str
-    hello: Hello
-    registered_at: int
-    push: Push | None = None  # to its session, while there is one
-    given: dict[Held, _Given] = field(default_factory=dict)
-    claims: OrderedDict[str, asyncio.Task[list[Lease]]] = field(default_factory=OrderedDict)
-    draining: bool = False
-    heard_at: int = 0
-    noted_at: int = 0
 
 
 class Handouts:
@@ -158,7 +134,7 @@ class Handouts:
         """Note that a session ended; its worker may come back within a moment, here or at another server."""
         if push is not None and hand.push == push:
             hand.push = None
-            _let_claims_go(hand)  # else work is handed to nobody; a claim that comes again is a new one
+            hand.let_claims_go()  # else work is handed to nobody; a claim that comes again is a new one
             task = asyncio.create_task(self._gone(hand, hand.registered_at))
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
@@ -168,7 +144,7 @@ class Handouts:
             self._clock.now() + self.lease_ms
         )  # no lease that it had runs for longer, unless somebody keeps it alive
         await self._clock.sleep(self._reconnect_ms / 1000)
-        if _is_back(hand, registered_at):
+        if hand.is_back(registered_at):
             return
         had = dict(hand.given)
         until = max(
@@ -183,7 +159,7 @@ class Handouts:
             _log.warning("the leases of %s stay until they run out: %s", hand.name, error)
 
     def _forget(self, hand: Hand) -> None:
-        _let_claims_go(hand)
+        hand.let_claims_go()
         self._take(hand, list(hand.given))
         self._hands.pop(hand.name, None)
         self._control.forget(hand.name)
@@ -239,12 +215,41 @@ class Handouts:
         known = self._control.sequencer.handed.with_report(report.message_id)
         status, leases = await self._control.reported(frame.execution_id, report, want)
         self._handed(hand, (lease for lease in leases if lease not in known))  # before anything can interrupt
-        if report.ending is not None or (report.suspension is not None and report.suspension.index is None):
-            self._take(hand, [held])
+        if _is_over(report):
+            self._take(hand, (held,))
         if status == "duplicate":
             leases = [lease for lease in leases if await self.holds(hand, (lease.work.work_id, lease.epoch))]
             self._handed(hand, (lease for lease in leases if lease in known))
         return Leases(frame.id, tuple(leases), status if is_held or status == "duplicate" else "late")
+
+    def report_soon(self, hand: Hand, frame: Report, answer: Callable[[Leases | None], bool]) -> bool:
+        """Apply a report likewise where it is plainly the worker's own and can be a batch by itself; False: it cannot be.
+
+        `answer` is called when it is done, or with None where it cannot be after all; it tells whether somebody was there.
+        """
+        report = frame.report
+        name = f"{frame.execution_id}:{report.run_id}" + (f":{report.chunk}" if report.chunk is not None else "")
+        held = (name, report.epoch)
+        given = hand.given.get(held)
+        if given is None or given.until <= self._clock.now() or hand.draining:
+            return False
+        message_id = f"{hand.name}/{report.message_id}"
+        if self._control.sequencer.handed.with_report(message_id):
+            return False
+
+        def told(leases: list[Lease] | None) -> None:
+            if leases is None:
+                answer(None)
+                return
+            if answer(Leases(frame.id, tuple(leases))):
+                self._handed(hand, leases)
+            else:
+                self._control.sequencer.handed.take_back(message_id)
+            if _is_over(report):
+                self._take(hand, (held,))
+
+        report = replace(report, worker=hand.name, message_id=message_id)
+        return self._control.report_soon(frame.execution_id, report, max(0, min(frame.want, _MOST_WORK)), told)
 
     async def heartbeat(self, hand: Hand, held: Sequence[Held]) -> list[str]:
         """Keep leases alive; gives the work that must stop."""
@@ -307,28 +312,28 @@ class Handouts:
         if hand is None:
             return
         hand.draining = True
-        _let_claims_go(hand)
+        hand.let_claims_go()
         if hand.push is not None:
             hand.push(Drain())
 
     def answer_claims(self) -> None:
         """Let nobody wait for work any more."""
         for hand in self._hands.values():
-            _let_claims_go(hand)
+            hand.let_claims_go()
 
     # What is remembered
 
     def _handed(self, hand: Hand, leases: Iterable[Lease]) -> None:
+        ack_by = self._clock.now() + self._ack_ms if hand.hello.acks else None
         for lease in leases:
-            held = (lease.work.work_id, lease.epoch)
-            ack_by = self._clock.now() + self._ack_ms if hand.hello.acks else None
-            hand.given[held] = _Given(lease, lease.until, ack_by)
-            self._holders[held[0]] = hand
+            work_id = lease.work.work_id
+            hand.given[work_id, lease.epoch] = Given(lease, lease.until, ack_by)
+            self._holders[work_id] = hand
 
     def _has(self, hand: Hand, held: Held, until: int) -> None:
         given = hand.given.get(held)
         if given is None:
-            given = hand.given[held] = _Given(None, until)
+            given = hand.given[held] = Given(None, until)
         given.until, given.ack_by = until, None
         self._holders[held[0]] = hand
 
@@ -339,6 +344,8 @@ class Handouts:
 
     def _committed(self, commit: Commit) -> None:
         """Tell workers at once of work that was taken out of the queue over their heads."""
+        if not commit.dropped:
+            return
         stops: dict[Hand, list[str]] = {}
         for work_id in commit.dropped:
             hand = self._holders.get(work_id)
@@ -376,11 +383,6 @@ class Handouts:
             self._forget(hand)
 
 
-def _let_claims_go(hand: Hand) -> None:
-    for claim in hand.claims.values():
-        claim.cancel()
-
-
-def _is_back(hand: Hand, registered_at: int) -> bool:
-    """Tell whether a worker whose session had closed has another one here."""
-    return hand.push is not None or hand.registered_at != registered_at
+def _is_over(report: Done) -> bool:
+    """Tell whether a lease ends by a report."""
+    return report.ending is not None or (report.suspension is not None and report.suspension.index is None)

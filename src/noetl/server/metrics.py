@@ -6,7 +6,6 @@ looks. Tested in tests/unit/server/test_metrics.py and tests/server/test_serve.p
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -67,7 +66,6 @@ class Metrics:
         )
         self._outbox = Gauge("noetl_outbox_messages", "Messages that are not delivered.", ("state",), registry=registry)
         self._begun: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._uncounted: list[Commit] = []
 
     def collect(self) -> Iterator[Metric]:
         """Give what was counted, to the library."""
@@ -75,29 +73,18 @@ class Metrics:
             yield from counted.collect()
 
     def committed(self, commit: Commit) -> None:
-        """Count what a commit holds, in a moment: those who wait for an answer come first."""
-        if not self._uncounted:
-            asyncio.get_running_loop().call_soon(self._count)
-        self._uncounted.append(commit)
-
-    def _count(self) -> None:
-        commits, self._uncounted = self._uncounted, []
-        for commit in commits:
-            self._count_one(commit)
-
-    def _count_one(self, commit: Commit) -> None:
+        """Count what a commit holds."""
         for change in commit.letters:
             if change.letter is not None:
                 self._letters[change.letter.tool_kind or "", change.letter.sink_id or ""] += 1
             elif change.status not in OPEN:
                 self._closed[change.status,] += 1
-        workflow, playbook = str(commit.projection.get("path", "")), str(commit.projection.get("playbook", ""))
+        row = commit.projection
+        workflow, playbook, find = row.get("path", ""), row.get("playbook", ""), _COUNTED.get
         for event in commit.events:
-            count = _COUNTED.get(event.event_type)
+            count = find(event.event_type)
             if count is not None:
-                count(self, workflow, event)
-            if event.event_type in TASK_EVENTS:
-                self._tasks.count(workflow, playbook, event)
+                count(self, workflow, playbook, event)
 
     def sent(self, message: OutboxMessage, outcome: Outcome) -> None:
         """Count an attempt to deliver a message."""
@@ -114,7 +101,6 @@ class Metrics:
         """Give everything in the text format."""
         for status in STATUSES:
             self._open.labels(status).set(letters.get(status, 0))
-        self._count()
         for state in ("pending", "dead"):
             self._outbox.labels(state).set(outbox.get(state, 0))
         self._queue.clear()
@@ -128,62 +114,70 @@ class Metrics:
         self._workers.set(workers)
         return generate_latest(self.registry)
 
-    def _execution_started(self, workflow: str, _event: Event) -> None:
+    def _execution_started(self, workflow: str, _playbook: str, _event: Event) -> None:
         self._started[workflow,] += 1
 
-    def _execution_ended(self, workflow: str, event: Event) -> None:
+    def _execution_ended(self, workflow: str, _playbook: str, event: Event) -> None:
         status = str(event.status or event.payload.get("status", ""))
         self._completed[workflow, _STATUSES.get(status, status)] += 1
 
-    def _token(self, workflow: str, event: Event) -> None:
+    def _token(self, workflow: str, _playbook: str, event: Event) -> None:
         self._calls[workflow, str(event.payload.get("step", event.entity_id))] += 1
 
-    def _scheduled(self, _workflow: str, event: Event) -> None:
+    def _scheduled(self, _workflow: str, _playbook: str, event: Event) -> None:
         self._begun[event.execution_id, str(event.step_run_id)] = event.timestamp
-        while len(self._begun) > _MOST_RUNS:
+        if len(self._begun) > _MOST_RUNS:
             self._begun.popitem(last=False)
 
-    def _run(self, workflow: str, event: Event) -> None:
+    def _run(self, workflow: str, _playbook: str, event: Event) -> None:
         self._runs[workflow, event.entity_id] += 1
 
-    def _step_ended(self, workflow: str, event: Event) -> None:
+    def _step_ended(self, workflow: str, _playbook: str, event: Event) -> None:
         begun = self._begun.pop((event.execution_id, str(event.step_run_id)), None)
         if begun is not None:
             self._took.observe((workflow, event.entity_id), (event.timestamp - begun) / 1000)
 
-    def _loop(self, workflow: str, event: Event) -> None:
+    def _loop(self, workflow: str, _playbook: str, event: Event) -> None:
         total = event.payload.get("total", len(event.payload.get("items") or ()))
         self._items[workflow, event.entity_id] += total if isinstance(total, int) else 0
 
-    def _item(self, workflow: str, event: Event) -> None:
+    def _item(self, workflow: str, playbook: str, event: Event) -> None:
         ok = "true" if event.event_type == "loop.iteration.done" else "false"
         self._ended_items[workflow, event.entity_id, ok] += 1
+        self._tasks.count(workflow, playbook, event)
 
-    def _gate(self, workflow: str, event: Event) -> None:
+    def _task(self, workflow: str, playbook: str, event: Event) -> None:
+        self._tasks.count(workflow, playbook, event)
+
+    def _step_failed(self, workflow: str, playbook: str, event: Event) -> None:
+        self._step_ended(workflow, playbook, event)
+        self._tasks.count(workflow, playbook, event)
+
+    def _gate(self, workflow: str, _playbook: str, event: Event) -> None:
         self._whens[workflow, event.entity_id, "true" if event.payload.get("allow") else "false"] += 1
 
-    def _router(self, workflow: str, event: Event) -> None:
+    def _router(self, workflow: str, _playbook: str, event: Event) -> None:
         taken = event.payload.get("taken", ())
         for arc in event.payload.get("arcs", ()):
             outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
             self._edges[workflow, event.entity_id, str(arc.get("step", "")), outcome] += 1
 
-    def _report_late(self, workflow: str, _event: Event) -> None:
+    def _report_late(self, workflow: str, _playbook: str, _event: Event) -> None:
         self._late[workflow,] += 1
 
-    def _repair(self, workflow: str, event: Event) -> None:
+    def _repair(self, workflow: str, _playbook: str, event: Event) -> None:
         for what in [*event.payload] or ["state"]:
             self._repaired[workflow, what] += 1
 
 
-_COUNTED = {
+_COUNTED = dict.fromkeys(TASK_EVENTS, Metrics._task) | {
     "playbook.started": Metrics._execution_started,
     "playbook.finished": Metrics._execution_ended,
     "token.created": Metrics._token,
     "step.scheduled": Metrics._scheduled,
     "step.started": Metrics._run,
     "step.done": Metrics._step_ended,
-    "step.failed": Metrics._step_ended,
+    "step.failed": Metrics._step_failed,
     "loop.done": Metrics._step_ended,
     "loop.started": Metrics._loop,
     "loop.iteration.done": Metrics._item,

@@ -11,17 +11,16 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-import msgspec
-
-from noetl.engine.decide import Needs, decide, late
+from noetl.engine.decide import Needs
 from noetl.engine.decision import projection
 from noetl.engine.state import Execution
-from noetl.model.errors import InvalidInput, StoreUnavailable, UnknownExecution
+from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Act, Clock, Commit, Committed, EventLog, QuickLog, WorkQueue
-from noetl.server.at_once import AtOnce, Takes, claims_of
-from noetl.server.commits import Decided, answer_of, commit_of, no_child, of_another
+from noetl.ports import Act, Clock, Commit, Committed, EventLog, WorkQueue
+from noetl.server.at_once import AtOnce, Done, Single, Takes, claims_of
+from noetl.server.commits import Decided, answer_of
+from noetl.server.deciding import decided as decided_of
 from noetl.server.handed import Handed
 from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
 from noetl.server.listeners import Listeners
@@ -36,8 +35,6 @@ _MOST_IN_BATCH = 512
 _AFTER_TROUBLE_S = 0.5
 _MOST_TRIES = 8  # of a batch that the store could not take
 _MOST_GATHERED = 1_000
-_PASSES = 3  # of the loop: what others do takes more than one
-MOST_IN_ROW = 8  # reports that are decided at once, before whatever else is ready has its turn
 
 
 class Sequencer:
@@ -70,8 +67,8 @@ class Sequencer:
         self.in_row = 0  # reports that were decided at once since others had their turn
         self.handed = Handed(queue, clock, self.look)
         self.listeners = Listeners()
-        parts = (self._states, plans, self._inbox, self.handed, clock, lease_ms)
-        self._quick = AtOnce(log, *parts) if isinstance(log, QuickLog) else None
+        self._alone = AtOnce(log, self._states, plans, self._inbox, self.handed, clock, lease_ms)
+        self._single: Single | None = None  # a report that is the next batch, all by itself
         self._refusals = Refusals(log, self._inbox, clock, self._note, plans.keeps_letters)
         self._unanswered: set[Entry] = set()
         self._stopped: Exception | None = None
@@ -100,35 +97,58 @@ class Sequencer:
                 self._unanswered.discard(entry)
 
     def at_once(self, execution_id: str, report: Report, want: int, takes: Takes) -> list[Lease] | None:
-        """Do all about a report here and now, and give new work for it; None where it has to be submitted.
-
-        That is where another message may be with it in a batch, or something has to be waited for.
-        """
-        quick, inbox = self._quick, self._inbox
-        if quick is None or not self._is_waiting or self._left or self._more:
-            return None
-        if inbox.entries or inbox.asks or inbox.look or len(self.handed.out) > 1:
-            return None
-        done = quick.take(execution_id, report, want, takes)
-        if done is None:
-            self._left = quick.in_vain
+        """Do all about a report here and now, and give new work for it; None where it has to be submitted."""
+        if not self._alone.is_quick or not self._would_be_alone():
             return None
         self.in_row += 1
+        done = self._alone.take(execution_id, report, want, takes)
+        if done is None:
+            self._left = self._alone.in_vain
+            return None
         self._note(done.commit)
-        given = list(done.leases[0]) if want > 0 else []
-        if given:
-            self.handed.gave(given)
-            self.handed.remember(report.message_id, given)
-        work = done.commit.work
-        if inbox.waiting and work and not (given and len(work) == 1 and given[0].work.work_id == work[0].work_id):
+        return self._given(report.message_id, done)
+
+    def soon(self, single: Single) -> bool:
+        """Take a report as a batch by itself, whose sender is told by a call; False where it has to be submitted."""
+        if self._alone.is_quick:
+            given = self.at_once(single.execution_id, single.report, single.want, single.takes)
+            if given is not None:
+                single.told(given)
+            return given is not None
+        if not self._would_be_alone():
+            return False
+        self._single, self._is_waiting = single, False
+        self._wake.set()
+        return True
+
+    def _would_be_alone(self) -> bool:
+        """Tell whether no other message can be in a batch with a report that came now."""
+        inbox = self._inbox
+        idle = self._is_waiting and not (inbox.entries or inbox.asks or inbox.look or self._left or self._more)
+        return idle and len(self.handed.out) <= 1
+
+    async def _take_single(self, single: Single) -> None:
+        done = await self._alone.take_soon(single)
+        self._single = None
+        if done is None:
+            self._left = self._alone.in_vain
+            single.told(None)
+            return
+        self._take_in(done.commit)
+        try:
+            single.told(self._given(single.report.message_id, done))
+            self.listeners.tell(done.commit)
+        except Exception:  # noqa: BLE001  what is committed stands, and one that cannot be told ends nothing
+            _log.exception("not everybody can be told of a report of execution %s", single.execution_id)
+
+    def _given(self, message_id: str, done: Done) -> list[Lease]:
+        """Note what a reporter was given, and hand out what is for others."""
+        given, work = list(done.leases[0]) if done.wants else [], done.commit.work
+        self.handed.gave(given, message_id)
+        is_all = not work or (len(work) == 1 and bool(given) and given[0].work.work_id == work[0].work_id)
+        if not is_all and self._inbox.waiting:
             self._hand_out(done.asks, done.leases, work, done.now)
         return given
-
-    async def let_others(self) -> None:
-        """Let whatever else is ready have its turn."""
-        self.in_row = 0
-        for _ in range(_PASSES):
-            await asyncio.sleep(0)
 
     def ask(self, ask: Ask) -> None:
         """Let a worker ask for work with the next batch, and wait if it says so."""
@@ -145,7 +165,7 @@ class Sequencer:
     @property
     def unanswered(self) -> int:
         """How many messages wait for their answer."""
-        return len(self._unanswered)
+        return len(self._unanswered) + (self._single is not None)
 
     async def state(self, execution_id: str) -> Execution:
         """Give the state as it stands, to be looked at and not changed."""
@@ -178,7 +198,10 @@ class Sequencer:
                     self._is_waiting = True
                     await self._wake.wait()
                 self._is_waiting = False
-                await self._turn()
+                if self._single is not None:
+                    await self._take_single(self._single)
+                else:
+                    await self._turn()
         finally:
             self._stop()
 
@@ -195,6 +218,8 @@ class Sequencer:
         text = "the control plane has stopped before it answered; whether the message was applied is not known: send it again"
         self._stopped = StoreUnavailable(text)
         self._is_waiting = False
+        if self._single is not None:
+            self._single.told(None)
         for task in self._aside:
             task.cancel()
         for entry in self._unanswered:
@@ -218,7 +243,7 @@ class Sequencer:
                 postponed.append(entry)
                 continue
             try:
-                made = await self._decide(entry)
+                made = await decided_of(entry, self._store, self._states, self._plans, self._clock.now())
                 if isinstance(made, Needs):
                     broken |= {entry.execution_id} if self._set_out(entry, made) else set()
                 else:
@@ -262,30 +287,6 @@ class Sequencer:
             entry.trouble = error
         self._inbox.again([entry])
         self._wake.set()
-
-    async def _decide(self, entry: Entry) -> Commit | Needs:
-        message, now = entry.message, self._clock.now()
-        if entry.trouble is not None:
-            raise entry.trouble
-        state = await self._states.get(entry.execution_id, new=isinstance(message, Start) and not entry.refused)
-        if isinstance(message, Start) and not message.playbook:
-            try:
-                message = msgspec.structs.replace(message, playbook=await self._plans.named(message))
-            except InvalidInput as problem:
-                return no_child(entry, message, problem, state.seq)
-        if isinstance(message, Start) and (refused := await of_another(self._store, entry, message, state)) is not None:
-            return refused
-        if not state.seq and not isinstance(message, Start):
-            if entry.answer is None:  # sent to an execution that never was
-                return Commit(entry.execution_id, 0, (), consumed=entry.consumed)
-            raise UnknownExecution(f"there is no execution {entry.execution_id} in this store")
-        plan = await self._plans.get(
-            message.playbook if isinstance(message, Start) and not state.seq else state.playbook
-        )
-        if entry.late and isinstance(message, Report):
-            return commit_of(entry, late(plan, state, message, now))
-        made = decide(plan, state, message, now, entry.resolved)
-        return made if isinstance(made, Needs) else commit_of(entry, made)
 
     async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
         claims = claims_of(asks, now, self._lease_ms)

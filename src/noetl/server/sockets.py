@@ -73,10 +73,15 @@ class QuickSocket(WebSocketsSansIOProtocol):
             self.read_paused = False
             self.transport.resume_reading()
 
+    def write(self, data: bytes) -> bool:
+        """Send a whole message now; False where it has to wait, or cannot be sent."""
+        is_open = self.handshake_complete and not self.close_sent and not self.disconnected
+        if not is_open or self.conn.state is not State.OPEN or not self.writable.is_set():
+            return False
+        self.transport.write(binary(data, masked=False))
+        return True
+
     async def send(self, message: ASGISendEvent) -> None:
         data = message.get("bytes") if message["type"] == "websocket.send" else None
-        can_be_sent = self.handshake_complete and not self.close_sent and not self.disconnected
-        if data is None or not can_be_sent or self.conn.state is not State.OPEN or not self.writable.is_set():
+        if data is None or not self.write(data):
             await super().send(message)
-        else:
-            self.transport.write(binary(data, masked=False))

@@ -62,8 +62,12 @@ class TaskMetrics:
 
     def count(self, workflow: str, playbook: str, event: Event) -> None:
         """Count one event."""
-        kind, step = event.event_type, str(event.step_run_id or "").partition("#")[0]
-        if kind in ("loop.iteration.done", "loop.iteration.failed"):
+        kind, step = event.event_type, (event.step_run_id or "").partition("#")[0]
+        if kind == "task.done":
+            about = self._about(playbook, step, event.entity_id)
+            if about.sink is not None:
+                self._task(workflow, step, about, event)
+        elif kind in ("loop.iteration.done", "loop.iteration.failed"):
             self._item(workflow, playbook, step, event)
         elif kind == "policy.task.evaluated":
             self._policy(event)

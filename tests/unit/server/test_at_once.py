@@ -11,11 +11,13 @@ import pytest
 from noetl.engine.evolve import fold
 from noetl.engine.state import checksum
 from noetl.model.errors import StoreUnavailable
-from noetl.model.messages import PatchCtx
+from noetl.model.messages import PatchCtx, Report
+from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt
 from noetl.server.control import LocalControl
 from noetl.stores import database
 from noetl.stores.database import connect
+from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
 from tests.unit.server.system import HEAD, RealClock, begin, chain, done, ended, register, workers
 
@@ -94,6 +96,88 @@ async def test_with_other_work_out_a_report_waits_for_the_batch(tmp_path: Path) 
         await asyncio.gather(*(control.report(execution_id, done(lease)) for lease in pair))
         assert store.ways == ["batch"]
     await store.close()
+
+
+class Unsteady(MemoryStore):
+    """Has to be waited for, and may fail before or after the next commit."""
+
+    trouble = ""
+
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        trouble, self.trouble = self.trouble, ""
+        if trouble == "before":
+            raise StoreUnavailable("the disk is away")
+        await asyncio.sleep(0)
+        receipt = await super().commit(commits, claims)
+        if trouble == "after":
+            raise StoreUnavailable("the disk went away")
+        return receipt
+
+
+async def soon(control: LocalControl, execution_id: str, report: Report) -> list[Lease] | None:
+    """Report without waiting for a turn; None: it has to be submitted."""
+    told: asyncio.Future[list[Lease] | None] = asyncio.get_running_loop().create_future()
+    return await told if control.report_soon(execution_id, report, 1, told.set_result) else None
+
+
+async def soon_after(control: LocalControl, execution_id: str, report: Report) -> list[Lease]:
+    """Report as soon as nothing else is under way."""
+    async with asyncio.timeout(15):
+        while (leases := await soon(control, execution_id, report)) is None:
+            await asyncio.sleep(0)
+    return leases
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+async def test_reports_are_told_by_a_call_and_leave_the_same_as_any(tmp_path: Path, kind: str) -> None:
+    store = Unsteady() if kind == "memory" else Noting(tmp_path / "noetl.db")
+    async with LocalControl(store, RealClock(), snapshot_every=1_000) as control:
+        execution_id = await begin(control, await register(store, chain(12)))
+        leases = await control.claim("w", [""], 1, 0)
+        steps = []
+        while leases:
+            steps.append(leases[0].work.step)
+            leases = await soon_after(control, execution_id, done(leases[0]))
+        assert steps == [f"s{number}" for number in range(12)]
+        live = checksum(await control.sequencer.state(execution_id))
+        row = await store.execution(execution_id)
+    assert row is not None
+    assert row["status"] == "completed"
+    assert live == checksum(fold(execution_id, await store.read(execution_id)))
+    await store.close()
+
+
+@pytest.mark.parametrize("trouble", ["before", "after"])
+async def test_a_report_that_is_not_known_to_be_applied_is_sent_the_usual_way_and_applied_once(trouble: str) -> None:
+    store = Unsteady()
+    async with LocalControl(store, RealClock()) as control:
+        execution_id = await begin(control, await register(store, chain(4)))
+        [lease] = await control.claim("w", [""], 1, 0)
+        [lease] = await soon_after(control, execution_id, done(lease))
+        store.trouble = trouble
+        while store.trouble:
+            assert await soon(control, execution_id, done(lease)) is None
+        status, leases = await control.reported(execution_id, done(lease), 1)
+        assert status == ("duplicate" if trouble == "after" else "applied")
+        control.sequencer.handed.give_back(leases)
+        async with workers(control, 1):
+            row = await ended(control, store, execution_id)
+    assert row["status"] == "completed"
+    ids = [event.event_id for event in await store.read(execution_id)]
+    assert len(ids) == len(set(ids))
+
+
+async def test_one_that_waits_is_served_with_a_report_that_wants_nothing() -> None:
+    store = Unsteady()
+    async with LocalControl(store, RealClock()) as control:
+        execution_id = await begin(control, await register(store, chain(2)))
+        [lease] = await control.claim("w", [""], 1, 0)
+        waiting = asyncio.create_task(control.claim("other", [""], 1, 10))
+        told: asyncio.Future[list[Lease] | None] = asyncio.get_running_loop().create_future()
+        while not control.report_soon(execution_id, done(lease), 0, told.set_result):
+            await asyncio.sleep(0)
+        assert await told == []
+        assert [found.work.step for found in await waiting] == ["s1"]
 
 
 async def test_while_another_process_writes_nothing_is_decided_at_once(tmp_path: Path) -> None:

@@ -455,7 +455,7 @@ async def test_a_message_that_cannot_be_decided_wedges_nobody(
             raise ZeroDivisionError("a mistake in a rule")
         return decide(plan, state, message, *rest)
 
-    monkeypatch.setattr("noetl.server.sequencer.decide", poisoned)
+    monkeypatch.setattr("noetl.server.deciding.decide", poisoned)
     playbook = await register(store, WAITING)
     one, two = await begin(control, playbook), await begin(control, playbook)
     row = await store.execution(one)

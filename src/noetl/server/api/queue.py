@@ -16,7 +16,7 @@ from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
 from noetl.server.api.worker import hand_of
 from noetl.server.endpoint import Call, Noun
-from noetl.server.handouts import Hand
+from noetl.server.hands import Hand
 from noetl.server.problems import Refusal
 from noetl.server.sessions import admitted, worker_name
 from noetl.wire.older import EventSent, EventTaken, Job, Leased, SeedHeartbeat, SeedLease

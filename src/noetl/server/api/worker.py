@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from noetl.server.api.credentials import vault_of
 from noetl.server.endpoint import Call, Noun
-from noetl.server.handouts import Hand
+from noetl.server.hands import Hand
 from noetl.server.problems import Refusal, not_found
 from noetl.server.sessions import admitted, welcome, worker_name
 from noetl.wire.session import (

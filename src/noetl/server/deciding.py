@@ -1,0 +1,41 @@
+"""Decides one message on the state of its execution, which is loaded where it is not known.
+
+Holds no rule of the language. Tested in tests/unit/server/test_sequencer.py.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from noetl.engine.decide import Needs, decide, late
+from noetl.model.errors import InvalidInput, UnknownExecution
+from noetl.model.messages import Report, Start
+from noetl.ports import Commit, EventLog
+from noetl.server.commits import commit_of, no_child, of_another
+from noetl.server.inbox import Entry
+from noetl.server.plans import Plans
+from noetl.server.states import States
+
+
+async def decided(entry: Entry, log: EventLog, states: States, plans: Plans, now: int) -> Commit | Needs:
+    """Give what a message changes, or what has to be brought before that can be told."""
+    message = entry.message
+    if entry.trouble is not None:
+        raise entry.trouble
+    state = await states.get(entry.execution_id, new=isinstance(message, Start) and not entry.refused)
+    if isinstance(message, Start) and not message.playbook:
+        try:
+            message = replace(message, playbook=await plans.named(message))
+        except InvalidInput as problem:
+            return no_child(entry, message, problem, state.seq)
+    if isinstance(message, Start) and (refused := await of_another(log, entry, message, state)) is not None:
+        return refused
+    if not state.seq and not isinstance(message, Start):
+        if entry.answer is None:  # sent to an execution that never was
+            return Commit(entry.execution_id, 0, (), consumed=entry.consumed)
+        raise UnknownExecution(f"there is no execution {entry.execution_id} in this store")
+    plan = await plans.get(message.playbook if isinstance(message, Start) and not state.seq else state.playbook)
+    if entry.late and isinstance(message, Report):
+        return commit_of(entry, late(plan, state, message, now))
+    made = decide(plan, state, message, now, entry.resolved)
+    return made if isinstance(made, Needs) else commit_of(entry, made)
