@@ -228,10 +228,12 @@ class Handouts:
         `answer` is called when it is done, or with None where it cannot be after all; it tells whether somebody was there.
         """
         report = frame.report
+        if hand.draining or not self._control.sequencer.would_be_alone():
+            return False
         name = f"{frame.execution_id}:{report.run_id}" + (f":{report.chunk}" if report.chunk is not None else "")
         held = (name, report.epoch)
         given = hand.given.get(held)
-        if given is None or given.until <= self._clock.now() or hand.draining:
+        if given is None or given.until <= self._clock.now():
             return False
         message_id = f"{hand.name}/{report.message_id}"
         if self._control.sequencer.handed.with_report(message_id):

@@ -98,7 +98,7 @@ class Sequencer:
 
     def at_once(self, execution_id: str, report: Report, want: int, takes: Takes) -> list[Lease] | None:
         """Do all about a report here and now, and give new work for it; None where it has to be submitted."""
-        if not self._alone.is_quick or not self._would_be_alone():
+        if not self._alone.is_quick or not self.would_be_alone():
             return None
         self.in_row += 1
         done = self._alone.take(execution_id, report, want, takes)
@@ -115,13 +115,13 @@ class Sequencer:
             if given is not None:
                 single.told(given)
             return given is not None
-        if not self._would_be_alone():
+        if not self.would_be_alone():
             return False
         self._single, self._is_waiting = single, False
         self._wake.set()
         return True
 
-    def _would_be_alone(self) -> bool:
+    def would_be_alone(self) -> bool:
         """Tell whether no other message can be in a batch with a report that came now."""
         inbox = self._inbox
         idle = self._is_waiting and not (inbox.entries or inbox.asks or inbox.look or self._left or self._more)
