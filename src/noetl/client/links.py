@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -57,8 +57,8 @@ class Link(Protocol):
 
     welcome: Welcome
 
-    async def send(self, frame: FromWorker) -> None:
-        """Send a frame. Raises Unreachable where the link is broken."""
+    def send(self, frame: FromWorker) -> Awaitable[None] | None:
+        """Send a frame; gives what is to be waited for, if anything is. Both raise Unreachable on a broken link."""
 
     async def broken(self) -> None:
         """Wait until nothing goes through any more."""
@@ -77,14 +77,18 @@ class SocketLink:
         self._reading = asyncio.create_task(self._read())
         socket.sink = self._take
 
-    async def send(self, frame: FromWorker) -> None:
+    def send(self, frame: FromWorker) -> Awaitable[None] | None:
         data = _encode(frame)
         if len(data) > _MOST_SENT:
             raise NoetlError(
                 f"a report of {len(data):,} bytes is more than the server takes; store results by reference."
             )
+        waiting: Awaitable[None] | None = self._socket.send_message(data)
+        return None if waiting is None else self._sent(waiting)
+
+    async def _sent(self, waiting: Awaitable[None]) -> None:
         try:
-            await self._socket.send_message(data)
+            await waiting
         except self._closed as error:
             raise Unreachable(f"the session was closed: {error}") from None
 
@@ -181,7 +185,7 @@ class HttpLink:
         self._broken = asyncio.Event()
         self._asking: set[asyncio.Task[None]] = set()
 
-    async def send(self, frame: FromWorker) -> None:
+    def send(self, frame: FromWorker) -> None:
         if self._broken.is_set():
             raise Unreachable
         if isinstance(frame, Drain | Hello):

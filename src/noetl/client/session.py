@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final
 
 from noetl.client.http import Http
@@ -93,7 +93,9 @@ class Session:
             if link.welcome.draining:
                 self.drained()
             for frame, _ in list(self._asked.values()):
-                await link.send(frame)
+                waiting = link.send(frame)
+                if waiting is not None:
+                    await waiting
             await link.broken()
         except Unreachable:
             pass
@@ -108,7 +110,9 @@ class Session:
         answer: asyncio.Future[wire.ToWorker] = asyncio.get_running_loop().create_future()
         self._asked[frame.id] = (frame, answer)
         try:
-            await self._try(frame)
+            waiting = self._send(frame)
+            if waiting is not None:
+                await waiting
             return await answer
         except asyncio.CancelledError:
             if answer.done() and not answer.cancelled() and answer.exception() is None:
@@ -119,8 +123,9 @@ class Session:
 
     def tell(self, frame: wire.FromWorker) -> None:
         """Send a frame that nobody answers, if it can be sent now."""
-        if self._link is not None:
-            task = asyncio.create_task(self._try(frame))
+        waiting = self._send(frame)
+        if waiting is not None:
+            task = asyncio.create_task(waiting)
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
 
@@ -129,11 +134,18 @@ class Session:
         if self._sending:
             await asyncio.wait(self._sending)
 
-    async def _try(self, frame: wire.FromWorker) -> None:
-        if self._link is None:
-            return
+    def _send(self, frame: wire.FromWorker) -> Coroutine[Any, Any, None] | None:
+        """Send a frame if there is a link; gives what is to be waited for, if anything is."""
         try:
-            await self._link.send(frame)
+            waiting = self._link.send(frame) if self._link is not None else None
+        except Unreachable as error:
+            _log.debug("a frame waits for the next link: %s", error)
+            return None
+        return None if waiting is None else self._sent(waiting)
+
+    async def _sent(self, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
         except Unreachable as error:
             _log.debug("a frame waits for the next link: %s", error)
 
@@ -177,7 +189,8 @@ class Session:
             self.tell(wire.Release(unwanted))
 
     def _acknowledge(self, leases: Iterable[Lease]) -> None:
-        self._unseen.update((lease.work.work_id, lease.epoch) for lease in leases)
+        for lease in leases:
+            self._unseen.add((lease.work.work_id, lease.epoch))
         if self._unseen and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_ACK_S, self._send_acks)
 

@@ -6,7 +6,7 @@ connection alive. Tested in tests/client/test_session.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection
@@ -29,17 +29,19 @@ class QuickConnection(ClientConnection):
                 self._cutter = None  # frames came with the answer: where they end, only the library knows
             super().data_received(data)
             return
-        for message, frame in ((None, data),) if self._cutter is None else self._cutter.cut(data):
-            if message is None or self.sink is None:
+        if self._cutter is None or self.sink is None:
+            super().data_received(data)
+            return
+        said = self._cutter.whole(data)
+        for message, frame in ((said, data),) if said is not None else self._cutter.cut(data):
+            if message is None:
                 super().data_received(frame)
             elif self.protocol.state is State.OPEN:
                 self.sink(message)
 
-    async def send_message(self, data: bytes) -> None:
-        """Send a whole message. Raises ConnectionClosed."""
+    def send_message(self, data: bytes) -> Awaitable[None] | None:
+        """Send a whole message; gives what is to be waited for, if anything is. That raises ConnectionClosed."""
         if self.protocol.state is not State.OPEN or self.transport.is_closing():
-            await self.send(data)
-            return
+            return self.send(data)
         self.transport.write(binary(data, masked=True))
-        if self.paused:
-            await self.drain()
+        return self.drain() if self.paused else None

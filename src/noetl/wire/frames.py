@@ -7,7 +7,8 @@ tests/unit/wire/test_frames.py.
 
 from __future__ import annotations
 
-from secrets import token_bytes
+from os import urandom
+from struct import Struct
 from typing import Final
 
 try:
@@ -16,6 +17,7 @@ except ImportError:  # where it is not compiled
     from websockets.utils import apply_mask
 
 _BINARY: Final = 0x82  # a whole message, not compressed
+_head: Final = Struct(">BBH").pack
 _LARGE: Final = 64 * 1024  # not worth keeping until all of it is there
 
 
@@ -30,10 +32,9 @@ class Cutter:
 
     def cut(self, data: bytes) -> list[tuple[bytes | None, bytes]]:
         """Give what has come: of each whole message what it says, and of each frame its bytes."""
-        if not (self._kept or self._passing or self._in_parts):
-            said = self._whole(data)
-            if said is not None:
-                return [(said, data)]
+        said = self.whole(data)
+        if said is not None:
+            return [(said, data)]
         found: list[tuple[bytes | None, bytes]] = []
         if self._passing:
             found.append((None, data[: self._passing]))
@@ -50,9 +51,16 @@ class Cutter:
             at = end
         return found
 
-    def _whole(self, data: bytes) -> bytes | None:
+    def whole(self, data: bytes) -> bytes | None:
         """Give what a message says that came by itself, as nearly all of them do; None for everything else."""
-        if len(data) < 8 or data[0] != _BINARY or (data[1] > 127) is not self._masked:
+        if (
+            self._kept
+            or self._passing
+            or self._in_parts
+            or len(data) < 8
+            or data[0] != _BINARY
+            or (data[1] > 127) is not self._masked
+        ):
             return None
         size, start = data[1] & 0x7F, 2
         if size == 126:
@@ -106,10 +114,10 @@ def binary(data: bytes, *, masked: bool) -> bytes:
     if size < 126:
         head = bytes((_BINARY, bit | size))
     elif size < 65_536:
-        head = bytes((_BINARY, bit | 126)) + size.to_bytes(2, "big")
+        head = _head(_BINARY, bit | 126, size)
     else:
         head = bytes((_BINARY, bit | 127)) + size.to_bytes(8, "big")
     if not masked:
         return head + data
-    key = token_bytes(4)
+    key = urandom(4)
     return head + key + apply_mask(data, key)
