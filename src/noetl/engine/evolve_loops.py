@@ -40,20 +40,21 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
     loop = run.loop
     if loop is None:
         return
-    state.numbers[f"chunk:{run.run_id}"] = state.numbers.get(f"chunk:{run.run_id}", 0) + 1
+    numbers, name = state.numbers, f"chunk:{run.run_id}"
+    numbers[name] = numbers.get(name, 0) + 1
     start, count = payload["start"], payload["count"]
     pending = set(range(start, start + count))
     resume = payload.get("resume")
-    loop.pieces[payload["chunk"]] = Piece(start, count, payload["width"], pending, event.timestamp, resume=resume)
+    loop.pieces[payload["chunk"]] = Piece(start, count, payload["width"], pending, event.timestamp, 0, resume)
     if resume is None:
         _take(loop, start, count)
         return
     suspended = loop.suspended.pop(start, None)
-    name = payload.get("signal")
-    if name is not None and state.signals.get(name):
-        state.signals[name].pop(0)
-        if not state.signals[name]:
-            del state.signals[name]
+    signal = payload.get("signal")
+    if signal is not None and state.signals.get(signal):
+        state.signals[signal].pop(0)
+        if not state.signals[signal]:
+            del state.signals[signal]
     state.timers.pop(payload.get("timer", ""), None)
     if suspended is not None and suspended.child_id is not None:
         state.children.pop(suspended.child_id, None)
@@ -117,7 +118,7 @@ def piece_started(state: Execution, event: Event, payload: Payload) -> None:
 
 def item_ended(state: Execution, event: Event, payload: Payload) -> None:
     """Count an item that ended, keep its result and its writes."""
-    run = state.runs[str(event.step_run_id)]
+    run = state.runs[event.step_run_id or ""]
     loop, index = run.loop, event.iteration
     if loop is None or index is None:
         return
@@ -136,7 +137,8 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
         if result is not None:
             loop.results[index] = result
             loop.bytes += _weight(result)
-    _write(state, run, loop, index, payload)
+    if "writes" in payload:
+        _write(state, run, loop, index, payload["writes"])
     _end_of_piece(loop, str(payload.get("chunk")), index, event.timestamp)
 
 
@@ -157,11 +159,12 @@ def repaired(state: Execution, run: StepRun, index: int, status: str, payload: P
     elif payload.get("result") is not None:
         loop.results[index] = payload["result"]
         loop.bytes += _weight(payload["result"])
-    _write(state, run, loop, index, payload)
+    if "writes" in payload:
+        _write(state, run, loop, index, payload["writes"])
 
 
-def _write(state: Execution, run: StepRun, loop: Loop, index: int, payload: Payload) -> None:
-    for key, value in ctx_keys(payload.get("writes", {})).items():
+def _write(state: Execution, run: StepRun, loop: Loop, index: int, writes: Mapping[str, Any]) -> None:
+    for key, value in ctx_keys(writes).items():
         if loop.sequential and key not in loop.reduce:
             put(state.ctx, key, value)
             if run.seen is not None:
