@@ -1,4 +1,4 @@
-"""The doorbell of PostgreSQL: LISTEN and NOTIFY on a connection of its own, so that no commit waits for it.
+"""The doorbell of PostgreSQL: LISTEN and NOTIFY on a connection of its own, so that no commit waits for it, nor it for the disk.
 
 Rings that come close together are one. A lost connection is made anew; until then nobody is heard, and those who wait look
 by themselves. Tested in tests/unit/stores/test_pg_notify.py.
@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from noetl.model.errors import NoetlError
-from noetl.stores.postgres_database import connect, shown, trouble
+from noetl.stores.postgres_database import SESSION, connect, shown, trouble
 
 if TYPE_CHECKING:
     import asyncpg
@@ -66,7 +66,7 @@ class PgNotify:
             await asyncio.sleep(_AGAIN_S)
 
     async def _session(self) -> None:
-        connection = await connect(self._url)
+        connection = await connect(self._url, server_settings=SESSION | {"synchronous_commit": "off"})
         try:
             await connection.execute("SET synchronous_commit = off")  # a ring that a crash loses is missed by nobody
             await connection.add_listener(_CHANNEL, self._receive)

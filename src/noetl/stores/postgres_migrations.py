@@ -18,6 +18,7 @@ SCHEMA = "noetl"
 _SQL = queries("postgres")
 _LOCK = 7_086_823_701
 _AHEAD = 3  # months
+_PATIENT_S = 86_400.0  # a long log takes its time
 _CHECKED = "noetl_check"
 
 
@@ -34,7 +35,7 @@ async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
     if await level_of(connection) == len(steps):
         return 0
     async with connection.transaction():
-        await connection.execute(_SQL["lock_migrations"], _LOCK)
+        await connection.execute(_SQL["lock_migrations"], _LOCK, timeout=_PATIENT_S)
         level = await level_of(connection)
         if level > len(steps):
             raise InvalidInput(
@@ -45,7 +46,7 @@ async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
             await _make(connection, SCHEMA)
         else:
             for step, _ in steps[level:]:
-                await connection.execute(step)
+                await connection.execute(step, timeout=_PATIENT_S)
         rows = [(number, title) for number, (_, title) in enumerate(steps, 1) if number > level]
         await connection.executemany(_SQL["put_migration"], rows)
     return len(steps) - level

@@ -165,14 +165,12 @@ WITH held AS (
 UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
 
 -- name: disown_leases
--- Leases as they are now: a row may become that of the next work while it is waited for.
-WITH known AS MATERIALIZED (
-  SELECT node_id, epoch FROM queue WHERE status = 'leased' AND lease_until IS NOT NULL AND worker_id = $3
-), rest AS (
-  SELECT q.node_id FROM known JOIN queue AS q ON q.node_id = known.node_id AND q.epoch = known.epoch
-  WHERE q.status = 'leased' AND NOT EXISTS (
+-- By name: a row that becomes the next work's while it is waited for is left alone.
+WITH rest AS (
+  SELECT q.node_id FROM queue AS q
+  WHERE q.status = 'leased' AND q.lease_until IS NOT NULL AND q.worker_id = $3 AND NOT EXISTS (
     SELECT FROM unnest($1::text[], $2::bigint[]) AS x (node_id, epoch)
-    WHERE x.node_id = known.node_id AND x.epoch = known.epoch
+    WHERE x.node_id = q.node_id AND x.epoch = q.epoch
   ) ORDER BY q.node_id FOR UPDATE OF q
 )
 UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM rest WHERE queue.node_id = rest.node_id RETURNING 1;
