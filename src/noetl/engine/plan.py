@@ -44,7 +44,7 @@ class Plan:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
     _settings: dict[tuple[str, str | None], Any] = field(default_factory=dict, repr=False)
-    _policies: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
+    _policies: dict[tuple[str, str | None], Any] = field(default_factory=dict, repr=False)
     lacks: str | None = None  # why it cannot be started here: what `executor.requires` names and nobody offers
 
     @cached_property
@@ -89,9 +89,10 @@ class Plan:
         is_work = bool(step.tasks) and step.loop is None
         deadline = self.policy(step, "lifecycle", "deadline_s")
         allowed = (_data(step.spec.get("timeout_s")), self.policy(step, "lifecycle", "timeout_s"))
-        reads = frozenset(_step_reads(step, self.playbook))
+        texts = list(_texts(_step_data(step, self.playbook)))
+        reads = self._keychain_reads.union(reads_of(texts))
         greedy = any(map(_is_greedy, step.tasks))
-        asks = any(map(_ASKS.search, _texts(_step_data(step, self.playbook))))
+        asks = any(map(_ASKS.search, texts))
         return StepPlan(
             step=step,
             is_work=is_work,
@@ -116,7 +117,7 @@ class Plan:
 
     def setting(self, name: str, step: Step | None = None, default: Any = None) -> Any:
         """Give a setting by layering: configuration, executor, step, loop; inner scalars win, maps merge."""
-        key = (name, None if step is None else step.name)
+        key = (name, None if step is None or _says_nothing(step) else step.name)
         if key in self._settings:
             found = self._settings[key]
         else:
@@ -132,6 +133,12 @@ class Plan:
                 found = merge(found, value) if isinstance(found, Mapping) and isinstance(value, Mapping) else value
         return found
 
+    @cached_property
+    def _keychain_reads(self) -> Paths:
+        """What the keychain reads: it is rendered on the worker, for any step that uses it."""
+        data = [list(_values(entry.fields)) for entry in self.playbook.keychain]
+        return frozenset(path for path in reads_of(data) if path[0] != "keychain")
+
     def _requires(self, step: Step) -> tuple[str, ...]:
         """Give the tags that a worker must have for a step: the step's by layering, and those of its tasks."""
         specs = [self.setting("requires", step), *(_data(task.spec.get("requires")) for task in step.tasks)]
@@ -146,7 +153,7 @@ class Plan:
 
     def policy(self, step: Step, *path: str) -> Any:
         """Look a policy up by layering: loop, step, executor, configuration."""
-        key = (".".join(path), step.name)
+        key = (".".join(path), None if _says_nothing(step) else step.name)
         if key not in self._policies:
             self._policies[key] = self._policy(step, path)
         return self._policies[key]
@@ -188,6 +195,11 @@ def plan(
 ) -> Plan:
     """Make the plan of a playbook."""
     return Plan(playbook, playbook_hash, build(playbook), defaults or {}, lacks=lacks)
+
+
+def _says_nothing(step: Step) -> bool:
+    """Tell whether a step has no settings of its own."""
+    return not step.spec and step.loop is None
 
 
 def _data(value: Value | None) -> Any:
@@ -271,12 +283,6 @@ def _step_data(step: Step, playbook: Playbook) -> list[Any]:
             data += [value.data for value in parts if value is not None]
             data += [assign.value.data for assign in then.sets]
     return data
-
-
-def _step_reads(step: Step, playbook: Playbook) -> Iterator[tuple[str | int, ...]]:
-    yield from reads_of(_step_data(step, playbook))
-    for entry in playbook.keychain:  # rendered on the worker, when the step uses it
-        yield from (path for path in reads_of(list(_values(entry.fields))) if path[0] != "keychain")
 
 
 def reads_of(data: Any) -> Iterator[tuple[str | int, ...]]:

@@ -8,7 +8,7 @@ Made by `plan`. Tested in tests/unit/engine/test_straight.py and test_slice.py.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -56,26 +56,33 @@ class StepPlan(Struct, frozen=True):
     timeouts: tuple[Any, ...]  # each `timeout_s` as it is written
 
 
+_NOTHING: Final = Part()
+
+
 def onward(step: Step, steps: Container[str], final: str | None) -> Onward | None:
     """Find the way on of a step; None where there is something to choose, to evaluate or to undo."""
-    if len(step.arcs) > 1 or step.sets or step.compensate is not None:
+    router = step.router
+    if step.sets or step.compensate is not None or (router is not None and len(router.arcs) > 1):
         return None
-    mode = {"mode": step.router.mode} if step.router is not None else {}
-    if not step.arcs:
-        return Onward({"event": "step.done", "arcs": [], "taken": [], **mode}, None)
-    [arc] = step.arcs
+    if router is None:
+        return Onward({"event": "step.done", "arcs": [], "taken": []}, None)
+    if not router.arcs:
+        return Onward({"event": "step.done", "arcs": [], "taken": [], "mode": router.mode}, None)
+    [arc] = router.arcs
     if arc.when is not None or arc.args or arc.sets or arc.step not in steps or arc.step == final:
         return None
     looked = {"arc": 0, "step": arc.step, "matched": True}
     cause = {"name": "step.done", "step": step.name}
     return Onward(
-        {"event": "step.done", "arcs": [looked], "taken": [0], **mode},
+        {"event": "step.done", "arcs": [looked], "taken": [0], "mode": router.mode},
         {"step": arc.step, "args": {}, "lineage": {}, "event": cause},
     )
 
 
 def part(reads: Paths, *scope: str) -> Part:
     """Find what is read of a scope, by the names that it has; a bare name may mean a key of it."""
+    if not reads:
+        return _NOTHING
     inside = [path for path in reads if path[0] in scope]
     keys = tuple(sorted(str(path[1]) for path in inside if len(path) > 1))
     is_whole = any(len(path) == 1 for path in inside)
