@@ -331,6 +331,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
     from noetl.server.auth import Gate, is_loopback, needs_token
     from noetl.server.credentials import stored_credentials
     from noetl.server.handouts import Handouts
+    from noetl.server.lookups import Lookups
     from noetl.server.metrics import Metrics
     from noetl.server.reading import Reader
     from noetl.server.services import Bounds, Services
@@ -356,6 +357,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             gate=Gate(team, clock, required=required),
             handouts=Handouts(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
+            lookups=Lookups(store),
             metrics=Metrics(app.control.plan_at_hand),
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),

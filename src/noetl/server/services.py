@@ -18,6 +18,7 @@ from noetl.server.auth import Gate
 from noetl.server.control import LocalControl
 from noetl.server.credentials import Vault
 from noetl.server.handouts import Handouts
+from noetl.server.lookups import Lookups
 from noetl.server.reading import Reader
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Services:
     gate: Gate
     handouts: Handouts
     reader: Reader
+    lookups: Lookups
     metrics: Metrics
     vault: Vault | None = None  # None: no key was given, so credentials cannot be kept
     bounds: Bounds = field(default_factory=Bounds)

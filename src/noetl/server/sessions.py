@@ -216,6 +216,8 @@ class Session:
         if self._websocket.application_state is not WebSocketState.CONNECTED:
             return
         data: Any = _encode(frame)
+        if self._socket is not None and self._socket.write(data):
+            return
         with suppress(WebSocketDisconnect, RuntimeError):  # it closed meanwhile; its leases are looked after
             await self._websocket.send_bytes(data)
 

@@ -159,7 +159,7 @@ async def _meant(call: Call, body: Execute) -> tuple[str, str]:
         await store.register(place, made.content, made.canonical, made.playbook, now, act)
         return made.path, made.playbook
     if body.path is not None:
-        found = await store.find(body.path, body.version)
+        found = await call.services.lookups.find(body.path, body.version)
         if found is None:
             which = f"version {body.version} of `{body.path}`" if body.version else f"`{body.path}`"
             raise not_found(
