@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
 _MOST_IN_ROW = 8  # reports that are decided at once, before whatever else is ready has its turn
-_PASSES = 3  # of the loop, for a turn: what others do takes more than one
+_PASSES = 2  # of the loop, for a turn: what others do takes more than one
 _ANYTHING: Takes = (("",), ())  # by whoever has not said what it takes
 
 

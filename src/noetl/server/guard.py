@@ -106,12 +106,14 @@ def _same(origin: str, host: str) -> bool:
 
 def _with_headers(send: Send, extra: dict[str, str]) -> Send:
     wanted = [*_raw(extra), *(one for one in _RAW if one[0] not in dict(_raw(extra)))] if extra else _RAW
+    ours = {name for name, _ in wanted} if extra else _NAMES
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             given = list(message.get("headers", ()))
             names = {name.lower() for name, _ in given}
-            message["headers"] = [*given, *(one for one in wanted if one[0] not in names)]
+            more = wanted if ours.isdisjoint(names) else [one for one in wanted if one[0] not in names]
+            message["headers"] = given + more
         await send(message)
 
     return sending
@@ -122,6 +124,7 @@ def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 _RAW = _raw(HEADERS)
+_NAMES = {name for name, _ in _RAW}
 
 
 async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
+from os import urandom
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -94,7 +94,7 @@ async def _start(call: Call, body: Execute) -> Started:
         )
     path, playbook = await _meant(call, body)
     now = services.clock.now()
-    execution_id, message_id = str(new_execution(now)), uuid4().hex
+    execution_id, message_id = str(new_execution(now)), urandom(16).hex()
     key = call.request.headers.get("idempotency-key", "")
     if key:
         if len(key) > _MOST_KEY:
