@@ -214,7 +214,8 @@ class Handouts:
         want = 0 if hand.draining else max(0, min(frame.want, _MOST_WORK))
         known = self._control.sequencer.handed.with_report(report.message_id)
         status, leases = await self._control.reported(frame.execution_id, report, want)
-        self._handed(hand, (lease for lease in leases if lease not in known))  # before anything can interrupt
+        fresh = [lease for lease in leases if lease not in known] if known else leases
+        self._handed(hand, fresh)  # before anything can interrupt
         if _is_over(report):
             self._take(hand, (held,))
         if status == "duplicate":

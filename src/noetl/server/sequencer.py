@@ -85,16 +85,18 @@ class Sequencer:
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         entry = Entry(execution_id, message, answer, ask, act=act)
-        async with self._room:
+        if not self._room.enter():
+            await self._room.wait()
+        try:
             if self._stopped is not None:
                 raise self._stopped
             self._inbox.entries.append(entry)
             self._unanswered.add(entry)
             self._wake.set()
-            try:
-                return await answer
-            finally:
-                self._unanswered.discard(entry)
+            return await answer
+        finally:
+            self._unanswered.discard(entry)
+            self._room.leave()
 
     def at_once(self, execution_id: str, report: Report, want: int, takes: Takes) -> list[Lease] | None:
         """Do all about a report here and now, and give new work for it; None where it has to be submitted."""
@@ -198,10 +200,7 @@ class Sequencer:
                     self._is_waiting = True
                     await self._wake.wait()
                 self._is_waiting = False
-                if self._single is not None:
-                    await self._take_single(self._single)
-                else:
-                    await self._turn()
+                await (self._turn() if self._single is None else self._take_single(self._single))
         finally:
             self._stop()
 
@@ -312,7 +311,7 @@ class Sequencer:
             if verdict.status == "applied":
                 self.listeners.tell_soon(made.commit)
         for verdict in receipt.commits:
-            if verdict.status == "applied":
+            if verdict.status == "applied" and self._states.is_due(verdict.execution_id, verdict.last_seq):
                 await self._states.committed(verdict.execution_id, verdict.last_seq)
 
     def _note(self, commit: Commit) -> None:

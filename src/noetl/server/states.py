@@ -64,13 +64,18 @@ class States:
         """Forget a state that may not be what is committed."""
         self._known.pop(execution_id, None)
 
-    async def committed(self, execution_id: str, seq: int) -> None:
-        """Save a snapshot of a state that was just committed up to `seq`, when enough was added to it.
+    def is_due(self, execution_id: str, seq: int) -> bool:
+        """Tell whether a snapshot of a state that was just committed up to `seq` is to be saved: enough was added to it.
 
         A state that is further has decisions in it whose commit may have been refused: it is never saved.
         """
         known = self._known.get(execution_id)
-        if known is None or known.state.seq != seq or seq < known.snapshot_at:
+        return known is not None and known.state.seq == seq >= known.snapshot_at
+
+    async def committed(self, execution_id: str, seq: int) -> None:
+        """Save a snapshot of a state that was just committed up to `seq`, where one is due."""
+        known = self._known.get(execution_id)
+        if known is None or not self.is_due(execution_id, seq):
             return
         try:
             data = dump(known.state)
