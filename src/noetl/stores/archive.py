@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
+from noetl.stores.postgres_rows import events_in
 from noetl.stores.queries import queries
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ async def write_archive(connection: asyncpg.Connection, path: Path, first: int, 
         with parquet.ParquetWriter(part, schema, compression="zstd") as writer:
             rows: list[tuple[Any, ...]] = []
             async for row in connection.cursor(_SQL["read_range"], first, after):
-                rows += map(_row, msgspec.json.decode(row[0]))
+                rows += map(_row, events_in(*row))
                 if len(rows) >= _ROWS:
                     writer.write_table(_table(pyarrow, schema, rows))
                     rows = []
@@ -67,9 +69,9 @@ def read_archive(place: Path, execution_id: str) -> list[Event]:
     raise InvalidInput(f"there is no execution {execution_id} in the archive {place}.")
 
 
-def _row(fields: list[Any]) -> tuple[Any, ...]:
-    """Give the fields of an event as the columns of a file."""
-    event_id, execution_id, *middle, payload, version = fields
+def _row(event: Event) -> tuple[Any, ...]:
+    """Give an event as the columns of a file."""
+    event_id, execution_id, *middle, payload, version = astuple(event)
     return (event_id, int(execution_id), *middle, msgspec.json.encode(payload).decode(), version)
 
 

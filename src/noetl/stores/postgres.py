@@ -91,7 +91,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         found = number(execution_id)
         if found is None:
             return []
-        return events_of(await self.database.rows("read_events", found, after, limit), after, limit)
+        return events_of(execution_id, await self.database.rows("read_events", found, after, limit), after, limit)
 
     async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
         await self.database.rows("put_snapshot", numbered(execution_id), seq, version, state)

@@ -98,10 +98,10 @@ class PostgresAdmin:
     async def _forks(self, connection: asyncpg.Connection, first: int, after: int) -> list[str]:
         """Give the executions that have not ended and were forked from one of a range."""
         found = []
-        for execution_id, events in await connection.fetch(_SQL["first_events_of_open"]):
-            source = (events_in(events)[0].payload.get("forked_from") or {}).get("execution_id")
+        for row in await connection.fetch(_SQL["first_events_of_open"]):
+            source = (events_in(*row)[0].payload.get("forked_from") or {}).get("execution_id")
             if source is not None and str(source).isdecimal() and first <= int(source) < after:
-                found.append(str(execution_id))
+                found.append(row[0])
         return found
 
     async def _make_database(self) -> bool:

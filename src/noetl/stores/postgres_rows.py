@@ -57,8 +57,8 @@ def audit_columns(entries: Sequence[AuditEntry]) -> list[list[Any]]:
 
 
 def events_text(events: Sequence[Event]) -> str:
-    """Give events as a row holds them."""
-    return _encode(list(map(astuple, events))).decode()
+    """Give events as a row holds them: without their execution and their numbers, which the row tells."""
+    return _encode([(fields[0], *fields[3:]) for fields in map(astuple, events)]).decode()
 
 
 def log_rows(logs: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
@@ -73,16 +73,17 @@ def log_rows(logs: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def events_in(held: str) -> list[Event]:
-    """Give the events of a row."""
-    return [Event(*fields) for fields in _decode(held)]
+def events_in(execution_id: str, last: int, held: str) -> list[Event]:
+    """Give the events of a row, of which `last` is the number of the last."""
+    rows = _decode(held)
+    return [Event(row[0], execution_id, seq, *row[1:]) for seq, row in enumerate(rows, last - len(rows) + 1)]
 
 
-def events_of(rows: Sequence[Sequence[Any]], after: int, limit: int | None) -> list[Event]:
+def events_of(execution_id: str, rows: Sequence[Sequence[Any]], after: int, limit: int | None) -> list[Event]:
     """Give the events after a number, of rows (seq of the last, size, events)."""
     found: list[Event] = []
     for last, size, held in rows:
-        events = events_in(held)
+        events = events_in(execution_id, last, held)
         found += events if last - size >= after else events[after - last :]
     return found if limit is None else found[:limit]
 
@@ -90,15 +91,15 @@ def events_of(rows: Sequence[Sequence[Any]], after: int, limit: int | None) -> l
 def positions_of(rows: Sequence[Sequence[Any]], most: int, wanted: Collection[str] | None) -> list[Position]:
     """Give the next events of every stream, in its order; of several, each has its turn.
 
-    A row is (writer, last number seen, number of its last event, size, events). Of events that are not wanted the last of a
-    stream is given, so that its reader moves along.
+    A row is (writer, last number seen, number of its last event, size, execution, seq of its last event, events). Of events
+    that are not wanted the last of a stream is given, so that its reader moves along.
     """
     streams: dict[int, list[tuple[int, Position]]] = {}
     ends = {row[0]: row[2] for row in rows}
-    for writer, seen, last, size, held in rows:
+    for writer, seen, last, size, *row in rows:
         streams.setdefault(writer, []).extend(
             (seq - seen, Position(str(writer), seq, event))
-            for seq, event in enumerate(events_in(held), last - size + 1)
+            for seq, event in enumerate(events_in(*row), last - size + 1)
             if seq > seen and (wanted is None or event.event_type in wanted or seq == ends[writer])
         )
     in_turn = sorted(chain.from_iterable(streams.values()), key=lambda one: one[0])  # it keeps the order of the writers

@@ -103,14 +103,14 @@ SELECT writer_id::text, last_seq FROM writer WHERE last_seq > 0 ORDER BY writer_
 
 -- name: read_feed
 -- Of every stream the rows of the next page. Of rows that hold no wanted type only the last is given.
-SELECT w.writer_id, w.seen, e.writer_seq, e.size, e.events
+SELECT w.writer_id, w.seen, e.writer_seq, e.size, e.execution_id::text, e.seq, e.events
 FROM (
   SELECT writer_id, coalesce(p.seen, 0) AS seen FROM writer
   LEFT JOIN unnest($1::bigint[], $2::bigint[]) AS p (id, seen) ON p.id = writer_id WHERE last_seq > coalesce(p.seen, 0)
 ) AS w CROSS JOIN LATERAL (
   SELECT *, max(writer_seq) OVER () AS last FROM (
     SELECT *, sum(least(size, writer_seq - w.seen)) OVER (ORDER BY writer_seq) - size AS before FROM (
-      SELECT writer_seq, size, events FROM log
+      SELECT writer_seq, size, execution_id, seq, events FROM log
       WHERE writer_id = w.writer_id AND writer_seq > w.seen ORDER BY writer_seq LIMIT $3
     ) AS next
   ) AS counted WHERE before < $3
@@ -384,13 +384,13 @@ SELECT count(*) FROM execution WHERE execution_id >= $1 AND execution_id < $2 AN
 SELECT count(*) FROM execution WHERE execution_id >= $1 AND execution_id < $2;
 
 -- name: first_events_of_open
-SELECT x.execution_id, l.events FROM execution AS x CROSS JOIN LATERAL (
-  SELECT events FROM log WHERE log.execution_id = x.execution_id ORDER BY seq LIMIT 1
+SELECT x.execution_id::text, l.seq, l.events FROM execution AS x CROSS JOIN LATERAL (
+  SELECT seq, events FROM log WHERE log.execution_id = x.execution_id ORDER BY seq LIMIT 1
 ) AS l
 WHERE x.ended_at IS NULL;
 
 -- name: read_range
-SELECT events FROM log WHERE execution_id >= $1 AND execution_id < $2 ORDER BY execution_id, seq;
+SELECT execution_id::text, seq, events FROM log WHERE execution_id >= $1 AND execution_id < $2 ORDER BY execution_id, seq;
 
 -- name: drop_partition
 SELECT drop_partition($1);

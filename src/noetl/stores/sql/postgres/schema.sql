@@ -7,7 +7,8 @@ CREATE TABLE migration (
   applied_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What happened. The events of a commit are one row, as a JSON array; an event is an array of its fields in their order.
+-- What happened. The events of a commit are one row, as a JSON array; an event is an array of its fields in their order, but
+-- for its execution and number, which the row tells.
 -- Partitions are months of the executions' starts: an execution id begins with its time.
 
 CREATE TABLE log (
@@ -38,11 +39,11 @@ END::json;
 -- The same, one row for each event.
 
 CREATE VIEW event_log AS
-SELECT l.execution_id, l.seq - l.size + e.place AS seq, e.event ->> 0 AS event_id, e.event ->> 3 AS event_type,
-  (e.event ->> 4)::bigint AS timestamp, e.event ->> 5 AS source, e.event ->> 6 AS entity_type, e.event ->> 7 AS entity_id,
-  e.event ->> 8 AS parent_id, e.event ->> 9 AS step_run_id, e.event ->> 10 AS task_run_id,
-  (e.event ->> 11)::bigint AS iteration, (e.event ->> 12)::integer AS attempt, e.event ->> 13 AS status,
-  (e.event ->> 14)::double precision AS duration_ms, e.event -> 15 AS payload, (e.event ->> 16)::integer AS version,
+SELECT l.execution_id, l.seq - l.size + e.place AS seq, e.event ->> 0 AS event_id, e.event ->> 1 AS event_type,
+  (e.event ->> 2)::bigint AS timestamp, e.event ->> 3 AS source, e.event ->> 4 AS entity_type, e.event ->> 5 AS entity_id,
+  e.event ->> 6 AS parent_id, e.event ->> 7 AS step_run_id, e.event ->> 8 AS task_run_id,
+  (e.event ->> 9)::bigint AS iteration, (e.event ->> 10)::integer AS attempt, e.event ->> 11 AS status,
+  (e.event ->> 12)::double precision AS duration_ms, e.event -> 13 AS payload, (e.event ->> 14)::integer AS version,
   l.writer_id, l.writer_seq - l.size + e.place AS writer_seq
 FROM log AS l
 CROSS JOIN LATERAL json_array_elements(to_json_events(l.events)) WITH ORDINALITY AS e (event, place);
@@ -80,9 +81,9 @@ CREATE INDEX execution_tags ON execution USING gin (tags);
 -- What an execution was started with.
 
 CREATE VIEW workload AS
-SELECT l.execution_id, to_timestamp((e.event ->> 4)::bigint / 1000.0) AS timestamp, e.event -> 15 -> 'workload' AS data
+SELECT l.execution_id, to_timestamp((e.event ->> 2)::bigint / 1000.0) AS timestamp, e.event -> 13 -> 'workload' AS data
 FROM log AS l CROSS JOIN LATERAL json_array_elements(to_json_events(l.events)) AS e (event)
-WHERE l.seq - l.size < 8 AND e.event ->> 3 = 'playbook.request.evaluated';
+WHERE l.seq - l.size < 8 AND e.event ->> 1 = 'playbook.request.evaluated';
 
 -- Work that waits or is leased. Rows that are finished are gone, and the place of dead ones is soon used again.
 
