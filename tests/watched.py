@@ -19,9 +19,9 @@ Result = TypeVar("Result")
 class WatchedDatabase(Database):
     """Keeps pretended time still while its thread works."""
 
-    async def run(self, job: Callable[[Any], Result]) -> Result:
+    async def run(self, job: Callable[[Any], Result], brief: bool = False) -> Result:
         with threads():
-            return await super().run(job)
+            return await super().run(job, brief)
 
 
 class WatchedStore(SqliteStore):

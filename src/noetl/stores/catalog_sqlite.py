@@ -61,7 +61,8 @@ class SqliteCatalog:
         return await self.database.write(job)
 
     async def _rows(self, name: str, *given: Any) -> list[Any]:
-        return await self.database.run(lambda connection: connection.execute(_SQL[name], given).fetchall())
+        brief = not name.startswith("list_")
+        return await self.database.run(lambda connection: connection.execute(_SQL[name], given).fetchall(), brief)
 
     async def _write(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:

@@ -1,6 +1,6 @@
 """One SQLite connection: opens it, brings its tables up to date, runs what is asked in order.
 
-It has a thread of its own, so nobody waits for the disk. Brief writes are done by whoever asks, while the disk is quick:
+It has a thread of its own, so nobody waits for the disk. Brief jobs are done by whoever asks, while the disk is quick:
 handing over to a thread and back takes longer than they do. Knows nothing of events or work. A crash of the process loses
 nothing that was answered: the log is written ahead and flushed with every commit, and nothing is committed to a file that
 was deleted or replaced more than a moment ago. Tested in tests/conformance and
@@ -57,8 +57,13 @@ class Database:
             self._closed = True
             raise failure
 
-    async def run(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Run a job in the thread and give its result."""
+    async def run(self, job: Callable[[sqlite3.Connection], Result], brief: bool = False) -> Result:
+        """Run a job in the thread and give its result; a `brief` one, which only reads, here and now where that is quick."""
+        if brief and (start := self._quick()) is not None:
+            with suppress(sqlite3.Error):  # the thread waits for another process, or finds out what is wrong
+                result = job(self._connection)
+                self._note_time(start)
+                return result
         if self._closed:
             raise StoreUnavailable(f"the store {self.path} is closed")
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
@@ -82,28 +87,32 @@ class Database:
         return None if start is None else self._write_here(job, start)
 
     def _begun(self) -> float | None:
-        """Begin a transaction here and now, and give the time.
-
-        None where that is not quick: the thread has something to do, the disk is slow, or another process writes.
-        """
-        now = time.perf_counter()
-        if self._handed or self._closed or now < self._slow_until:
-            return None
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return None  # the thread waits for the other process, or finds out what is wrong
+        """Begin a transaction here and now, where that is quick, and give the time; not while another process writes."""
+        now = self._quick()
+        if now is not None:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return None  # the thread waits for the other process, or finds out what is wrong
         return now
+
+    def _quick(self) -> float | None:
+        """Give the time, where a brief job can be done now: the thread has nothing to do, and the disk is not slow."""
+        now = time.perf_counter()
+        return None if self._handed or self._closed or now < self._slow_until else now
+
+    def _note_time(self, start: float) -> None:
+        took = time.perf_counter() - start
+        self._long = self._long + 1 if took > _LONG_S else 0
+        if self._long >= _MOST_LONG:
+            self._slow_until, self._long = start + _RESPITE * took, 0
 
     def _write_here(self, job: Callable[[sqlite3.Connection], Result], start: float) -> Result:
         try:
             result = _finish(self._connection, job, self.check)
         except sqlite3.DatabaseError as error:
             raise _told(self.path, error) from error
-        took = time.perf_counter() - start
-        self._long = self._long + 1 if took > _LONG_S else 0
-        if self._long >= _MOST_LONG:
-            self._slow_until, self._long = start + _RESPITE * took, 0
+        self._note_time(start)
         self._brief += 1
         if self._brief >= _MOST_BRIEF:
             self._brief = 0

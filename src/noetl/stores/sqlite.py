@@ -6,6 +6,7 @@ there what it was decided on. The statements are in sql/sqlite. Tested in tests/
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 _ALWAYS = 2**62
+_PAGE = 500  # events that are read in about that time
 _BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
 _CONDITIONS = {
     "path": "path = ?",
@@ -171,7 +173,10 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
                     break
             return rows
 
-        return await self.database.run(job)
+        found = await self.database.run(job, brief=most is not None and most <= _PAGE)
+        if sum(size for _, size, _ in found) >= _PAGE:
+            await asyncio.sleep(0)  # whoever reads a long log lets others have their turn
+        return found
 
     async def _writer(self) -> str:
         """Name the file: its lock lets one process commit at a time, so all of them together are one writer."""
@@ -182,7 +187,7 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return str(rows[0][0])
 
     async def version(self) -> int:
-        return await self.database.run(lambda connection: _one(connection.execute("PRAGMA data_version")))
+        return await self.database.run(lambda connection: _one(connection.execute("PRAGMA data_version")), brief=True)
 
     def check(self) -> None:
         """Tell whether the file is still there. Raises StoreUnavailable."""

@@ -123,7 +123,8 @@ class SqliteTeam:
         ]
 
     async def _rows(self, name: str, *given: Any) -> list[Any]:
-        return await self._database.run(lambda connection: connection.execute(_SQL[name], given).fetchall())
+        brief = name.startswith("find_")
+        return await self._database.run(lambda connection: connection.execute(_SQL[name], given).fetchall(), brief)
 
     async def _write(self, name: str, *given: Any, act: Act = None) -> int:
         def job(connection: sqlite3.Connection) -> int:

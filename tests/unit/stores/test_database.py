@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -154,6 +155,43 @@ async def test_a_brief_write_is_done_here_and_now(tmp_path: Path) -> None:
     assert _at_once(database)
     assert await database.write(_put) == 2
     await database.close()
+
+
+async def test_brief_reads_are_done_here_and_now_and_others_in_the_thread(tmp_path: Path) -> None:
+    database = Database(tmp_path / "noetl.db")
+
+    def where(_: sqlite3.Connection) -> int:
+        return threading.get_ident()
+
+    assert await database.run(where, brief=True) == threading.get_ident()
+    assert await database.run(where) != threading.get_ident()
+    before = asyncio.create_task(database.run(where))
+    await asyncio.sleep(0)
+    assert await database.run(where, brief=True) == await before  # what was asked before comes first
+    with pytest.raises(StoreUnavailable):
+        await database.run(lambda connection: connection.execute("SELECT * FROM nothing"), brief=True)
+    await database.close()
+    with pytest.raises(StoreUnavailable):
+        await database.run(where, brief=True)
+
+
+async def test_whoever_reads_a_long_log_lets_others_have_their_turn(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "noetl.db")
+    await store.commit([commit(count=3_000)])
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    for after in range(0, 3_000, 500):
+        assert len(await store.read("1", after, 500)) == 500
+    assert turns >= 6
+    task.cancel()
+    await store.close()
 
 
 async def test_a_brief_write_waits_for_what_was_asked_before(tmp_path: Path) -> None:
