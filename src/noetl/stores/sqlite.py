@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,7 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         super().__init__(database or Database(path))
         self._epochs = Epochs()
         self._written = Written()
+        self._writer_id: str | None = None  # as soon as somebody asked
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         brief = sum(len(commit.events) for commit in commits) <= _BRIEF
@@ -146,20 +147,17 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         last = (await self._rows("last_written"))[0][0]
         return {await self._writer(): int(last)} if last else {}
 
-    async def feed(
-        self,
-        after: Mapping[str, int],
-        most: int,
-        wanted: Collection[str] | None = None,  # noqa: ARG002  all are at hand
-    ) -> list[Position]:
+    async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
         writer = await self._writer()
         begin = after.get(writer, 0)
-        found: list[Position] = []
-        for last, size, kept in await self._parts("read_feed", "", begin, most):
-            for place, fields in enumerate(_decode(kept), last - size + 1):
-                if place > begin:
-                    found.append(Position(writer, place, Event(*fields)))
-        return found[:most]
+        rows = await self._parts("read_feed", "", begin, most)
+        if wanted is None:
+            return [Position(writer, place, Event(*fields)) for place, fields in _placed(rows, begin)][:most]
+        end = max((last for last, size, _ in rows if size), default=0)
+        named = [f'"{name}"' for name in wanted]
+        rows = [row for row in rows if row[0] == end or any(name in row[2] for name in named)]  # others need no reading
+        events = ((place, Event(*fields)) for place, fields in _placed(rows, begin))
+        return [Position(writer, place, one) for place, one in events if one.event_type in wanted or place == end]
 
     async def _parts(self, name: str, execution_id: str, after: int, most: int | None) -> list[tuple[int, int, str]]:
         """Give rows with `most` events after a place: a row holds its last one's place, and the others count down."""
@@ -180,11 +178,13 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
 
     async def _writer(self) -> str:
         """Name the file: its lock lets one process commit at a time, so all of them together are one writer."""
-        rows = await self._rows("find_writer")
-        if not rows:
-            await self._write("put_writer", [()])
+        if self._writer_id is None:
             rows = await self._rows("find_writer")
-        return str(rows[0][0])
+            if not rows:
+                await self._write("put_writer", [()])
+                rows = await self._rows("find_writer")
+            self._writer_id = str(rows[0][0])
+        return self._writer_id
 
     async def version(self) -> int:
         return await self.database.run(lambda connection: _one(connection.execute("PRAGMA data_version")), brief=True)
@@ -294,6 +294,14 @@ class _Facts:
             return self._leases[work_id]
         row = self._execute(_SQL["lease_of"], (work_id,)).fetchone()
         return None if row is None else int(row[0])
+
+
+def _placed(rows: Sequence[tuple[int, int, str]], after: int) -> Iterator[tuple[int, list[Any]]]:
+    """Give the fields of events after a place, each with its own."""
+    for last, size, kept in rows:
+        for place, fields in enumerate(_decode(kept), last - size + 1):
+            if place > after:
+                yield place, fields
 
 
 def _one(cursor: sqlite3.Cursor) -> int:
