@@ -152,7 +152,8 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
     except (OSError, TimeoutError) as error:
         raise Unreachable(f"the server {url} cannot be reached: {str(error) or type(error).__name__}") from None
     try:
-        await socket.send(_encode(hello))
+        with suppress(ConnectionClosed):  # a server that refuses at once has said why
+            await socket.send(_encode(hello))
         async with asyncio.timeout(_OPEN_S):
             answer = _to_worker.decode(await socket.recv())
             while isinstance(answer, Stop):  # said to whoever was known before; what must stop is in the welcome too

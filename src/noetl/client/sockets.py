@@ -29,12 +29,12 @@ class QuickConnection(ClientConnection):
                 self._cutter = None  # frames came with the answer: where they end, only the library knows
             super().data_received(data)
             return
-        if self._cutter is None or self.sink is None:
+        if self._cutter is None:
             super().data_received(data)
             return
         said = self._cutter.whole(data)
         for message, frame in ((said, data),) if said is not None else self._cutter.cut(data):
-            if message is None:
+            if message is None or self.sink is None:
                 super().data_received(frame)
             elif self.protocol.state is State.OPEN:
                 self.sink(message)
