@@ -66,9 +66,9 @@ class PgNotify:
             await asyncio.sleep(_AGAIN_S)
 
     async def _session(self) -> None:
+        # A ring that a crash loses is missed by nobody.
         connection = await connect(self._url, server_settings=SESSION | {"synchronous_commit": "off"})
         try:
-            await connection.execute("SET synchronous_commit = off")  # a ring that a crash loses is missed by nobody
             await connection.add_listener(_CHANNEL, self._receive)
             self._heard.set()  # whatever was rung while nobody listened
             while not connection.is_closed():

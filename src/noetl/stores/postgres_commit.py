@@ -16,9 +16,9 @@ from noetl.stores.batch import Changes, judge
 from noetl.stores.letters_postgres import letter_columns
 from noetl.stores.postgres_claims import Claims
 from noetl.stores.postgres_rows import audit_columns, execution_row, log_rows, message_row, number, numbered, work_row
-from noetl.stores.postgres_step import commit_step, holder_of, prepare_step
+from noetl.stores.postgres_step import commit_step, prepare_step
 from noetl.stores.queries import queries
-from noetl.stores.steps import Written
+from noetl.stores.steps import Written, next_holder
 
 if TYPE_CHECKING:
     import asyncpg
@@ -76,7 +76,7 @@ async def commit_batch(
     """Apply a batch and serve claims in one transaction."""
     import asyncpg
 
-    place = holder_of(commits[0], claims) if len(commits) == 1 and written.says(commits[0]) else None
+    place = next_holder(commits[0], claims) if len(commits) == 1 and written.says(commits[0]) else None
     if place is not None:
         async with database.connection(apart=True) as connection:
             try:

@@ -20,13 +20,13 @@ from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Claim, Position
 from noetl.stores.batch import about
+from noetl.stores.steps import MOST_EVENTS
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 _LARGEST = 2**63 - 1
-MOST_EVENTS = 500  # of one row: whoever reads a page decodes no more than two
 
 
 @lru_cache(4_096)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Claim, Commit, Committed, Receipt
-from noetl.stores.postgres_rows import MOST_EVENTS, events_text, number, text
+from noetl.ports import Claim, Commit, Receipt
+from noetl.stores.postgres_rows import events_text, number, text
 from noetl.stores.queries import queries
-from noetl.stores.steps import next_holder
+from noetl.stores.steps import done
 
 if TYPE_CHECKING:
     import asyncpg
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 _COMMIT_STEP = queries("postgres")["commit_step"]
 _work = msgspec.json.Decoder(WorkItem)
 _NOBODY: tuple[Any, ...] = (-1, 0, 0, 0, "", 0, "", "", "", "", "", 0, None, 0, "{}", "", 0)
-
-
-def holder_of(commit: Commit, claims: Sequence[Claim]) -> int | None:
-    """Give the place of the claim that is served by a step; None where the commit goes the general way."""
-    place = next_holder(commit, claims)
-    if place is None or len(commit.events) > MOST_EVENTS:
-        return None
-    pools = claims[place].pools
-    return place if len(pools) == 1 and (len(claims) == 1 or all(one.pools == pools for one in claims)) else None
 
 
 async def commit_step(
@@ -51,9 +42,7 @@ async def commit_step(
     )  # fmt: skip
     if not rows:
         return None
-    lease = Lease(_work.decode(written), rows[0][0], 1, claim.until, claim.worker)
-    leases = ((lease,),) if len(claims) == 1 else tuple([(lease,) if n == place else () for n in range(len(claims))])
-    return Receipt((Committed(commit.execution_id, "applied", last_seq),), leases)
+    return done(commit, claims, place, Lease(_work.decode(written), rows[0][0], 1, claim.until, claim.worker))
 
 
 async def prepare_step(connection: asyncpg.Connection) -> None:

@@ -25,9 +25,9 @@ from noetl.stores.database import Database
 from noetl.stores.letters_sqlite import SqliteLetters, put_letters
 from noetl.stores.queries import queries
 from noetl.stores.sqlite_queue import Epochs, hand_out, take
-from noetl.stores.sqlite_rows import MOST_EVENTS, log_row, text
+from noetl.stores.sqlite_rows import log_row, text
 from noetl.stores.sqlite_step import commit_step
-from noetl.stores.steps import Written
+from noetl.stores.steps import MOST_EVENTS, Written
 
 _SQL = queries("sqlite")
 _decode = msgspec.json.decode

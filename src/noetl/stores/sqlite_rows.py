@@ -14,7 +14,6 @@ from msgspec.structs import astuple
 from noetl.model.events import Event
 from noetl.model.work import WorkItem
 
-MOST_EVENTS = 500  # of one row: whoever reads a page decodes no more than two
 _encode = msgspec.json.encode
 
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import msgspec
 
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Claim, Commit, Committed, Receipt
+from noetl.ports import Claim, Commit, Receipt
 from noetl.stores.queries import queries
 from noetl.stores.sqlite_queue import Epochs
-from noetl.stores.sqlite_rows import MOST_EVENTS, log_row, text, work_row
-from noetl.stores.steps import next_holder
+from noetl.stores.sqlite_rows import log_row, text, work_row
+from noetl.stores.steps import done, next_holder
 
 _SQL = queries("sqlite")
 _KNOWN, _REPLACE, _APPEND = _SQL["known_of_step"], _SQL["replace_work"], _SQL["append_events"]
@@ -29,11 +29,9 @@ def commit_step(
 ) -> Receipt | None:
     """Apply a commit that leaves its execution's row as it is; None where it is no such step, and nothing is changed."""
     place = next_holder(commit, claims)
-    if place is None or len(commit.events) > MOST_EVENTS:
+    if place is None:
         return None
     claim, item, events = claims[place], commit.work[0], commit.events
-    if len(claim.pools) != 1 or (len(claims) > 1 and any(one.pools != claim.pools for one in claims)):
-        return None
     ended, held = commit.finished[0]
     execute = connection.execute
     asked = (commit.execution_id, events[0].event_id, ended, item.pool, claim.now)
@@ -46,6 +44,4 @@ def commit_step(
     if not execute(_REPLACE, (*row, epoch, claim.worker, claim.until, ended)).rowcount:
         return None  # other work of this name is there
     execute(_APPEND, log_row(events))
-    lease = Lease(_work(written), epoch, 1, claim.until, claim.worker)
-    leases = ((lease,),) if len(claims) == 1 else tuple([(lease,) if one is claim else () for one in claims])
-    return Receipt((Committed(commit.execution_id, "applied", last_seq + len(events)),), leases)
+    return done(commit, claims, place, Lease(_work(written), epoch, 1, claim.until, claim.worker))

@@ -1,7 +1,7 @@
 """Tells the most usual batch from all others: one report that ends a piece of work and brings the next to whoever asks.
 
-Such a batch leaves the row of its execution as it is, so a store can write it in fewer statements. Does no I/O. Tested in
-tests/conformance/test_steps.py.
+Such a batch leaves the row of its execution as it is, and is one row of the log, so a database can write it in fewer
+statements. Does no I/O. Tested in tests/conformance/test_steps.py.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from noetl.ports import Claim, Commit
+from noetl.model.work import Lease
+from noetl.ports import Claim, Commit, Committed, Receipt
 from noetl.stores.batch import Changes
 
+MOST_EVENTS = 500  # of one row of the log: whoever reads a page decodes no more than two
 _MOST_ROWS = 4_096  # that are remembered
 
 
@@ -50,7 +52,10 @@ class Written:
 
 
 def next_holder(commit: Commit, claims: Sequence[Claim]) -> int | None:
-    """Give the place of the claim that is served by what a report brings; None where the commit is no such step."""
+    """Give the place of the claim that is served by what a report brings; None where the commit is no such step.
+
+    All who ask with it ask for work of one pool, the same.
+    """
     if len(commit.work) != 1 or len(commit.finished) != 1 or not commit.events or not commit.expected_seq:
         return None
     if commit.held or commit.dropped or commit.timers or commit.cleared or commit.inbox or commit.consumed:
@@ -60,5 +65,17 @@ def next_holder(commit: Commit, claims: Sequence[Claim]) -> int | None:
         return None
     for place, claim in enumerate(claims):
         if claim.most > 0 and item.pool in claim.pools and (not item.requires or set(item.requires) <= set(claim.tags)):
-            return place if item.execution_id == commit.execution_id else None
+            is_step = item.execution_id == commit.execution_id and len(commit.events) <= MOST_EVENTS
+            return place if is_step and _of_one_pool(claims) else None
     return None
+
+
+def _of_one_pool(claims: Sequence[Claim]) -> bool:
+    pools = claims[0].pools
+    return len(pools) == 1 and (len(claims) == 1 or all(claim.pools == pools for claim in claims))
+
+
+def done(commit: Commit, claims: Sequence[Claim], place: int, lease: Lease) -> Receipt:
+    """Tell what became of a step that was applied, and who has its new work."""
+    leases = ((lease,),) if len(claims) == 1 else tuple([(lease,) if n == place else () for n in range(len(claims))])
+    return Receipt((Committed(commit.execution_id, "applied", commit.expected_seq + len(commit.events)),), leases)

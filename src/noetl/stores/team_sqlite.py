@@ -16,6 +16,7 @@ from noetl.ports import Act, AuditEntry, Token, WorkerInfo
 from noetl.stores.audit_sqlite import note
 from noetl.stores.database import Database
 from noetl.stores.queries import queries
+from noetl.stores.sqlite_rows import text
 
 _SQL = queries("sqlite")
 _decode = msgspec.json.decode
@@ -30,7 +31,7 @@ class SqliteTeam:
 
     async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
         given = list(msgspec.structs.astuple(worker))
-        given[2] = _text(worker.tags)
+        given[2] = text(worker.tags)
         await self._write("put_worker", *given, act=act)
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
@@ -84,7 +85,7 @@ class SqliteTeam:
         self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
     ) -> int:
         def job(connection: sqlite3.Connection) -> int:
-            given = (name, kind, sealed, _text(about), now)
+            given = (name, kind, sealed, text(about), now)
             note(connection, [act])
             return int(connection.execute(_SQL["put_credential"], given).fetchone()[0])
 
@@ -133,10 +134,6 @@ class SqliteTeam:
             return changed
 
         return await self._database.write(job)
-
-
-def _text(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def _credential(row: Sequence[Any]) -> dict[str, Any]:
