@@ -41,7 +41,7 @@ class _Book:
 
     def settle(self, defaults: Mapping[str, Any]) -> None:
         """Begin anew with the settings for executions that hold from here on."""
-        self.plans: dict[str, StepPlan] = {}
+        self.plans: dict[str, PlannedStep] = {}
         self.layered = Layered(dict(defaults)).over(self.playbook.executor.spec)
 
     def plan(self) -> Plan:
@@ -51,7 +51,7 @@ class _Book:
         return self._plan
 
 
-class StepPlan:
+class PlannedStep:
     """A step, and what all of its runs have in common."""
 
     __slots__ = ("_book", "info", "playbook", "step")
@@ -81,7 +81,7 @@ class Playbooks:
         self._books: dict[str, _Book] = {}
         self._defaults: dict[str, Any] = {}  # the settings for executions that plans were made with
 
-    def at_hand(self, work: WorkItem) -> StepPlan | None:
+    def at_hand(self, work: WorkItem) -> PlannedStep | None:
         """Give the plan of the step that a piece of work belongs to; None where its playbook has to be fetched first."""
         book = self._books.get(work.playbook)
         if book is None:
@@ -90,7 +90,7 @@ class Playbooks:
             self._settle()
         return (book.plans.get(work.step) if work.patch is None else None) or self._planned(book, work)
 
-    async def fetched(self, work: WorkItem) -> StepPlan:
+    async def fetched(self, work: WorkItem) -> PlannedStep:
         """Fetch the playbook, and give the plan of the step likewise."""
         tree = unpinned(await self._fetch(work.playbook))
         if self._defaults != self._shared.defaults:
@@ -100,17 +100,17 @@ class Playbooks:
             del self._books[next(iter(self._books))]
         return self._planned(book, work)
 
-    def _planned(self, book: _Book, work: WorkItem) -> StepPlan:
+    def _planned(self, book: _Book, work: WorkItem) -> PlannedStep:
         """Plan a step; a replay may have it in another form."""
         step, kinds = book.steps.get(work.step), self._shared.kinds
         if step is None:
             raise NoetlError(f"the playbook has no step `{work.step}`")
         if work.patch is None:
-            made = book.plans[work.step] = StepPlan(book, step, for_step(book.info, step, book.layered))
+            made = book.plans[work.step] = PlannedStep(book, step, for_step(book.info, step, book.layered))
             return made
         step = patched(step, work.patch, kinds)
         info = replace(book.info, patched=patched_calls(book.playbook, step, work.patch, kinds) if work.patch else {})
-        return StepPlan(book, step, for_step(info, step, book.layered))
+        return PlannedStep(book, step, for_step(info, step, book.layered))
 
     def _settle(self) -> None:
         """Plan anew: the settings for executions have changed, which are those of the server that it speaks with."""

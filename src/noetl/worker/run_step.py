@@ -34,7 +34,7 @@ from noetl.worker.context import SMALL, Equipment, Results, TaskContext
 from noetl.worker.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.keychain import KeyRing
 from noetl.worker.last import last_of
-from noetl.worker.playbooks import StepPlan
+from noetl.worker.playbooks import PlannedStep
 from noetl.worker.reporter import Reporter
 
 _BREATH_MS: Final = 5  # tasks that never wait let others run after this long
@@ -50,7 +50,7 @@ class StepWork:
     _total: int | None = None
     _item_limit: Any = None
 
-    def __init__(self, shared: Equipment, plan: StepPlan, reporter: Reporter, want: Callable[[], int]) -> None:
+    def __init__(self, shared: Equipment, plan: PlannedStep, reporter: Reporter, want: Callable[[], int]) -> None:
         self.shared = shared
         self._plan = plan
         self._step = plan.step
