@@ -76,4 +76,4 @@ async def _answer_claims(services: Services) -> None:
     """Let no request for work, and none that waits for an end, hold up the end of the server."""
     await services.stopping.wait()
     services.handouts.answer_claims()
-    services.control.followers.let_go()
+    services.control.endings.let_go()

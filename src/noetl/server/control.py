@@ -25,6 +25,7 @@ from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Act, Blobs, Catalog, Clock, Doorbell, EventLog, Upkeep, WorkQueue
 from noetl.server.at_once import Single, Takes
+from noetl.server.endings import Endings
 from noetl.server.followers import Followers
 from noetl.server.inbox import Ask
 from noetl.server.leases import Leases
@@ -89,6 +90,7 @@ class LocalControl:
             patience_s=patience_s,
         )
         self.followers = Followers(store, clock)
+        self.endings = Endings(store, self.sequencer.listeners)
         self.sequencer.listeners.on_events.append(self.followers.tell)
         if doorbell is not None:
             self.sequencer.listeners.on_events.append(lambda *_: doorbell.ring())
@@ -263,6 +265,7 @@ class LocalControl:
                     version = now
                     self.sequencer.look()
                     self.followers.tell_all()
+                    self.endings.doubt_all()
             except NoetlError as error:
                 _log.warning("the store cannot be watched: %s", error)
             # A message that was seen once is looked at again soon, whoever rings.

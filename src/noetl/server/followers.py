@@ -2,26 +2,24 @@
 
 Nothing is buffered, so a slow follower costs nothing and misses nothing. One that is told of many commits in a row reads
 them together, a few times a second; of an end it is told at once. One that wants events of some types only is not woken for
-others that come right after what it knows. One that waits for the end alone reads nothing, where the end is committed
-here. Tested in tests/unit/server/test_followers.py.
+others that come right after what it knows. Whoever waits for an end alone is not a follower: see `endings`. Tested in
+tests/unit/server/test_followers.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from operator import attrgetter
-from typing import Any
 
 from msgspec import Struct, field
 
 from noetl.model.events import Event
 from noetl.ports import Clock, EventLog, Position
+from noetl.server.endings import ENDED
 
-ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _LAST = "playbook.processed"  # after it, only late reports and repairs
-_FINISHED = "playbook.finished"
 _PAGE = 500
 _BETWEEN_MS = 25  # two reads
 _type_of = attrgetter("event_type")
@@ -32,7 +30,6 @@ class _Follower(Struct, eq=False):
     wanted: frozenset[str] | None = None  # types of events; None: all
     more: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
-    ending: Sequence[Event] = ()  # the events of the commit that ended it, where they are known
 
     def passes_over(self, events: Sequence[Event]) -> bool:
         """Tell whether events come right after what it has seen, and none of them is for it; they are seen then."""
@@ -44,18 +41,6 @@ class _Follower(Struct, eq=False):
         return True
 
 
-_NONE_BUT_LAST = frozenset({_LAST})
-
-
-class Ended(Struct, frozen=True):
-    """How an execution ended."""
-
-    status: str
-    result: Any
-    error: Any
-    ended_at: int
-
-
 class Followers:
     """Those who follow, by execution."""
 
@@ -64,13 +49,12 @@ class Followers:
         self._clock = clock
         self._followers: dict[str, set[_Follower]] = {}
         self._of_all: set[_Follower] = set()
-        self._let_go = False
 
     def tell(self, execution_id: str, ended: bool = False, events: Sequence[Event] = ()) -> None:
         """Wake those who follow one execution, or all; `events` are the new ones, where they are known."""
         for follower in self._followers.get(execution_id, ()):
             if ended or follower.wanted is None or not follower.passes_over(events):
-                _wake(follower, ended, events)
+                _wake(follower, ended)
         for follower in self._of_all:
             _wake(follower, ended)
 
@@ -79,37 +63,6 @@ class Followers:
         for followers in (*self._followers.values(), self._of_all):
             for follower in followers:
                 follower.more.set()
-
-    def let_go(self) -> None:
-        """Let those go who wait for an end: the server stops."""
-        self._let_go = True
-        self.tell_all()
-
-    @contextmanager
-    def ending(self, execution_id: str) -> Iterator[Callable[[bool], Awaitable[Ended | None]]]:
-        """Give a function that waits for the end of an execution; None: the server stops. Whoever starts it asks before.
-
-        The function is told whether the execution may have been there before.
-        """
-        with self._following(execution_id, _Follower(0, _NONE_BUT_LAST)) as follower:
-            yield lambda is_older: self._ended(execution_id, follower, is_older)
-
-    async def _ended(self, execution_id: str, follower: _Follower, is_older: bool) -> Ended | None:
-        read_at = 0
-        while not self._let_go:
-            if read_at or not is_older:
-                await self._wait(follower, read_at)
-            follower.more.clear()
-            follower.hurry.clear()
-            for event in follower.ending:
-                if event.event_type == _FINISHED:
-                    told = event.payload
-                    return Ended(told["status"], told.get("result"), told.get("error"), event.timestamp)
-            row = await self._log.execution(execution_id)
-            read_at = self._clock.now()
-            if row is not None and row.get("status") in ENDED:
-                return Ended(row["status"], row.get("result"), row.get("error"), row["ended_at"])
-        return None
 
     @contextmanager
     def _following(self, execution_id: str, follower: _Follower) -> Iterator[_Follower]:
@@ -195,8 +148,7 @@ class Followers:
             pause.cancel()
 
 
-def _wake(follower: _Follower, ended: bool, events: Sequence[Event] = ()) -> None:
+def _wake(follower: _Follower, ended: bool) -> None:
     follower.more.set()
     if ended:
-        follower.ending = events
         follower.hurry.set()

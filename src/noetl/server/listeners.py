@@ -20,6 +20,8 @@ class Listeners:
     def __init__(self) -> None:
         # Which execution has new events, if it ended, and which they are, where that is known.
         self.on_events: list[Callable[[str, bool, Sequence[Event]], None]] = []
+        self.on_end: list[Callable[[Commit], None]] = []  # commits of executions that are over after them
+        self.on_doubt: list[Callable[[str], None]] = []  # executions that have changed, nobody knows how
         self.on_commit: list[Callable[[Commit], None]] = []  # everything that this sequencer has applied
         self.on_time: list[Callable[[int], None]] = []  # times at which something may have to be done
         self._untold: list[Commit] = []
@@ -46,6 +48,8 @@ class Listeners:
             ended = "ended_at" in commit.projection
             for tell in self.on_events:
                 tell(commit.execution_id, ended, commit.events)
+            for tell_end in self.on_end if ended else ():
+                tell_end(commit)
         soonest = min(commit.timers, key=itemgetter(1))[1] if commit.timers else 0
         for item in commit.work:
             if item.available_at and (not soonest or item.available_at < soonest):
@@ -59,6 +63,8 @@ class Listeners:
         """Tell that an execution has changed, nobody knows how."""
         for tell in self.on_events:
             tell(execution_id, True, ())
+        for doubt in self.on_doubt:
+            doubt(execution_id)
         self._tell_time(now)
 
     def _tell_time(self, at: int) -> None:

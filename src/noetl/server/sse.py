@@ -19,8 +19,8 @@ from starlette.types import Receive, Scope, Send
 from noetl.engine.view import envelope, types
 from noetl.model.events import Event
 from noetl.ports import Position
+from noetl.server.endings import ENDED
 from noetl.server.endpoint import Call
-from noetl.server.followers import ENDED
 from noetl.server.problems import Refusal
 from noetl.server.services import Services
 from noetl.wire.requests import FeedQuery, FollowQuery

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from noetl.model.events import Event
 from noetl.ports import Commit
 from noetl.server.control import Store
-from noetl.server.followers import Ended, Followers
+from noetl.server.followers import Followers
 from tests.conformance.commits import commit, event
 from tests.unit.server.system import RealClock
 
@@ -90,41 +89,3 @@ async def test_a_follower_that_leaves_is_forgotten(store: Store) -> None:
             assert event.seq == 1
             break
     assert followers._followers == {}
-
-
-async def test_whoever_waits_for_the_end_is_told_by_the_commit_of_it(store: Store) -> None:
-    followers = Followers(store, RealClock())
-    last = Event("e.0", "1", 2, "playbook.finished", 7, payload={"status": "failed", "error": {"kind": "x"}})
-    with followers.ending("1") as ended:
-        followers.tell("1", events=(event("1", 1),))
-        waiting = asyncio.ensure_future(ended(False))
-        await asyncio.sleep(0.01)
-        assert not waiting.done()
-        followers.tell("1", ended=True, events=(last,))  # nothing of it is in the log, which is not read
-        assert await waiting == Ended("failed", None, {"kind": "x"}, 7)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_an_end_that_somebody_else_committed_is_found_in_the_row(store: Store, when: str) -> None:
-    followers = Followers(store, RealClock())
-    row = {"status": "completed", "result": 3, "ended_at": 9}
-    over = Commit("1", 0, (event("1", 1),), projection=row)
-    with followers.ending("1") as ended:
-        if when == "before":
-            await store.commit([over])
-        waiting = asyncio.ensure_future(ended(when == "before"))
-        await asyncio.sleep(0.01)
-        followers.tell_all()  # others have committed something else
-        if when == "after":
-            await store.commit([over])
-            followers.tell_all()
-        assert await waiting == Ended("completed", 3, None, 9)
-
-
-async def test_whoever_waits_for_the_end_is_let_go_when_the_server_stops(store: Store) -> None:
-    followers = Followers(store, RealClock())
-    with followers.ending("1") as ended:
-        waiting = asyncio.ensure_future(ended(False))
-        await asyncio.sleep(0.01)
-        followers.let_go()
-        assert await waiting is None

@@ -7,9 +7,6 @@ Tested in tests/server/test_api_executions.py.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from contextlib import suppress
 from os import urandom
 from typing import Any
 
@@ -22,7 +19,6 @@ from noetl.ports import AuditEntry
 from noetl.server.auth import forbidden, may
 from noetl.server.checking import checked
 from noetl.server.endpoint import Call, Noun
-from noetl.server.followers import Ended
 from noetl.server.forks import tell_surely
 from noetl.server.problems import Refusal, not_found
 from noetl.server.reading import known_id
@@ -106,9 +102,13 @@ async def _start(call: Call, body: Execute) -> Started:
         )
     if not body.wait_ms:
         return await _begun(call, body, execution_id, message_id, path, playbook)
-    with services.control.followers.ending(execution_id) as ended:
+    with services.control.endings.of(execution_id) as waiting:
         started = await _begun(call, body, execution_id, message_id, path, playbook)
-        return await _told(call, started, ended(bool(key)), body.wait_ms)
+        ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(key))
+    if execution_id in ends:
+        return replace(started, **asdict(ends[execution_id]))
+    row = await services.store.execution(execution_id)
+    return started if row is None else replace(started, status=str(row.get("status")))
 
 
 async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, path: str, playbook: str) -> Started:
@@ -133,17 +133,6 @@ async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, 
     if is_named:  # another request with this key may have been quicker
         await _same(call, execution_id, path, body, message_id)
     return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
-
-
-async def _told(call: Call, started: Started, ending: Awaitable[Ended | None], wait_ms: int) -> Started:
-    """Tell of a start how it ended, where it does in time."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(wait_ms / 1000):
-            ended = await ending
-        if ended is not None:
-            return replace(started, **asdict(ended))
-    row = await call.services.store.execution(started.execution_id)
-    return started if row is None else replace(started, status=str(row.get("status")))
 
 
 async def _meant(call: Call, body: Execute) -> tuple[str, str]:

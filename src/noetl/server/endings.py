@@ -1,0 +1,167 @@
+"""Lets people wait for the ends of executions, of one or of many, and for nothing else of them.
+
+Where the end is committed here, the commit tells how it ended, and nothing is read. Where somebody else may have committed
+it, the row of the execution is read, of many that of the first that has not ended: it keeps all waiting. Tested in
+tests/unit/server/test_endings.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from msgspec import Struct
+
+from noetl.ports import Commit, EventLog
+from noetl.server.listeners import Listeners
+
+ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
+_FINISHED = "playbook.finished"
+_BETWEEN_S = 0.025  # two reads of somebody
+
+
+class Ended(Struct, frozen=True):
+    """How an execution ended."""
+
+    status: str
+    result: Any
+    error: Any
+    ended_at: int
+
+
+class Waiting:
+    """Somebody who waits while it is open; whoever starts the executions opens it before."""
+
+    def __init__(self, endings: Endings, execution_ids: tuple[str, ...]) -> None:
+        self._endings = endings
+        self.left = dict.fromkeys(execution_ids)  # those that have not ended, as far as is known
+        self.ends: dict[str, Ended] = {}
+        self._woken: asyncio.Future[None] | None = None
+        self._in_doubt = False  # somebody else may have ended one
+        self._let_go = False
+
+    def __enter__(self) -> Waiting:
+        self._endings.add(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.left:
+            self._endings.remove(self)
+
+    async def within(self, seconds: float, *, may_be_over: bool = False) -> Mapping[str, Ended]:
+        """Give the ends once all have ended, or those there are when that time is over or the server stops.
+
+        Where an execution may have been there before, it `may_be_over`.
+        """
+        loop = asyncio.get_running_loop()
+        self._in_doubt |= may_be_over
+        timers, free_at = [loop.call_later(seconds, self.let_go)], 0.0
+        try:
+            while self.left and not self._let_go:
+                if self._in_doubt and loop.time() >= free_at:
+                    self._in_doubt = False
+                    await self._endings.read(self)
+                    free_at = loop.time() + _BETWEEN_S
+                    continue
+                if self._in_doubt:
+                    timers[1:] = [loop.call_at(free_at, self._wake)]
+                self._woken = loop.create_future()
+                await self._woken
+        finally:
+            for timer in timers:
+                timer.cancel()
+        return self.ends
+
+    def note(self, execution_id: str, end: Ended) -> None:
+        del self.left[execution_id]
+        self.ends[execution_id] = end
+        if not self.left:
+            self._wake()
+
+    def doubt(self) -> None:
+        if not self._in_doubt:
+            self._in_doubt = True
+            self._wake()
+
+    def let_go(self) -> None:
+        self._let_go = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+
+class Endings:
+    """Those who wait, by execution."""
+
+    def __init__(self, log: EventLog, listeners: Listeners) -> None:
+        self._log = log
+        self._waiting: dict[str, list[Waiting]] = {}
+        self._let_go = False
+        listeners.on_end.append(self.committed)
+        listeners.on_doubt.append(self.doubt)
+
+    def of(self, *execution_ids: str) -> Waiting:
+        """Give somebody who is to wait for all of these."""
+        return Waiting(self, execution_ids)
+
+    def committed(self, commit: Commit) -> None:
+        """Tell those who wait of a commit of an execution that is over after it."""
+        if commit.execution_id not in self._waiting:
+            return
+        for event in reversed(commit.events):
+            if event.event_type == _FINISHED:
+                told = event.payload
+                end = Ended(told["status"], told.get("result"), told.get("error"), event.timestamp)
+                self._ended(commit.execution_id, end)
+                return
+        self.doubt(commit.execution_id)
+
+    def doubt(self, execution_id: str) -> None:
+        """Let those who wait look: nobody knows what has become of an execution."""
+        for waiting in self._waiting.get(execution_id, ()):
+            waiting.doubt()
+
+    def doubt_all(self) -> None:
+        """Let everybody look: somebody else has committed."""
+        for execution_id in self._waiting:
+            self.doubt(execution_id)
+
+    def let_go(self) -> None:
+        """Let everybody go who waits: the server stops."""
+        self._let_go = True
+        for some in self._waiting.values():
+            for waiting in some:
+                waiting.let_go()
+
+    def add(self, waiting: Waiting) -> None:
+        if self._let_go:
+            waiting.let_go()
+        for execution_id in waiting.left:
+            self._waiting.setdefault(execution_id, []).append(waiting)
+
+    def remove(self, waiting: Waiting) -> None:
+        for execution_id in waiting.left:
+            some = self._waiting[execution_id]
+            some.remove(waiting)
+            if not some:
+                del self._waiting[execution_id]
+
+    async def read(self, waiting: Waiting) -> None:
+        """Look up whether executions have ended, up to the first that has not."""
+        while waiting.left:
+            execution_id = next(iter(waiting.left))
+            row = await self._log.execution(execution_id)
+            if row is None or row.get("status") not in ENDED:
+                return
+            if execution_id in waiting.left:  # nobody told of it meanwhile
+                self._ended(execution_id, Ended(row["status"], row.get("result"), row.get("error"), row["ended_at"]))
+
+    def _ended(self, execution_id: str, end: Ended) -> None:
+        for waiting in self._waiting.pop(execution_id):
+            waiting.note(execution_id, end)
