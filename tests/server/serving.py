@@ -104,7 +104,14 @@ async def listening(folder: Path, server: ServerSettings | None = None, **more: 
     """The application over real HTTP on a free port, served by this event loop."""
     async with serving(places(folder, **more), server or ServerSettings()) as (services, embedded):
         config = uvicorn.Config(
-            app(services), port=0, log_config=None, lifespan="off", http="httptools", ws=QuickSocket
+            app(services),
+            port=0,
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            lifespan="off",
+            http="httptools",
+            ws=QuickSocket,
         )
         running = _Quiet(config)
         task = asyncio.create_task(running.serve())

@@ -11,7 +11,7 @@ import pytest_asyncio
 from starlette.routing import Route
 
 from noetl.server.api import endpoints
-from noetl.server.app import app
+from noetl.server.app import routes
 from noetl.server.auth import ROLES, Role
 from noetl.server.endpoint import Endpoint
 from noetl.server.tokens import made
@@ -83,8 +83,8 @@ async def test_every_route_declares_a_role_and_every_change_its_act() -> None:
 
 
 async def test_the_application_has_no_other_routes(served: tuple[Served, dict[str, str]]) -> None:
-    names = {route.name for route in app(served[0].services).routes if isinstance(route, Route)}
-    others = [route.path for route in app(served[0].services).routes if not isinstance(route, Route)]  # type: ignore[attr-defined]
+    names = {route.name for route in routes(served[0].services) if isinstance(route, Route)}
+    others = [route.path for route in routes(served[0].services) if not isinstance(route, Route)]  # type: ignore[attr-defined]
     assert names == {endpoint.name for endpoint in ENDPOINTS}
     assert others == ["/api/worker/session"]
 

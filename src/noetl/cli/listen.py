@@ -73,6 +73,7 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
                 app(services),
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,  # nothing here asks where a request came from
                 lifespan="off",
                 http="httptools",
                 ws=QuickSocket,

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from noetl.server.api import endpoints
 from noetl.server.attendance import strike_off
@@ -29,15 +29,16 @@ _WORDS = {404: "no-such-route", 405: "method"}
 _FIXES = {404: "GET /docs lists the routes.", 405: "GET /docs lists the routes and their methods."}
 
 
-def app(services: Services) -> Starlette:
+def app(services: Services) -> Guard:
     """Make the application of a server."""
-    made = Starlette(
-        routes=[session_route(services), *(endpoint.route(services) for endpoint in endpoints())],
-        middleware=[Middleware(Guard, services=services)],
-        exception_handlers={HTTPException: _refused},
-    )
-    made.router.redirect_slashes = False  # one spelling per route: nothing is opened by another
-    return made
+    behind = Starlette(routes=routes(services), exception_handlers={HTTPException: _refused})
+    behind.router.redirect_slashes = False  # one spelling per route: nothing is opened by another
+    return Guard(behind, services, endpoints())
+
+
+def routes(services: Services) -> list[BaseRoute]:
+    """Give all routes of a server."""
+    return [session_route(services), *(endpoint.route(services) for endpoint in endpoints())]
 
 
 async def _refused(request: Request, error: Exception) -> Response:

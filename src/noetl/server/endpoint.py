@@ -7,7 +7,6 @@ noted here. Tested in tests/server/test_matrix.py and test_audit.py.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -15,9 +14,11 @@ from functools import cache, cached_property
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope
 
 from noetl.ports import AuditEntry
 from noetl.server.auth import NOBODY, Actor, Role, forbidden, may, unauthorised
@@ -28,18 +29,23 @@ from noetl.server.services import Services
 Handler = Callable[..., Awaitable[Any]]
 Made = TypeVar("Made", bound=Handler)
 JSON = "application/json"
+_encode = msgspec.json.Encoder().encode
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """One request on its way through a route."""
 
-    request: Request
+    scope: Scope
+    receive: Receive
     services: Services
+    headers: Mapping[bytes, bytes]
     actor: Actor = NOBODY
     action: str = ""  # what the audit trail calls it
-    raw: bytes = b""
     is_noted: bool = False
+
+    def header(self, name: bytes) -> str:
+        """Give what a header says, by its name in small letters; empty where there is none."""
+        return self.headers.get(name, b"").decode("latin-1")
 
     def act(self, entity: str, **detail: Any) -> AuditEntry:
         """Give what the audit trail is to say of this call, for whoever changes something to write down with it."""
@@ -101,45 +107,55 @@ class Endpoint:
         """Give the route that serves this on an application."""
 
         async def serve(request: Request) -> Response:
-            call = Call(request, services, action=self.act)
-            try:
-                return await self._serve(call)
-            except ClientDisconnect:
-                return Response(status_code=499)
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:  # noqa: BLE001  every trouble has an answer; a mistake of ours is logged there
-                return answer(error, request.url.path)
+            scope = request.scope
+            made = await self.answered(Call(scope, request.receive, services, headers_of(scope)))
+            return made if isinstance(made, Response) else Response(made, self.status, media_type=self.gives)
 
         return Route(self.path, serve, methods=[self.method], name=self.name)
 
-    async def _serve(self, call: Call) -> Response:
-        request = call.request
-        call.actor = await call.services.gate.who(request.headers.get("authorization"))
-        if not may(call.actor, self.role):
-            raise unauthorised("this needs a token") if call.actor is NOBODY else forbidden(call.actor, self.role)
-        if self.method != "GET" and call.services.control.sequencer.unanswered >= call.services.bounds.most_unanswered:
-            raise Refusal(
-                429, "overloaded", "too many messages wait for their commit", fix="Try again soon.", retry_after_s=1.0
-            )
-        given: dict[str, Any] = {name: request.path_params[name] for name in self.places}
-        if self.query is not None:
-            given["query"] = _query(request, self.query)
-        if self.body is not None:
-            call.raw = await body_of(request, self.most)
-            given["body"] = self._decoded(call)
-        made = await self.run(call, **given)
-        if self.act and not call.is_noted:
-            await call.services.team.audit([call.act(next((str(given[name]) for name in self.places), ""))])
-        if isinstance(made, Response):
-            return made
-        return Response(msgspec.json.encode(made), self.status, media_type=self.gives)
+    async def answered(self, call: Call) -> Response | bytes:
+        """Answer a request: with a response, or with the body of one that has this route's status and media type."""
+        try:
+            services = call.services
+            actor = call.actor = await services.gate.who(call.header(b"authorization"))
+            call.action = self.act
+            if not may(actor, self.role):
+                raise unauthorised("this needs a token") if actor is NOBODY else forbidden(actor, self.role)
+            if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
+                raise _overloaded()
+            given = {name: call.scope["path_params"][name] for name in self.places} if self.places else {}
+            if self.query is not None:
+                given["query"] = _query(call.scope["query_string"], self.query)
+            if self.body is not None:
+                given["body"] = self._decoded(call, await body_of(call.headers, call.receive, self.most))
+            made = await self.run(call, **given)
+            if self.act and not call.is_noted:
+                await services.team.audit([call.act(next((str(given[name]) for name in self.places), ""))])
+            return made if isinstance(made, Response) else _encode(made)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as error:  # noqa: BLE001  every trouble has an answer; a mistake of ours is logged there
+            return answer(error, call.scope["path"])
 
-    def _decoded(self, call: Call) -> Any:
-        kind = call.request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-        if kind not in ("", JSON) and not kind.endswith("+json"):
-            raise Refusal(415, "media-type", f"the body is {kind}", where="header Content-Type", fix=f"Send {JSON}.")
-        return decoded(call.raw or b"{}", self._decoder)
+    def _decoded(self, call: Call, body: bytes) -> Any:
+        kind = call.header(b"content-type")
+        if kind not in ("", JSON):
+            kind = kind.partition(";")[0].strip().lower()
+            if kind not in ("", JSON) and not kind.endswith("+json"):
+                raise Refusal(
+                    415, "media-type", f"the body is {kind}", where="header Content-Type", fix=f"Send {JSON}."
+                )
+        return decoded(body or b"{}", self._decoder)
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """Give the headers of a request by their names; of one that is sent twice, the first."""
+    return dict(reversed(scope["headers"]))
+
+
+def _overloaded() -> Refusal:
+    said = "too many messages wait for their commit"
+    return Refusal(429, "overloaded", said, fix="Try again soon.", retry_after_s=1.0)
 
 
 @cache
@@ -149,11 +165,12 @@ def _fields(kind: Any) -> Mapping[str, bool]:
     return {found.encode_name: getattr(found.type, "__origin__", None) is tuple for found in fields}
 
 
-def _query(request: Request, kind: Any) -> Any:
+def _query(text: bytes, kind: Any) -> Any:
     fields = _fields(kind)
     given: dict[str, Any] = {}
-    for name in request.query_params:
-        values = request.query_params.getlist(name)
+    params = QueryParams(text)
+    for name in params:
+        values = params.getlist(name)
         many = fields.get(name, False)
         if len(values) > 1 and not many:
             raise Refusal(

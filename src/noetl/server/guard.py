@@ -1,17 +1,20 @@
 """Stands before every route: whose Host and Origin may call, how many at once, and the headers that every answer has.
 
-A page of another site cannot call this server, also not through a name that it makes point here. Tested in
-tests/server/test_guard.py.
+A page of another site cannot call this server, also not through a name that it makes point here. Routes whose path has no
+parameters are found here by one look; for the others there is an application behind. Tested in tests/server/test_guard.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from noetl.server.connections import Head
+from noetl.server.endpoint import Call, Endpoint, headers_of
 from noetl.server.problems import Refusal, answer
 from noetl.server.services import Services
 
@@ -30,64 +33,93 @@ _ALWAYS = ("/health", "/ready")  # also answered when there is no room
 
 
 class Guard:
-    """An application around an application."""
+    """An application around an application, and around routes."""
 
-    def __init__(self, app: ASGIApp, services: Services) -> None:
+    def __init__(self, app: ASGIApp, services: Services, endpoints: Iterable[Endpoint] = ()) -> None:
         self._app = app
         self._services = services
         self._under_way = 0
+        self._host = b""  # the last one that was good
+        self._straight = {(one.method, one.path): (one, _head(one)) for one in endpoints if "{" not in one.path}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
+        kind = scope["type"]
+        if kind not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        origin = headers.get("origin")
+        headers = headers_of(scope)
+        origin = headers.get(b"origin")
+        extra = {}
         try:
-            self._check(scope, headers, origin)
+            self._check(scope["path"], headers.get(b"host", b""))
+            if origin is not None:
+                extra = self._checked_origin(origin.decode("latin-1"), headers.get(b"host", b"").decode("latin-1"))
         except Refusal as refusal:
             await _refuse(refusal, scope, receive, _with_headers(send, {}))
             return
-        extra = self._cors(origin)
-        if scope["type"] == "http" and scope["method"] == "OPTIONS" and extra:
-            preflight = {"Access-Control-Allow-Methods": _ALLOWED_METHODS, "Access-Control-Max-Age": "600"}
-            preflight["Access-Control-Allow-Headers"] = _ALLOWED_HEADERS
-            sending = _with_headers(send, {**extra, **preflight})
-            await sending({"type": "http.response.start", "status": 204, "headers": []})
-            await sending({"type": "http.response.body", "body": b""})
-            return
         self._under_way += 1
         try:
-            await self._app(scope, receive, _with_headers(send, extra) if scope["type"] == "http" else send)
+            if kind == "websocket":
+                await self._app(scope, receive, send)
+            elif extra:
+                await self._serve_other(scope, receive, send, extra)
+            else:
+                await self._serve(scope, receive, send, headers)
         finally:
             self._under_way -= 1
 
-    def _check(self, scope: Scope, headers: Headers, origin: str | None) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: dict[bytes, bytes]) -> None:
+        found = self._straight.get((scope["method"], scope["path"]))
+        if found is None:
+            await self._app(scope, receive, _with_headers(send, {}))
+            return
+        endpoint, head = found
+        made = await endpoint.answered(Call(scope, receive, self._services, headers))
+        if isinstance(made, Response):
+            await made(scope, receive, _with_headers(send, {}))
+        else:
+            await head.send(send, made)
+
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send, extra: dict[str, str]) -> None:
+        """Serve a page of another origin that may call."""
+        if scope["method"] != "OPTIONS":
+            await self._app(scope, receive, _with_headers(send, extra))
+            return
+        preflight = {"Access-Control-Allow-Methods": _ALLOWED_METHODS, "Access-Control-Max-Age": "600"}
+        preflight["Access-Control-Allow-Headers"] = _ALLOWED_HEADERS
+        sending = _with_headers(send, {**extra, **preflight})
+        await sending({"type": "http.response.start", "status": 204, "headers": []})
+        await sending({"type": "http.response.body", "body": b""})
+
+    def _check(self, path: str, host: bytes) -> None:
         bounds = self._services.bounds
-        host = headers.get("host", "")
-        if bounds.hosts and _name(host) not in bounds.hosts:
-            raise Refusal(
-                421,
-                "wrong-host",
-                f"this server is not called {host or '(nothing)'}",
-                where="header Host",
-                fix="Use its own name, or start it with `--allow-host NAME`.",
-            )
-        if origin is not None and not _same(origin, host) and origin not in bounds.origins:
-            raise Refusal(
-                403,
-                "wrong-origin",
-                f"pages of {origin} may not call this server",
-                where="header Origin",
-                fix="Start it with `--allow-origin ORIGIN` if they may.",
-            )
-        if self._under_way >= bounds.most_requests and scope["path"] not in _ALWAYS:
+        if host != self._host or not host:
+            name = host.decode("latin-1")
+            if bounds.hosts and _name(name) not in bounds.hosts:
+                raise Refusal(
+                    421,
+                    "wrong-host",
+                    f"this server is not called {name or '(nothing)'}",
+                    where="header Host",
+                    fix="Use its own name, or start it with `--allow-host NAME`.",
+                )
+            self._host = host
+        if self._under_way >= bounds.most_requests and path not in _ALWAYS:
             raise Refusal(503, "busy", "too many requests are under way", fix="Try again soon.", retry_after_s=1.0)
 
-    def _cors(self, origin: str | None) -> dict[str, str]:
-        if origin is None or origin not in self._services.bounds.origins:
+    def _checked_origin(self, origin: str, host: str) -> dict[str, str]:
+        """Give the headers for pages of an origin that is another one and may call. Raises Refusal."""
+        if origin in self._services.bounds.origins:
+            return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+        if _same(origin, host):
             return {}
-        return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+        raise Refusal(
+            403,
+            "wrong-origin",
+            f"pages of {origin} may not call this server",
+            where="header Origin",
+            fix="Start it with `--allow-origin ORIGIN` if they may.",
+        )
 
 
 def _name(host: str) -> str:
@@ -125,6 +157,12 @@ def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
 
 _RAW = _raw(HEADERS)
 _NAMES = {name for name, _ in _RAW}
+
+
+def _head(endpoint: Endpoint) -> Head:
+    """Give what the plain answers of a route begin with."""
+    made = Response(None, endpoint.status, media_type=endpoint.gives)
+    return Head(endpoint.status, [one for one in made.raw_headers if one[0] != b"content-length"] + _RAW)
 
 
 async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:

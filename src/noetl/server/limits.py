@@ -6,15 +6,17 @@ decoded. Tested in tests/server/test_limits.py.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, TypeVar, cast
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
 
 from noetl.model.refs import MOST_BYTES as MOST_RESULT_BYTES
+from noetl.server.connections import arrived
 from noetl.server.problems import Refusal, invalid
 
 Result = TypeVar("Result")
@@ -27,42 +29,46 @@ _NESTED = (dict, list)
 _SURELY_FLAT = MOST_DEPTH  # with fewer brackets than this, nothing can be too deep
 
 
-async def body_of(request: Request, most: int = MOST_BYTES) -> bytes:
+async def body_of(headers: Mapping[bytes, bytes], receive: Receive, most: int = MOST_BYTES) -> bytes:
     """Read a body; one that is too large is refused as soon as that is known."""
-    _refuse_told(request, most)
-    return await bounded(request.stream(), most)
+    _refuse_told(headers, most)
+    body = arrived(receive)
+    if body is None:
+        body = b"".join([part async for part in _parts(receive, most)])
+    elif len(body) > most:
+        raise _too_large(most)
+    return body
 
 
 @asynccontextmanager
-async def spooled(request: Request, most: int) -> AsyncIterator[BinaryIO]:
+async def spooled(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> AsyncIterator[BinaryIO]:
     """Read a body into a file that is gone afterwards; a small one stays in memory."""
-    _refuse_told(request, most)
-    size = 0
+    _refuse_told(headers, most)
     with SpooledTemporaryFile(_IN_MEMORY) as file:
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise _too_large(most)
+        async for part in _parts(receive, most):
             file.write(part)
         yield cast("BinaryIO", file)
 
 
-def _refuse_told(request: Request, most: int) -> None:
-    told = request.headers.get("content-length", "")
-    if told and (not told.isdecimal() or int(told) > most):
+def _refuse_told(headers: Mapping[bytes, bytes], most: int) -> None:
+    told = headers.get(b"content-length")
+    if told and (not told.isdigit() or int(told) > most):
         raise _too_large(most)
 
 
-async def bounded(stream: AsyncIterator[bytes], most: int) -> bytes:
-    """Gather a stream of unknown length up to a limit."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in stream:
+async def _parts(receive: Receive, most: int) -> AsyncIterator[bytes]:
+    """Give a body of unknown length part by part, up to a limit. Raises ClientDisconnect where it is broken off."""
+    size, is_more = 0, True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
         size += len(part)
         if size > most:
             raise _too_large(most)
-        parts.append(part)
-    return b"".join(parts)
+        yield part
+        is_more = message.get("more_body", False)
 
 
 def decoded(body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str = "the body") -> Result:

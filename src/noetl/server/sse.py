@@ -37,7 +37,7 @@ async def followed(call: Call, execution_id: str, query: FollowQuery) -> Respons
     row = await call.services.reader.row(execution_id)
     is_over = row.get("status") in ENDED
     wanted = types(query.type) if query.type else None
-    last = call.request.headers.get("last-event-id", "").strip()
+    last = call.header(b"last-event-id").strip()
     if last and not last.isdecimal():
         raise Refusal(400, "invalid-input", "Last-Event-ID is no number of an event", where="header Last-Event-ID")
     after = int(last) if last else query.after
@@ -58,7 +58,7 @@ async def followed(call: Call, execution_id: str, query: FollowQuery) -> Respons
 async def listed_live(call: Call, query: FeedQuery) -> Response:
     """Follow all executions."""
     wanted = types(query.type or _SHOWN)
-    last = call.request.headers.get("last-event-id", "").strip()
+    last = call.header(b"last-event-id").strip()
     if last:
         try:
             position = _position.decode(last)

@@ -67,7 +67,7 @@ async def put(call: Call, query: BlobQuery) -> Removed:
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         said = "`meta` is no JSON object with a size that can be kept"
         raise Refusal(422, "invalid-input", f"{said}: {error}", where="query meta") from None
-    async with spooled(call.request, MOST_BLOB_BYTES) as file:
+    async with spooled(call.headers, call.receive, MOST_BLOB_BYTES) as file:
         await call.services.blobs.put_file(query.ref, file, meta)
     return Removed(removed=0)
 

@@ -128,7 +128,7 @@ async def _once(
 ) -> tuple[str, list[DeadLetter], int]:
     """Name a request about many letters; where it may be sent again, give which it is about and how many there were."""
     name = _name(call)
-    if not call.request.headers.get("idempotency-key"):
+    if not call.header(b"idempotency-key"):
         return name, letters, len(letters)
     asked = msgspec.json.encode(body, order="deterministic").decode()
     name = f"{verb}:{key_name(name, asked)}"
@@ -167,7 +167,7 @@ def _note(call: Call, entity: str, **detail: Any) -> Note:
 
 
 def _name(call: Call) -> str:
-    key = call.request.headers.get("idempotency-key", "")
+    key = call.header(b"idempotency-key")
     return f"{call.actor.name}:{key[:200]}" if key else uuid4().hex
 
 

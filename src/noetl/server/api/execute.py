@@ -91,7 +91,7 @@ async def _start(call: Call, body: Execute) -> Started:
     path, playbook = await _meant(call, body)
     now = services.clock.now()
     execution_id, message_id = str(new_execution(now)), urandom(16).hex()
-    key = call.request.headers.get("idempotency-key", "")
+    key = call.header(b"idempotency-key")
     if key:
         if len(key) > _MOST_KEY:
             raise Refusal(422, "invalid-input", f"the key is longer than {_MOST_KEY}", where="header Idempotency-Key")

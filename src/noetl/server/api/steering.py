@@ -96,7 +96,7 @@ async def resume(call: Call, execution_id: str) -> Told:
 )
 async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
     """Send a signal to an execution; sent again with the same `Idempotency-Key`, it is the same signal."""
-    key = call.request.headers.get("idempotency-key", "")
+    key = call.header(b"idempotency-key")
     name = f"signal:{call.actor.name}:{key[:200]}" if key else uuid4().hex
     return await _tell(call, execution_id, Signal(name, body.name, body.data), name=body.name)
 
