@@ -81,6 +81,8 @@ def give_up(state: Execution) -> None:
     state.tokens.clear()
     state.forks.clear()
     state.signals.clear()
+    if not state.timers and not state.children:
+        return
     for timer_id in [name for name, timer in state.timers.items() if timer.run_id not in state.replays]:
         del state.timers[timer_id]
     for child_id in [child for child, (owner, _) in state.children.items() if owner not in state.replays]:

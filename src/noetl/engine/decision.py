@@ -28,6 +28,8 @@ from noetl.model.work import WorkItem
 
 # Of every event: what it is about, how it is applied, and whether work may follow from it.
 _KINDS = {name: (kind.entity, HANDLERS.get(name), name in WORK_EVENTS) for name, kind in EVENT_TYPES.items()}
+# Of every event that a worker may record: what it is about, and whether it changes the state whatever it says.
+_RECORDED = {name: (kind.entity, name not in TASK_EVENTS) for name, kind in EVENT_TYPES.items()}
 _NO_TIMERS: frozenset[str] = frozenset()
 
 
@@ -76,7 +78,7 @@ class Deciding(msgspec.Struct, eq=False):
         state.seq = seq = state.seq + 1
         state.at = at = self.at if at is None else at
         event = Event(
-            f"{self._stem}.{len(events)}",
+            f"{self._stem}{len(events)}",
             state.execution_id,
             seq,
             event_type,
@@ -102,41 +104,14 @@ class Deciding(msgspec.Struct, eq=False):
 
     def record(self, run: StepRun, records: Iterable[Record]) -> None:
         """Record what a worker saw; names that are not known here are left out."""
-        state, events, stem, run_id = self.state, self.events, self._stem, run.run_id
-        execution_id, seq = state.execution_id, state.seq
-        for record in records:
-            event_type, payload = record.event_type, record.payload
-            if event_type not in _KINDS:
-                continue
-            seq += 1
-            event = Event(
-                f"{stem}.{len(events)}",
-                execution_id,
-                seq,
-                event_type,
-                record.at,
-                "worker",
-                _KINDS[event_type][0],
-                record.task,
-                run_id,
-                run_id,
-                record.task_run_id,
-                record.iteration,
-                record.attempt,
-                record.status,
-                record.duration_ms,
-                payload,
-            )
-            events.append(event)
-            if event_type not in TASK_EVENTS or "pipeline" in payload:
-                self._apply(event)
-        if seq != state.seq:
-            state.seq, state.at = seq, events[-1].timestamp
-
-    def _apply(self, event: Event) -> None:
-        apply(self.state, event)
-        if event.event_type in WORK_EVENTS:
-            self._queue(event)
+        state, events = self.state, self.events
+        before = len(events)
+        for event in add_records(events, records, self._stem, state.execution_id, state.seq, run.run_id):
+            apply(state, event)
+            if event.event_type in WORK_EVENTS:
+                self._queue(event)
+        if len(events) > before:
+            state.seq, state.at = events[-1].seq, events[-1].timestamp
 
     def _queue(self, event: Event) -> None:
         for item in work_for(self.plan, event, self.state):
@@ -208,16 +183,57 @@ class Deciding(msgspec.Struct, eq=False):
         )
 
 
+def add_records(
+    events: list[Event], records: Iterable[Record], stem: str, execution_id: str, seq: int, run_id: str
+) -> tuple[Event, ...]:
+    """Add what a worker saw to events, of which the last has this `seq`; gives those of them that change a state."""
+    changing: tuple[Event, ...] = ()
+    for record in records:
+        event_type, payload = record.event_type, record.payload
+        known = _RECORDED.get(event_type)
+        if known is None:
+            continue
+        entity, changes = known
+        seq += 1
+        event = Event(
+            f"{stem}{len(events)}",
+            execution_id,
+            seq,
+            event_type,
+            record.at,
+            "worker",
+            entity,
+            record.task,
+            run_id,
+            run_id,
+            record.task_run_id,
+            record.iteration,
+            record.attempt,
+            record.status,
+            record.duration_ms,
+            payload,
+        )
+        events.append(event)
+        if changes or "pipeline" in payload:
+            changing = (*changing, event)
+    return changing
+
+
 def begin(plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING) -> Deciding:
     """Begin a decision."""
     timers = frozenset(state.timers) if state.timers else _NO_TIMERS
-    return Deciding(plan, state, message, at, resolved, message_digest(message.message_id), timers)
+    return Deciding(plan, state, message, at, resolved, f"{message_digest(message.message_id)}.", timers)
 
 
 def projection(state: Execution) -> dict[str, Any]:
     """Give the row that tells people of an execution."""
     status, waits = _standing(state)
-    row: dict[str, Any] = {
+    return row(state, status, waits)
+
+
+def row(state: Execution, status: str, waits: bool) -> dict[str, Any]:
+    """Give the row of an execution of which it is known how it stands."""
+    told: dict[str, Any] = {
         "status": status,
         "path": state.path,
         "playbook": state.playbook,
@@ -225,18 +241,18 @@ def projection(state: Execution) -> dict[str, Any]:
         "needs_signal": waits,
     }
     if state.parent is not None:
-        row["parent"] = state.parent.get("execution_id")
+        told["parent"] = state.parent.get("execution_id")
     if state.tags:
-        row["tags"] = list(state.tags)
+        told["tags"] = list(state.tags)
     if state.phase == "ended":
-        row |= {
+        told |= {
             "ended_at": state.ended_at,
             "result": state.result,
             "error": state.error,
             "steps": state.counts,
             "compensated": state.compensated,
         }
-    return row
+    return told
 
 
 def status_of(state: Execution) -> str:

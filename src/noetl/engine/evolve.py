@@ -21,6 +21,7 @@ from noetl.model.upcast import upcast
 
 Payload = Mapping[str, Any]
 Handler = Callable[[Execution, Event, Payload], None]
+_SELDOM = frozenset({"parent", "iter", "pool", "tags", "priority", "begun_at"})  # said of few executions
 _ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
@@ -49,15 +50,18 @@ def fold(execution_id: str, events: Iterable[Event], state: Execution | None = N
     return state
 
 
-def _requested(state: Execution, event: Event, payload: Payload) -> None:
+def requested(state: Execution, event: Event, payload: Payload) -> None:
+    """Note what was asked for."""
     state.path = payload.get("path", "")
     state.playbook = payload.get("playbook", "")
-    state.parent = payload.get("parent")
-    state.iter = payload.get("iter")
-    state.pool = payload.get("pool", "")
-    state.tags = tuple(payload.get("tags", ()))
-    state.priority = payload.get("priority", 0)
-    state.started_at = payload.get("begun_at", event.timestamp)  # a fork begins later than its history
+    state.started_at = event.timestamp
+    if not _SELDOM.isdisjoint(payload):
+        state.parent = payload.get("parent")
+        state.iter = payload.get("iter")
+        state.pool = payload.get("pool", "")
+        state.tags = tuple(payload.get("tags", ()))
+        state.priority = payload.get("priority", 0)
+        state.started_at = payload.get("begun_at", event.timestamp)  # a fork begins later than its history
 
 
 def _evaluated(state: Execution, _event: Event, payload: Payload) -> None:
@@ -113,7 +117,8 @@ def _workflow_finished(state: Execution, _event: Event, _payload: Payload) -> No
     state.phase = "closing"
 
 
-def _finished(state: Execution, event: Event, payload: Payload) -> None:
+def finished(state: Execution, event: Event, payload: Payload) -> None:
+    """Note how it ended."""
     state.phase = "ended"
     state.outcome = payload["status"]
     state.error = payload.get("error")
@@ -123,7 +128,7 @@ def _finished(state: Execution, event: Event, payload: Payload) -> None:
 
 
 HANDLERS: dict[str, Handler] = {
-    "playbook.execution.requested": _requested,
+    "playbook.execution.requested": requested,
     "playbook.request.evaluated": _evaluated,
     "playbook.started": _started,
     "token.created": runs.token_created,
@@ -147,7 +152,7 @@ HANDLERS: dict[str, Handler] = {
     "playbook.resumed": _resumed,
     "execution.cancelled": _cancelled,
     "workflow.finished": _workflow_finished,
-    "playbook.finished": _finished,
+    "playbook.finished": finished,
     "dlq.replayed": letters.replayed,
     "dlq.returned": letters.returned,
     "dlq.discarded": letters.discarded,

@@ -217,10 +217,7 @@ def ended(state: Execution, event: Event, payload: Payload) -> None:
         state.ended[step] = Ended(run.run_id, status, result, payload.get("error"), event.seq)
         if status == "ok":
             state.result = result
-    counts = state.counts.get(step)
-    if counts is None:
-        counts = state.counts[step] = {"done": 0, "failed": 0, "skipped": 0}
-    counts[counted] += 1
+    _count(state, step, counted)
     if state.timers or state.children:
         forget(state, run.run_id, keep_children=bool(payload.get("undo")))
     if run.seen is not None or run.resume is not None or run.suspended is not None:
@@ -238,6 +235,25 @@ def ended(state: Execution, event: Event, payload: Payload) -> None:
         _leave(state, run)
     else:
         run.phase = "routing"  # it stays until its router has spoken, so that its lineage counts as live
+
+
+def went_well(state: Execution, run: StepRun, result: Any, seq: int) -> None:
+    """Keep that a run went well and left, which is what its events come to where nothing about it is special.
+
+    `seq` is that of its `step.done`.
+    """
+    step = run.step
+    state.ended[step] = Ended(run.run_id, "ok", result, None, seq)
+    state.result = result
+    _count(state, step, "done")
+    del state.runs[run.run_id]
+
+
+def _count(state: Execution, step: str, counted: str) -> None:
+    counts = state.counts.get(step)
+    if counts is None:
+        counts = state.counts[step] = {"done": 0, "failed": 0, "skipped": 0}
+    counts[counted] += 1
 
 
 def _loop_ended(state: Execution, run: StepRun, loop: Loop, status: str, payload: Payload) -> Any:

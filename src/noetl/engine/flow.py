@@ -94,7 +94,7 @@ def _settle(d: Deciding) -> bool:
     parked = [token for token in d.state.tokens.values() if token.parked]
     policy = d.plan.setting("on_parked", default="wait")
     if not d.state.tokens:
-        d.emit("workflow.finished", "workflow", {"counts": counts(d)})
+        d.emit("workflow.finished", "workflow", {"counts": counts(d.state)})
         return True
     if d.state.paused or not parked or policy not in ("finish", "fail"):
         return False

@@ -14,8 +14,8 @@ from typing import Any
 
 from noetl.dsl.net import Net, build
 from noetl.dsl.playbook import Playbook, Step, Task, Value
-from noetl.engine.step_plan import Paths, StepPlan, lets_in, onward, part, roots, router_reads
-from noetl.engine.writes import merge
+from noetl.engine.step_plan import Entrance, Paths, StepPlan, entrance, lets_in, onward, part, roots, router_reads
+from noetl.engine.writes import merge, plain
 from noetl.expr import Template, TemplateError, compile_template
 
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
@@ -70,6 +70,28 @@ class Plan:
         bound = self.setting("max_parallel")
         return bound if isinstance(bound, int) else None
 
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether nothing holds a lone token anywhere, so that executions may go a straight way."""
+        return not self.has_gates and self.max_parallel is None
+
+    @cached_property
+    def fixed_workload(self) -> Mapping[str, Any] | None:
+        """The workload where it is the same for every execution but for the payload, and every payload is taken."""
+        given = {key: value.data for key, value in self.playbook.workload.items()}
+        if isinstance(self.playbook.executor.setting("workload_schema"), dict | bool):
+            return None
+        return None if any(map(template, _texts(given))) else plain(given)
+
+    @cached_property
+    def entrance(self) -> Entrance | None:
+        """The straight way in; None where there is something to refuse, to evaluate, to wait for or to count."""
+        workload, entry = self.fixed_workload, self.entry
+        if workload is None or self.lacks is not None or self.setting("timeout_s") is not None or entry == self.final:
+            return None
+        known = self.steps[entry]
+        return entrance(known, workload) if known.enters else None
+
     def step(self, name: str) -> Step:
         return self.steps[name].step
 
@@ -87,6 +109,7 @@ class Plan:
 
     def _known(self, step: Step) -> StepPlan:
         is_work = bool(step.tasks) and step.loop is None
+        admits, places = lets_in(step), self._places(step)
         deadline = self.policy(step, "lifecycle", "deadline_s")
         allowed = (_data(step.spec.get("timeout_s")), self.policy(step, "lifecycle", "timeout_s"))
         texts = list(_texts(_step_data(step, self.playbook)))
@@ -98,7 +121,9 @@ class Plan:
             is_work=is_work,
             is_simple=is_work and deadline is None,
             join=step.join,
-            lets_in=lets_in(step),
+            lets_in=admits,
+            enters=admits and is_work and deadline is None and not places,
+            counter=f"run:{step.name}",
             onward=onward(step, self.net.index, self.final),
             router_reads=router_reads(step),
             compensate=step.compensate if step.compensate in self.net.index else None,
@@ -110,7 +135,7 @@ class Plan:
             ctx=part(reads, "ctx", "vars"),
             workload=part(reads, "workload"),
             requires=self._requires(step),
-            places=self._places(step),
+            places=places,
             deadline=deadline,
             timeouts=tuple(seconds for seconds in allowed if seconds is not None),
         )

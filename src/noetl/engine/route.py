@@ -17,7 +17,7 @@ from noetl.engine.away import kind_of, seen
 from noetl.engine.dead_letters import about, is_letter
 from noetl.engine.decision import Deciding
 from noetl.engine.names import EventName, Scope, envelope, render, test, when_budget
-from noetl.engine.state import StepRun
+from noetl.engine.state import Execution, StepRun
 from noetl.engine.step_plan import Onward, StepPlan
 from noetl.engine.tokens import kept, next_token, token
 from noetl.engine.writes import ctx_keys, plain, put
@@ -102,7 +102,7 @@ def end(d: Deciding, run: StepRun, ending: Ending) -> None:
 
 def _straight_on(d: Deciding, run: StepRun, ending: Ending, onward: Onward) -> None:
     """End a run that went well and take its only arc, if any: the straight way, with nothing to evaluate."""
-    d.emit("step.done", run.step, {"result": ending.result}, run, None, "ok", _took(d, run))
+    d.emit("step.done", run.step, {"result": ending.result}, run, None, "ok", took(d.state, run, d.at))
     _may_open_gates(d, run, ending, "step.done")
     d.emit("next.evaluated", run.step, onward.evaluated, run)
     payload = onward.token
@@ -184,19 +184,20 @@ class Input(Mapping[str, Any]):
         return len(self._whole)
 
 
-def _took(d: Deciding, run: StepRun) -> float:
-    return float(max(0, d.at - max(run.scheduled_at, d.state.started_at)))  # a fork's history is older than itself
+def took(state: Execution, run: StepRun, at: int) -> float:
+    """Give how long a run that ends now has taken, in milliseconds."""
+    return float(max(0, at - max(run.scheduled_at, state.started_at)))  # a fork's history is older than itself
 
 
 def _emit_done(d: Deciding, run: StepRun, known: StepPlan, ending: Ending) -> None:
-    took = _took(d, run)
+    duration = took(d.state, run, d.at)
     if ending.is_loop and run.loop is not None:
         errors = {"errors": list(run.loop.errors)} if run.loop.errors else {}
-        d.emit("loop.done", run.step, {"stats": run.loop.stats(), **errors}, run=run, status="ok", duration_ms=took)
+        d.emit("loop.done", run.step, {"stats": run.loop.stats(), **errors}, run=run, status="ok", duration_ms=duration)
     payload: dict[str, Any] = {"result": ending.result} if ending.inline else {}
     if known.compensate is not None:
         payload["compensate"] = known.compensate
-    d.emit("step.done", run.step, payload, run=run, status="ok", duration_ms=took)
+    d.emit("step.done", run.step, payload, run=run, status="ok", duration_ms=duration)
 
 
 def _emit_failed(d: Deciding, run: StepRun, ending: Ending) -> None:
@@ -207,7 +208,8 @@ def _emit_failed(d: Deciding, run: StepRun, ending: Ending) -> None:
         payload["dead"] = True
     dead = payload.get("dead") or run.role == "final"
     letter = _letter(d, run, ending) if dead else {}
-    event = d.emit("step.failed", run.step, payload | letter, run=run, status="error", duration_ms=_took(d, run))
+    duration = took(d.state, run, d.at)
+    event = d.emit("step.failed", run.step, payload | letter, run=run, status="error", duration_ms=duration)
     if letter:
         d.about_letter(event)
 

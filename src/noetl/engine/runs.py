@@ -24,7 +24,7 @@ from noetl.engine.work import item
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.messages import Report
 
-_AT = attrgetter("at")
+_AT: attrgetter[int] = attrgetter("at")
 
 
 def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
@@ -123,12 +123,17 @@ def begin(d: Deciding, known: StepPlan, run: StepRun) -> None:
 def started(d: Deciding, run: StepRun, report: Report) -> None:
     """Note that a worker has a run in its hands; its time runs from the first one on."""
     is_first = not run.started_at
-    at = max(run.scheduled_at, min([d.at, *map(_AT, report.records)])) if is_first else None
+    at = began(run, report, d.at) if is_first else None
     d.emit("step.started", run.step, {"worker": report.worker, "epoch": report.epoch}, run, at)
     if is_first and report.ending is None:
         seconds = _timeout(d, run)
         if seconds is not None:
             d.set_timer(f"step:{run.run_id}", "step", run.started_at + round(seconds * 1000), run)
+
+
+def began(run: StepRun, report: Report, at: int) -> int:
+    """Give when a run began, by the first report of it that came now."""
+    return max(run.scheduled_at, min([at, *map(_AT, report.records)]))
 
 
 def _timeout(d: Deciding, run: StepRun) -> float | None:

@@ -47,7 +47,7 @@ def close(d: Deciding) -> bool:
         if state.runs:
             stop(d, "the execution is ending")
         absorb(d, "the execution is ending")
-        d.emit("workflow.finished", "workflow", {"counts": counts(d)})
+        d.emit("workflow.finished", "workflow", {"counts": counts(state)})
         return True
     if state.runs or state.phase != "closing" or left_alone(state):
         return False
@@ -131,7 +131,7 @@ def _run_final_step(d: Deciding) -> None:
     if d.plan.final is None:
         return
     args = {
-        "counts": counts(d),
+        "counts": counts(state),
         "failures": list(state.failures),
         "results": {name: ended.result for name, ended in state.ended.items() if ended.status == "ok"},
     }
@@ -143,9 +143,9 @@ def _run(d: Deciding, step: str, role: str, args: dict[str, Any], more: dict[str
     schedule(d, step, {"number": number, "args": args, "role": role, **more})
 
 
-def counts(d: Deciding) -> dict[str, int]:
+def counts(state: Execution) -> dict[str, int]:
     """Count step-runs by how they ended."""
-    found = d.state.counts.values()
+    found = state.counts.values()
     return {name: sum(map(itemgetter(name), found)) for name in ("done", "failed", "skipped")}
 
 

@@ -28,6 +28,8 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
     """Give the workload of an execution that may start. Raises InvalidPayload."""
     if plan.lacks is not None:
         raise InvalidPayload(plan.lacks)
+    if plan.fixed_workload is not None:
+        return merge(plan.fixed_workload, message.payload)
     state = Execution(execution_id)
     scope = Scope(state, {})
     calls = functions(state, at)
@@ -67,19 +69,30 @@ def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
         raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(shown) + more)
 
 
+def request_of(message: Start) -> dict[str, Any]:
+    """Give what was asked for, as it is written down; what was not said is left out."""
+    request: dict[str, Any] = {"path": message.path, "playbook": message.playbook, "payload": message.payload}
+    if message.parent is not None:
+        request["parent"] = message.parent
+    if message.iter is not None:
+        request["iter"] = message.iter
+    if message.tags:
+        request["tags"] = list(message.tags)
+    if message.pool:
+        request["pool"] = message.pool
+    if message.priority:
+        request["priority"] = message.priority
+    if message.trace:
+        request["trace"] = message.trace
+    return request
+
+
 def start(d: Deciding, message: Start) -> None:
     """Begin an execution; a second start of the same one changes nothing."""
     state = d.state
     if state.phase != "pending":
         return
-    request: dict[str, Any] = {"path": message.path, "playbook": message.playbook, "payload": message.payload}
-    request |= {"parent": message.parent} if message.parent is not None else {}
-    request |= {"iter": message.iter} if message.iter is not None else {}
-    request |= {"tags": list(message.tags)} if message.tags else {}
-    request |= {"pool": message.pool} if message.pool else {}
-    request |= {"priority": message.priority} if message.priority else {}
-    request |= {"trace": message.trace} if message.trace else {}
-    d.emit("playbook.execution.requested", state.execution_id, request)
+    d.emit("playbook.execution.requested", state.execution_id, request_of(message))
     try:
         workload = check(d.plan, state.execution_id, message, d.at)
     except InvalidPayload as problem:
@@ -93,7 +106,8 @@ def start(d: Deciding, message: Start) -> None:
     d.emit("playbook.request.evaluated", state.execution_id, {"workload": workload}, status="accepted")
     d.emit("playbook.started", state.execution_id)
     d.emit("workflow.started", "workflow", {"entry": d.plan.entry})
-    seconds = number(d.plan.setting("timeout_s"), Scope(state, {}), d.calls)
+    allowed = d.plan.setting("timeout_s")
+    seconds = number(allowed, Scope(state, {}), d.calls) if allowed is not None else None
     if seconds is not None:
         d.set_timer("execution", "execution", d.at + round(seconds * 1000))
     token(d, d.plan.entry, {}, {})

@@ -32,6 +32,15 @@ class Part(Struct, frozen=True):
     keys: tuple[str, ...] = ()  # of the names, those that can be nothing but keys of this scope
 
 
+class Entrance(Struct, frozen=True):
+    """The way into an execution whose start has nothing to evaluate. What its events say is fixed, but the payload."""
+
+    known: StepPlan  # the entry step
+    workload: Mapping[str, Any]  # under the payload
+    started: Mapping[str, Any]  # by `workflow.started`
+    token: Mapping[str, Any]  # by `token.created`
+
+
 class StepPlan(Struct, frozen=True):
     """A step, and what follows from its playbook and the configuration."""
 
@@ -40,6 +49,8 @@ class StepPlan(Struct, frozen=True):
     is_simple: bool  # its run has nothing to begin with but its work
     join: Any
     lets_in: bool  # a lone token becomes a run at once: there is no gate and no count
+    enters: bool  # and the run is its work, and nothing has to be evaluated for that
+    counter: str  # what its runs are numbered by
     onward: Onward | None
     router_reads: bool  # its arcs say something that is evaluated
     compensate: str | None  # the step that undoes it
@@ -77,6 +88,13 @@ def onward(step: Step, steps: Container[str], final: str | None) -> Onward | Non
         {"event": "step.done", "arcs": [looked], "taken": [0], "mode": router.mode},
         {"step": arc.step, "args": {}, "lineage": {}, "event": cause},
     )
+
+
+def entrance(known: StepPlan, workload: Mapping[str, Any]) -> Entrance:
+    """Give the way in by a step that a lone token enters at once."""
+    entry = known.step.name
+    token = {"step": entry, "args": {}, "lineage": {}, "event": {"name": "workflow.started"}}
+    return Entrance(known, workload, {"entry": entry}, token)
 
 
 def part(reads: Paths, *scope: str) -> Part:
