@@ -90,6 +90,19 @@ async def test_a_key_stands_for_one_execution_whoever_asks(place: Place) -> None
     assert await teams[0].keep_key("other", "77", 100, 0) == "77"
 
 
+async def test_keys_that_are_kept_together_stand_for_the_same_executions_whoever_asks(place: Place) -> None:
+    teams = [place.team(place.open()) for _ in range(4)]
+    names = [f"k{number % 7}{number}" for number in range(50)]
+    lists = [{name: f"{asker}{place:03}" for place, name in enumerate(names)} for asker in range(1, 9)]
+    turned = [dict(reversed(kept.items())) if number % 2 else kept for number, kept in enumerate(lists)]
+    asked = [team.keep_keys(kept, 100, 0) for team, kept in zip(teams * 2, turned, strict=True)]
+    found = [dict(zip(kept, got, strict=True)) for kept, got in zip(turned, await asyncio.gather(*asked), strict=True)]
+    assert all(one == found[0] for one in found)
+    assert found[0] in lists  # all are those of one who asked
+    assert await teams[0].keep_keys({"new": "-7", **lists[0]}, 100, 0) == ["-7", *found[0].values()]
+    assert await teams[0].keep_key(names[3], "99", 100, 0) == found[0][names[3]]
+
+
 async def test_a_key_is_forgotten_after_its_time_and_with_its_execution(store: Store, team: Team) -> None:
     assert await team.keep_key("k", "11", 100, 0) == "11"
     assert await team.keep_key("k", "12", 200, 100) == "11"

@@ -57,6 +57,10 @@ async def start(served: Served) -> Asked:
     return "/api/execute", {"path": await served.register(WAITS)}
 
 
+async def start_many(served: Served) -> Asked:
+    return "/api/execute/many", {"path": await served.register(WAITS), "payloads": [{"n": 1}]}
+
+
 async def start_named(served: Served) -> Asked:
     return "/api/executions/execute", {"playbook_id": await served.register(WAITS)}
 
@@ -142,6 +146,7 @@ def letters(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
 
 CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/execute": start,
+    "POST /api/execute/many": start_many,
     "POST /api/executions/execute": start_named,
     "POST /api/executions/{execution_id}/cancel": steered("cancel", {"reason": "enough"}),
     "POST /api/executions/{execution_id}/pause": steered("pause"),

@@ -77,6 +77,7 @@ def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
     event = {"event_type": "action_completed", "node_id": work["work_id"], "worker_id": "host:17", "result": {"n": 1}}
     known: dict[str, list[Any]] = {
         "/api/execute": [{"path": names["one"], "payload": {"n": 1}, "tags": ["t"], "priority": 1}, {"content": ONE}],
+        "/api/execute/many": [{"path": names["one"], "payloads": [{"n": 1}, {}], "tags": ["t"], "wait_ms": 0}],
         "/api/executions/execute": [{"playbook_id": names["one"], "parameters": {"n": 1}, "version": "latest"}],
         "/api/catalog": [{"content": ONE}, {"content": WAITS, "check_only": True}],
         "/api/executions/{execution_id}/fork": [{"start": "ask", "ctx": {"n": 1}, "workload": {"m": 2}}],

@@ -6,8 +6,12 @@ tests/unit/engine/test_ending.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from noetl.engine.decision import Deciding
 from noetl.engine.names import Scope, functions, number, render
@@ -50,23 +54,53 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
     return workload
 
 
+def misfit(
+    plan: Plan, execution_id: str, like: Start, payloads: Sequence[Mapping[str, Any]], at: int
+) -> tuple[int, InvalidPayload] | None:
+    """Give the first of many payloads that does not fit, and why; None where all fit. Raises InvalidPayload where none can.
+
+    Without a schema a payload only replaces values: where none is needed, any fits.
+    """
+    if plan.lacks is not None:
+        raise InvalidPayload(plan.lacks)
+    if plan.playbook.executor.setting("workload_schema") is None:
+        try:
+            check(plan, execution_id, like, at)
+            return None
+        except InvalidPayload:
+            pass  # some of them may bring what cannot be evaluated
+    for place, payload in enumerate(payloads):
+        try:
+            check(plan, execution_id, replace(like, payload=payload), at)
+        except InvalidPayload as problem:
+            return place, problem
+    return None
+
+
 def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
     """Refuse a workload that the playbook's schema does not take. Raises InvalidPayload."""
     schema = plan.playbook.executor.setting("workload_schema")
     if not isinstance(schema, dict | bool):
         return
-    from jsonschema import Draft202012Validator  # slow to import, and most playbooks have no schema
-    from jsonschema.exceptions import SchemaError
-
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise InvalidPayload(f"`executor.spec.workload_schema` is no JSON Schema: {error.message}") from None
-    found = sorted(Draft202012Validator(schema).iter_errors(workload), key=lambda error: error.json_path)
+    found = sorted(_validator(msgspec.json.encode(schema)).iter_errors(workload), key=lambda error: error.json_path)
     if found:
         shown = [f"{error.json_path.replace('$', 'workload', 1)}: {error.message}" for error in found[:_PROBLEMS_SHOWN]]
         more = f" (and {len(found) - _PROBLEMS_SHOWN} more)" if len(found) > _PROBLEMS_SHOWN else ""
         raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(shown) + more)
+
+
+@lru_cache(maxsize=64)
+def _validator(text: bytes) -> Any:
+    """Give what checks values against a schema, made once. Raises InvalidPayload."""
+    from jsonschema import Draft202012Validator  # slow to import, and most playbooks have no schema
+    from jsonschema.exceptions import SchemaError
+
+    schema = msgspec.json.decode(text)
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise InvalidPayload(f"`executor.spec.workload_schema` is no JSON Schema: {error.message}") from None
+    return Draft202012Validator(schema)
 
 
 def request_of(message: Start) -> dict[str, Any]:

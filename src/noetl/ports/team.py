@@ -121,6 +121,9 @@ class Keys(Protocol):
         However many ask at once, and of whichever server, they are given one.
         """
 
+    async def keep_keys(self, kept: Mapping[str, str], now: int, since: int) -> list[str]:
+        """Keep many keys with their executions likewise, all or none of them; gives those of each, in order."""
+
 
 class AuditTrail(Protocol):
     """Who did what: append-only."""

@@ -18,8 +18,8 @@ from uuid import uuid4
 from noetl.doorbells.poll import Poll
 from noetl.dsl.requires import CannotRun
 from noetl.engine.plan import Plan
-from noetl.engine.start import check
-from noetl.model.errors import InvalidInput, NoetlError
+from noetl.engine.start import check, misfit
+from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
@@ -31,6 +31,7 @@ from noetl.server.inbox import Ask
 from noetl.server.leases import Leases
 from noetl.server.plans import Plans
 from noetl.server.sequencer import Sequencer
+from noetl.server.starting import new_execution
 from noetl.server.states import States
 from noetl.server.stored import LOAD_MAX_BYTES, Stored
 from noetl.server.timers import Timers
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
 _MOST_IN_ROW = 8  # reports that are decided at once, before whatever else is ready has its turn
+_CHECKED_AT_ONCE = 50  # payloads, before whatever else is ready has its turn
 _PASSES = 2  # of the loop, for a turn: what others do takes more than one
 _ANYTHING: Takes = (("",), ())  # by whoever has not said what it takes
 
@@ -123,6 +125,16 @@ class LocalControl:
             plan = await self._plans.get(await self._plans.named(message))
             check(plan, execution_id, message, self._clock.now())
         return (await self.sequencer.submit(execution_id, message, act=act)).row
+
+    async def misfit(self, like: Start, payloads: Sequence[Mapping[str, Any]]) -> tuple[int, InvalidPayload] | None:
+        """Give the first of many payloads that does not fit for starts like this one, and why; None where all fit."""
+        plan, now = await self._plans.get(like.playbook), self._clock.now()
+        for first in range(0, len(payloads), _CHECKED_AT_ONCE):
+            found = misfit(plan, str(new_execution(now)), like, payloads[first : first + _CHECKED_AT_ONCE], now)
+            if found is not None:
+                return first + found[0], found[1]
+            await asyncio.sleep(0)  # a schema takes its time
+        return None
 
     async def claim(
         self, worker: str, pools: Sequence[str], most: int, wait_s: float, tags: Sequence[str] = ()

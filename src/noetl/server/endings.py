@@ -40,6 +40,7 @@ class Waiting:
         self.ends: dict[str, Ended] = {}
         self._woken: asyncio.Future[None] | None = None
         self._in_doubt = False  # somebody else may have ended one
+        self.looked_at = ""  # the one that had not ended, at which the last look stopped: others may be over behind it
         self._let_go = False
 
     def __enter__(self) -> Waiting:
@@ -81,6 +82,8 @@ class Waiting:
         self.ends[execution_id] = end
         if not self.left:
             self._wake()
+        elif execution_id == self.looked_at:
+            self.doubt()
 
     def doubt(self) -> None:
         if not self._in_doubt:
@@ -155,7 +158,7 @@ class Endings:
     async def read(self, waiting: Waiting) -> None:
         """Look up whether executions have ended, up to the first that has not."""
         while waiting.left:
-            execution_id = next(iter(waiting.left))
+            execution_id = waiting.looked_at = next(iter(waiting.left))
             row = await self._log.execution(execution_id)
             if row is None or row.get("status") not in ENDED:
                 return

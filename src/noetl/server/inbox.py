@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -55,6 +55,26 @@ class Entry(Struct, eq=False):
     @property
     def consumed(self) -> tuple[str, ...]:
         return () if self.answer is not None else (self.message.message_id,)
+
+
+class Outcomes:
+    """What messages that came together came to, in order: for each its answer, or why it has none."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._answers = [entry.answer for entry in entries if entry.answer is not None]
+
+    def __await__(self) -> Generator[Any, None, list[Answer | Exception]]:
+        told: list[Answer | Exception] = []
+        try:
+            for answer in self._answers:
+                try:
+                    told.append((yield from answer))
+                except Exception as error:  # noqa: BLE001  told to whoever sent it
+                    told.append(error)
+        finally:
+            for answer in self._answers[len(told) :]:
+                answer.cancel()
+        return told
 
 
 class Inbox(Struct):

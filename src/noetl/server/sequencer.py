@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
 from noetl.engine.decide import Needs
 from noetl.engine.decision import projection
@@ -22,7 +23,7 @@ from noetl.server.at_once import AtOnce, Done, Single, Takes, claims_of
 from noetl.server.commits import Decided, answer_of
 from noetl.server.deciding import decided as decided_of
 from noetl.server.handed import Handed
-from noetl.server.inbox import Answer, Ask, Entry, Inbox, pause_of
+from noetl.server.inbox import Answer, Ask, Entry, Inbox, Outcomes, pause_of
 from noetl.server.listeners import Listeners
 from noetl.server.plans import Plans
 from noetl.server.refusals import Refusals
@@ -31,6 +32,7 @@ from noetl.server.states import States
 from noetl.server.stored import Stored
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 _MOST_IN_BATCH = 512
 _AFTER_TROUBLE_S = 0.5
 _MOST_TRIES = 8  # of a batch that the store could not take
@@ -76,26 +78,28 @@ class Sequencer:
         self._left = True  # the store may hold messages that nobody knows of: it was just opened, or a commit failed
         self._aside: set[asyncio.Task[None]] = set()  # messages whose decision waits for stored results
 
-    # What others ask of it
-
     async def submit(self, execution_id: str, message: AnyMessage, ask: Ask | None = None, act: Act = None) -> Answer:
-        """Decide a message; the answer comes after it is durable, and so is who sent it.
-
-        Where too many are unanswered it waits for room, as long as the patience lasts. Raises Overloaded after that.
-        """
+        """Decide a message; the answer comes after it is durable, and so is who sent it. Raises Overloaded."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        entry = Entry(execution_id, message, answer, ask, act=act)
+        return await self._answered((Entry(execution_id, message, answer, ask, act=act),), answer)
+
+    async def submit_all(self, entries: Sequence[Entry]) -> list[Answer | Exception]:
+        """Decide messages that came together, all let in at once; gives each one's answer, or why it has none."""
+        return await self._answered(entries, Outcomes(entries))
+
+    async def _answered(self, entries: Sequence[Entry], answers: Awaitable[T]) -> T:
+        """Wait for room where too many are unanswered, as long as the patience lasts, and then for the answers."""
         if not self._room.enter():
             await self._room.wait()
         try:
             if self._stopped is not None:
                 raise self._stopped
-            self._inbox.entries.append(entry)
-            self._unanswered.add(entry)
+            self._inbox.entries.extend(entries)
+            self._unanswered.update(entries)
             self._wake.set()
-            return await answer
+            return await answers
         finally:
-            self._unanswered.discard(entry)
+            self._unanswered.difference_update(entries)
             self._room.leave()
 
     def at_once(self, execution_id: str, report: Report, want: int, takes: Takes) -> list[Lease] | None:
@@ -378,8 +382,6 @@ class Sequencer:
             if self._may_try_again(entry, away):
                 self._inbox.again([entry])
                 await self._clock.sleep(pause_of([entry]))
-
-    # Workers that wait
 
     def _hand_out(
         self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]], work: Sequence[WorkItem], now: int

@@ -114,8 +114,11 @@ class MemoryTeam:
         return was
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
-        keys = self.tables.keys = {name: kept for name, kept in self.tables.keys.items() if kept[1] >= since}
-        return keys.setdefault(key, (execution_id, now))[0]
+        return (await self.keep_keys({key: execution_id}, now, since))[0]
+
+    async def keep_keys(self, kept: Mapping[str, str], now: int, since: int) -> list[str]:
+        keys = self.tables.keys = {name: known for name, known in self.tables.keys.items() if known[1] >= since}
+        return [keys.setdefault(key, (execution_id, now))[0] for key, execution_id in kept.items()]
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
         self.tables.note(entries)

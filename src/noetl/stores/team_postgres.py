@@ -88,10 +88,14 @@ class PostgresTeam:
         return bool(await self._noted(act, "remove_credential", name))
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
-        [row] = await self._rows("keep_key", key, execution_id, now, since)
+        return (await self.keep_keys({key: execution_id}, now, since))[0]
+
+    async def keep_keys(self, kept: Mapping[str, str], now: int, since: int) -> list[str]:
+        rows = await self._rows("keep_keys", list(kept), list(kept.values()), now, since)
         if not random.randrange(_FORGET_EVERY):
             await self._rows("forget_keys", since)
-        return str(row[0])
+        found: dict[str, str] = {row[0]: row[1] for row in rows}
+        return [found[key] for key in kept]
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
         if entries:

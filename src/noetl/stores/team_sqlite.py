@@ -105,9 +105,13 @@ class SqliteTeam:
         return await self._write("remove_credential", name, act=act) > 0
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
-        def job(connection: sqlite3.Connection) -> str:
+        return (await self.keep_keys({key: execution_id}, now, since))[0]
+
+    async def keep_keys(self, kept: Mapping[str, str], now: int, since: int) -> list[str]:
+        def job(connection: sqlite3.Connection) -> list[str]:
             connection.execute(_SQL["forget_keys"], (since,))
-            return str(connection.execute(_SQL["keep_key"], (key, execution_id, now, since)).fetchone()[0])
+            keep = _SQL["keep_key"]
+            return [str(connection.execute(keep, (*one, now, since)).fetchone()[0]) for one in kept.items()]
 
         return await self._database.write(job)
 

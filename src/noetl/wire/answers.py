@@ -30,6 +30,13 @@ class Started(Answer, frozen=True):
     error: Any = None
 
 
+class StartedMany(Answer, frozen=True):
+    """Executions that were started by one request, in the order of its payloads, and how many have which status."""
+
+    executions: list[Started]
+    counts: dict[str, int]
+
+
 class ExecutionRow(Answer, frozen=True):
     """An execution in a list."""
 

@@ -15,6 +15,7 @@ Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
 MOST = 2**53  # of every number: what all readers of JSON can hold
+MOST_STARTS = 1_000  # of one request
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
 Seconds = Annotated[int, Meta(ge=1, le=86_400)]
@@ -25,8 +26,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """What every request's body or query is: a field that is not known is refused."""
 
 
-class Execute(Asked, frozen=True):
-    """Start an execution of a playbook: by `path` (and `version`), by content hash, or by its text."""
+class StartAsked(Asked, frozen=True):
+    """What every start says: a playbook by `path` (and `version`), by content hash, or by its text, and how it is to run."""
 
     path: Name | None = None
     version: Version | None = None  # the latest, where none is named
@@ -34,12 +35,23 @@ class Execute(Asked, frozen=True):
     content: Annotated[str, Meta(max_length=2_000_000)] | None = (
         None  # YAML; it is checked, and kept as by-content/<hash>
     )
-    payload: dict[str, Any] = {}  # merged into `workload`
     tags: tuple[Name, ...] = ()
     priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
     parent: Name | None = None  # an execution that this one belongs to
     trace: Annotated[str, Meta(max_length=200)] | None = None  # a W3C traceparent
     wait_ms: Annotated[int, Meta(ge=0, le=30_000)] = 0  # for so long the answer waits for the end
+
+
+class Execute(StartAsked, frozen=True):
+    """Start an execution of a playbook: by `path` (and `version`), by content hash, or by its text."""
+
+    payload: dict[str, Any] = {}  # merged into `workload`
+
+
+class ExecuteMany(StartAsked, frozen=True, kw_only=True):
+    """Start an execution of a playbook for each payload; everything else is said of all of them."""
+
+    payloads: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MOST_STARTS)]  # each merged into `workload`
 
 
 class ExecutionsQuery(Asked, frozen=True):

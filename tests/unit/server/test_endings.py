@@ -119,6 +119,18 @@ async def test_of_many_rows_only_those_up_to_the_first_that_has_not_ended_are_re
     assert reads.read == ["1", "2", "3"]
 
 
+async def test_those_that_somebody_else_ended_are_found_behind_one_that_ends_here(store: Store) -> None:
+    reads = Reads(store)
+    endings = Endings(reads, Listeners())  # type: ignore[arg-type]
+    await store.commit([row_of("1"), row_of("3")])
+    with endings.of("1", "2", "3") as waiting:
+        told = asyncio.ensure_future(waiting.within(LONG_S, may_be_over=True))
+        while len(reads.read) < 2:
+            await asyncio.sleep(0.001)
+        endings.committed(over("2"))
+        assert sorted(await asyncio.wait_for(told, 10)) == ["1", "2", "3"]
+
+
 async def test_whoever_waits_is_let_go_when_the_server_stops(store: Store) -> None:
     endings = Endings(store, Listeners())
     with endings.of("1") as waiting:

@@ -10,7 +10,7 @@ from importlib import import_module
 from noetl.server.endpoint import Endpoint, Noun
 
 NOUNS = (
-    "health", "execute", "executions", "steering", "dlq", "events", "results", "vars", "catalog", "playbooks", "credentials", "keychain",
+    "health", "execute", "execute_many", "executions", "steering", "dlq", "events", "results", "vars", "catalog", "playbooks", "credentials", "keychain",
     "worker", "blobs", "outbox", "workers", "queue", "tokens", "audit", "context", "page",
 )  # fmt: skip
 

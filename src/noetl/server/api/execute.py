@@ -11,16 +11,13 @@ from os import urandom
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict, replace
 
 from noetl.model.errors import Conflict
 from noetl.model.messages import Start
-from noetl.ports import AuditEntry
-from noetl.server.auth import forbidden, may
-from noetl.server.checking import checked
+from noetl.server.asked_start import NAMED, found, key_of, meant, told
 from noetl.server.endpoint import Call, Noun
 from noetl.server.forks import tell_surely
-from noetl.server.problems import Refusal, not_found
+from noetl.server.problems import Refusal
 from noetl.server.reading import known_id
 from noetl.server.starting import KEY_MS, is_started_by, key_name, new_execution
 from noetl.wire.answers import Started
@@ -29,8 +26,6 @@ from noetl.wire.requests import Execute
 
 _EXAMPLE = {"path": "examples/hello", "payload": {"name": "Ada"}, "tags": ["nightly"], "priority": 5}
 _SEED = {"playbook_id": "examples/hello", "parameters": {"name": "Ada"}}
-_MOST_KEY = 200
-_NAMED = "start:"  # begins the message of a start that may be sent again
 noun = Noun("execute", "Start executions.")
 
 
@@ -80,40 +75,27 @@ def _version(given: Any) -> int:
 
 async def _start(call: Call, body: Execute) -> Started:
     services = call.services
-    named = [one for one in ("path", "playbook", "content") if getattr(body, one) is not None]
-    if not named or ("content" in named and len(named) > 1):
-        raise Refusal(
-            422,
-            "invalid-input",
-            "a start names one playbook: its `path`, its content hash in `playbook`, or its text in `content`",
-            where="$",
-        )
-    path, playbook = await _meant(call, body)
+    path, playbook = await meant(call, body)
     now = services.clock.now()
     execution_id, message_id = str(new_execution(now)), urandom(16).hex()
-    key = call.header(b"idempotency-key")
+    key = key_of(call)
     if key:
-        if len(key) > _MOST_KEY:
-            raise Refusal(422, "invalid-input", f"the key is longer than {_MOST_KEY}", where="header Idempotency-Key")
         name = key_name(call.actor.name, key)
         execution_id, message_id = (
             await services.team.keep_key(name, execution_id, now, now - KEY_MS),
-            f"{_NAMED}{name}",
+            f"{NAMED}{name}",
         )
     if not body.wait_ms:
         return await _begun(call, body, execution_id, message_id, path, playbook)
     with services.control.endings.of(execution_id) as waiting:
         started = await _begun(call, body, execution_id, message_id, path, playbook)
         ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(key))
-    if execution_id in ends:
-        return replace(started, **asdict(ends[execution_id]))
-    row = await services.store.execution(execution_id)
-    return started if row is None else replace(started, status=str(row.get("status")))
+    return await told(call, started, ends)
 
 
 async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, path: str, playbook: str) -> Started:
-    is_named = message_id.startswith(_NAMED)
-    if is_named and (repeated := await _found(call, execution_id)) is not None:
+    is_named = message_id.startswith(NAMED)
+    if is_named and (repeated := await found(call, execution_id)) is not None:
         await _same(call, execution_id, path, body, message_id)
         call.is_noted = True  # nothing changes
         return repeated
@@ -133,47 +115,6 @@ async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, 
     if is_named:  # another request with this key may have been quicker
         await _same(call, execution_id, path, body, message_id)
     return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
-
-
-async def _meant(call: Call, body: Execute) -> tuple[str, str]:
-    """Give the path and the content hash that a start means."""
-    store = call.services.store
-    if body.content is not None:
-        if not may(call.actor, "editor"):  # it brings a playbook that nobody has registered
-            raise forbidden(call.actor, "editor")
-        made = await checked(call.services, body.content)
-        place = f"by-content/{made.playbook[:16]}"
-        now = call.services.clock.now()
-        act = AuditEntry(now, call.actor.name, "playbook.register", place, {"playbook": made.playbook})
-        await store.register(place, made.content, made.canonical, made.playbook, now, act)
-        return made.path, made.playbook
-    if body.path is not None:
-        found = await call.services.lookups.find(body.path, body.version)
-        if found is None:
-            which = f"version {body.version} of `{body.path}`" if body.version else f"`{body.path}`"
-            raise not_found(
-                f"the catalog has no {which}", "Register it with POST /api/catalog, or check path and version."
-            )
-        if body.playbook is not None and body.playbook != found["playbook"]:
-            raise Refusal(409, "conflict", f"`{body.path}` has another content hash", where="$.playbook")
-        return body.path, str(found["playbook"])
-    playbook = str(body.playbook)
-    plan = await call.services.control.plan(playbook)
-    return plan.playbook.path, playbook
-
-
-async def _found(call: Call, execution_id: str) -> Started | None:
-    """Give the execution of a key, where it has started before."""
-    row = await call.services.store.execution(execution_id)
-    if row is None:
-        return None
-    return Started(
-        execution_id=execution_id,
-        status=str(row.get("status")),
-        path=str(row.get("path", "")),
-        playbook=str(row.get("playbook", "")),
-        repeated=True,
-    )
 
 
 async def _same(call: Call, execution_id: str, path: str, body: Execute, message_id: str) -> None:

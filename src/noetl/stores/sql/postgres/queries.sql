@@ -513,13 +513,14 @@ SELECT setval('lease_epoch', greatest((SELECT last_value FROM lease_epoch), $1::
 -- Those of ended processes that wrote no events: no feed knows them. One that lives is written down again when it commits.
 DELETE FROM writer WHERE last_seq = 0 AND started_at < now() - interval '1 day' AND writer_id <> $1;
 
--- name: keep_key
--- The first execution of a key stays, until the key is so old that it is forgotten.
-INSERT INTO request_key AS known (key, execution_id, at) VALUES ($1, $2::text::bigint, $3)
+-- name: keep_keys
+-- The first execution of a key stays, until the key is so old that it is forgotten. In order, so that nobody waits in a circle.
+INSERT INTO request_key AS known (key, execution_id, at)
+SELECT given.key, given.execution_id::bigint, $3 FROM unnest($1::text[], $2::text[]) AS given (key, execution_id) ORDER BY given.key
 ON CONFLICT (key) DO UPDATE SET
   execution_id = CASE WHEN known.at < $4 THEN excluded.execution_id ELSE known.execution_id END,
   at = CASE WHEN known.at < $4 THEN excluded.at ELSE known.at END
-RETURNING execution_id::text;
+RETURNING key, execution_id::text;
 
 -- name: forget_keys
 DELETE FROM request_key WHERE at < $1;
