@@ -60,9 +60,9 @@ class SystemClock:
         return int(time() * 1000)
 
     async def sleep(self, seconds: float) -> None:
-        from asyncio import sleep  # checking a playbook loads no event loop
+        import asyncio  # checking a playbook loads no event loop
 
-        await sleep(seconds)
+        await asyncio.sleep(seconds)
 
 
 class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):

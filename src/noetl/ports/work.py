@@ -6,7 +6,7 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import msgspec
 
@@ -55,6 +55,19 @@ class ControlPlane(Protocol):
 
     async def playbook(self, playbook: str) -> bytes:
         """Give a canonical tree by its content hash."""
+
+
+@runtime_checkable
+class NearControl(ControlPlane, Protocol):
+    """A control plane in the same process: it can tell by a call what became of a report."""
+
+    def report_soon(
+        self, execution_id: str, report: Report, want: int, told: Callable[[list[Lease] | None], None]
+    ) -> bool:
+        """Apply a report and call with the new work. False, or a call with None: it has to be sent the usual way."""
+
+    def give_back(self, leases: Sequence[Lease]) -> None:
+        """Put work back that came when nobody was there any more."""
 
 
 class Job(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -167,6 +180,7 @@ class ToolContext(Protocol):
 
 
 Runner = Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]]
+AtOnce = Callable[[Mapping[str, Any], ToolContext], Outcome]  # a runner of a kind that never waits has it as `at_once`
 
 
 class Tools(Protocol):

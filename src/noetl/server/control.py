@@ -143,20 +143,15 @@ class LocalControl:
         self._takes[worker] = (tuple(pools), tuple(tags))
         ask = self._ask(worker, most, waits=wait_s > 0)
         self.sequencer.ask(ask)
-        timer = asyncio.ensure_future(self._clock.sleep(wait_s)) if wait_s > 0 else None
-        either: set[asyncio.Future[Any]] = {ask.answer, timer} if timer is not None else {ask.answer}
+        timer = asyncio.get_running_loop().call_later(wait_s, _wait_no_longer, ask) if wait_s > 0 else None
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return await ask.answer
         except BaseException:
             self._let_go(ask)
             raise
         finally:
             if timer is not None:
                 timer.cancel()
-        if ask.answer.done():
-            return ask.answer.result()
-        ask.answer.cancel()  # what is handed out from here on goes back to the queue
-        return []
 
     async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
         """Apply a report, and give new work in the same commit."""
@@ -179,7 +174,21 @@ class LocalControl:
 
         Called with None it cannot be either: then the report is to be sent the usual way.
         """
-        return self.sequencer.soon(Single(execution_id, report, want, self._takes.get(report.worker, _ANYTHING), told))
+        single = Single(execution_id, report, want, self._takes.get(report.worker, _ANYTHING), told)
+        if self.sequencer.in_row < _MOST_IN_ROW:
+            return self.sequencer.soon(single)
+        self.sequencer.in_row = 0
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._soon, single)  # when others had their turn
+        return True
+
+    def _soon(self, single: Single) -> None:
+        if not self.sequencer.soon(single):
+            single.told(None)
+
+    def give_back(self, leases: Sequence[Lease]) -> None:
+        """Put work back that came when nobody was there any more."""
+        self.sequencer.handed.give_back(leases)
 
     async def _let_others(self) -> None:
         """Let whatever else is ready have its turn."""
@@ -282,3 +291,9 @@ class LocalControl:
                 _log.warning("the store cannot be watched: %s", error)
             # A message that was seen once is looked at again soon, whoever rings.
             await self._doorbell.heard(min(self._look_s, _LOOK_AGAIN_S) if left else self._look_s)
+
+
+def _wait_no_longer(ask: Ask) -> None:
+    """Let whoever asked go without; what is handed out from here on goes back to the queue."""
+    if not ask.answer.done():
+        ask.answer.set_result([])

@@ -48,7 +48,7 @@ KIND = describe(
 )
 
 
-async def run(input: Input, context: ToolContext) -> Outcome:
+def run(input: Input, context: ToolContext) -> Outcome:
     if input.message is not None:
         context.log(input.message)
         if input.result is None:

@@ -7,7 +7,7 @@ others. Tested in tests/tools/test_registry.py and test_third_party.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from noetl.dsl.kinds import Kind
 if TYPE_CHECKING:  # checking a playbook runs no tool
     from noetl.model.outcome import Outcome
     from noetl.ports import Runner, ToolContext
+    from noetl.ports.work import AtOnce
 
 
 class ToolKinds(Mapping[str, Kind]):
@@ -104,34 +105,34 @@ class ToolKinds(Mapping[str, Kind]):
         return None
 
 
+class PlainRunner:
+    """Runs a kind that never waits: whoever has no time for a coroutine calls `at_once`."""
+
+    def __init__(self, at_once: AtOnce) -> None:
+        self.at_once = at_once
+
+    async def __call__(self, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
+        return self.at_once(fields, context)
+
+
 def _runner(module: ModuleType) -> Runner | None:
     """Put reading and running together: fields that do not fit the kind's model are an outcome too."""
     run = getattr(module, "run", None)
     if run is None:
         return None
 
-    from msgspec import NODEFAULT, ValidationError
-    from msgspec.structs import fields as fields_of
+    from inspect import iscoroutinefunction
 
-    from noetl.engine.actions import Written
-    from noetl.model.outcome import failed, raised
-    from noetl.tools.contract import decode
+    from noetl.model.outcome import Outcome, raised
 
-    # Scalars are read into scalars: where nothing else comes with them, there is nothing in it that could be changed.
-    keeps = all(field.default_factory is NODEFAULT for field in fields_of(module.Input))
+    read = _reader(module)
 
     async def read_and_run(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
-        written = fields if isinstance(fields, Written) else None
-        read = written.read if written is not None else None
-        if read is None:
-            try:
-                read = decode(module.Input, module.KIND.input, fields)
-            except ValidationError as error:
-                return failed("schema", f"the inputs of the task do not fit the kind `{module.KIND.name}`: {error}")
-            if written is not None and keeps:
-                written.read = read
+        given = read(fields)
+        if isinstance(given, Outcome):
+            return given
         try:
-            found: Outcome = await run(read, context)
+            found: Outcome = await run(given, context)
         except Exception as error:
             told = raised(error)
             if told is None:
@@ -139,4 +140,44 @@ def _runner(module: ModuleType) -> Runner | None:
             return told
         return found
 
-    return read_and_run
+    def at_once(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
+        given = read(fields)
+        if isinstance(given, Outcome):
+            return given
+        try:
+            found: Outcome = run(given, context)
+        except Exception as error:
+            told = raised(error)
+            if told is None:
+                raise
+            return told
+        return found
+
+    return read_and_run if iscoroutinefunction(run) else PlainRunner(at_once)
+
+
+def _reader(module: ModuleType) -> Callable[[Mapping[str, Any]], Any]:
+    """Give what reads fields into the kind's model; an outcome where they do not fit it."""
+    from msgspec import NODEFAULT, ValidationError
+    from msgspec.structs import fields as fields_of
+
+    from noetl.engine.actions import Written
+    from noetl.model.outcome import failed
+    from noetl.tools.contract import decode
+
+    # Scalars are read into scalars: where nothing else comes with them, there is nothing in it that could be changed.
+    keeps = all(field.default_factory is NODEFAULT for field in fields_of(module.Input))
+
+    def read(fields: Mapping[str, Any]) -> Any:
+        written = fields if isinstance(fields, Written) else None
+        if written is not None and written.read is not None:
+            return written.read
+        try:
+            found = decode(module.Input, module.KIND.input, fields)
+        except ValidationError as error:
+            return failed("schema", f"the inputs of the task do not fit the kind `{module.KIND.name}`: {error}")
+        if written is not None and keeps:
+            written.read = found
+        return found
+
+    return read

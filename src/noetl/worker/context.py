@@ -178,6 +178,10 @@ class TaskContext:
         self.confirm = confirm
         self.lines: Log | None = None  # from the first line on
 
+    async def authorize(self, auth: Mapping[str, Any]) -> None:
+        """Resolve `auth`."""
+        self.know(await self._run.keys.auth(auth))
+
     def know(self, auth: Any) -> None:
         """Take what `auth` came to; the secrets in it are masked from now on."""
         self.auth = auth

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import DecodeError, ValidationError
@@ -18,14 +20,17 @@ from noetl.model.messages import Ending
 from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease
 from noetl.ports import Commit
+from noetl.ports.work import NearControl
 from noetl.worker.context import Equipment
 from noetl.worker.holding import hold
 from noetl.worker.playbooks import Playbooks
 from noetl.worker.reporter import FLUSH_MS, Reporter
-from noetl.worker.run_step import StepWork
+from noetl.worker.run_step import BREATH_MS, StepWork
 
 _CLAIM_S: Final = 10.0
 _AGAIN_S: Final = 0.5
+
+Doing = Callable[[], Awaitable[list[Lease]]]
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +54,12 @@ class Worker:
         self._capacity = capacity
         self.heartbeat_s = heartbeat_s
         self._claim_s = claim_s
-        self._held: dict[tuple[str, int], Reporter] = {}
-        self._latest: dict[str, Reporter] = {}  # by work id: the lease of it that came last
+        self._near = shared.control if isinstance(shared.control, NearControl) else None
+        self._held: dict[str, Reporter] = {}  # by work id: the lease of it that came last
+        self._todo: deque[Reporter] = deque()  # what came and is not begun
+        self._is_beginning = False
+        self._tasks: set[asyncio.Task[None]] = set()  # what has to be waited for
+        self._is_over = False
         self._room = asyncio.Event()
         self._draining = asyncio.Event()
         self._playbooks = Playbooks(shared)
@@ -63,7 +72,7 @@ class Worker:
     @property
     def held(self) -> tuple[tuple[str, int], ...]:
         """The leases in this worker's hands, by work id and epoch."""
-        return tuple(self._held)
+        return tuple([(work_id, held.lease.epoch) for work_id, held in self._held.items()])
 
     def drain(self) -> None:
         """Take no more work; `run` comes back when what is under way has ended."""
@@ -72,8 +81,9 @@ class Worker:
 
     def hear(self, commit: Commit) -> None:
         """Stop work at once that a commit of the same process has cancelled; else the next heartbeat tells."""
-        for (work_id, _), held in self._held.items() if commit.dropped else ():
-            if work_id in commit.dropped:
+        for work_id in commit.dropped:
+            held = self._held.get(work_id)
+            if held is not None:
                 held.stop()
 
     async def run(self) -> None:
@@ -85,10 +95,12 @@ class Worker:
             await asyncio.wait({claiming, draining}, return_when=asyncio.FIRST_COMPLETED)
             await _cancel(claiming)
             while self._held:
-                await asyncio.wait([held.task for held in self._held.values() if held.task is not None])
+                self._room.clear()
+                await self._room.wait()
         finally:
-            running = [held.task for held in self._held.values() if held.task is not None]
-            for task in (claiming, draining, *keepers, *running):
+            self._is_over = True
+            self._todo.clear()
+            for task in (claiming, draining, *keepers, *self._tasks):
                 await _cancel(task)
 
     async def _claim(self) -> None:
@@ -107,54 +119,130 @@ class Worker:
             for lease in leases:
                 self._begin(lease)
 
+    # One lease
+
     def _begin(self, lease: Lease) -> None:
+        """Take a lease in hand; the work begins when whoever brought it is done."""
         held = self._take(lease)
-        if held is not None:
-            held.task = asyncio.create_task(self._serve(held))
+        if held is None:
+            return
+        if self._near is None:
+            self._spawn(held)
+            return
+        self._todo.append(held)
+        if not self._is_beginning:
+            self._is_beginning = True
+            asyncio.get_running_loop().call_soon(self._begin_all, self._near)
 
     def _take(self, lease: Lease) -> Reporter | None:
-        key = (lease.work.work_id, lease.epoch)
-        if key in self._held:
-            return None  # handed out twice by a repeated answer
-        older = self._latest.get(key[0])
-        if older is not None and older.task is not None:
-            older.task.cancel()  # its lease ran out, and the work came back to the same worker
-        held = self._held[key] = self._latest[key[0]] = Reporter(lease, self._shared, self.name)
+        work_id = lease.work.work_id
+        older = self._held.get(work_id)
+        if older is not None:
+            if older.lease.epoch == lease.epoch:
+                return None  # handed out twice by a repeated answer
+            if older.task is not None:
+                older.task.cancel()  # its lease ran out, and the work came back to the same worker
+        held = self._held[work_id] = Reporter(lease, self._shared, self.name)
         return held
 
-    async def _serve(self, held: Reporter | None) -> None:
-        """Do the work of a lease, and then of the one that its last report brought."""
-        while held is not None:
-            task, leases = held.task, await self._served(held)
-            held = self._take(leases[0]) if leases else None
-            if held is not None:
-                held.task = task
-            for lease in leases[1:]:
-                self._begin(lease)
+    def _begin_all(self, near: NearControl) -> None:
+        """Begin what has come, and let others have their turn now and then."""
+        todo, now = self._todo, self._shared.clock.now
+        until = now() + BREATH_MS
+        while todo:
+            self._begin_plain(todo.popleft(), near)
+            if todo and now() > until:
+                asyncio.get_running_loop().call_soon(self._begin_all, near)
+                return
+        self._is_beginning = False
 
-    async def _served(self, held: Reporter) -> list[Lease]:
+    def _begin_plain(self, held: Reporter, near: NearControl) -> None:
+        """Do plain work here and now, so that only its report is on its way; other work gets a task of its own."""
+        if held.is_stopped:
+            self._forget(held)
+            return
+        work = held.lease.work
+        try:
+            plan = self._playbooks.at_hand(work)
+            step = StepWork(self._shared, plan, held, self._want) if plan is not None and plan.is_plain else None
+            report = step.begin() if step is not None else None
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong here must reach the execution
+            self._spawn(held, partial(self._give_up, held, error))
+            return
+        if report is None:
+            self._spawn(held, None if step is None else step.run)
+            return
+        want = self._want()
+        told = partial(self._told, held, partial(held.deliver, report, want))
+        if not near.report_soon(work.execution_id, report, want, told):
+            told(None)
+
+    def _told(self, held: Reporter, deliver: Doing, leases: list[Lease] | None) -> None:
+        """Go on after the report of plain work; None: it has to be delivered the usual way."""
+        if leases is not None:
+            self._forget(held)
+            self._go_on(leases)
+        elif not self._is_over:
+            self._spawn(held, deliver)
+
+    def _go_on(self, leases: Sequence[Lease]) -> None:
+        if not self._is_over:
+            for lease in leases:
+                self._begin(lease)
+        elif self._near is not None:
+            self._near.give_back(leases)
+
+    def _spawn(self, held: Reporter, doing: Doing | None = None) -> None:
+        """Do what has to be waited for in a task."""
+        held.task = task = asyncio.create_task(self._serve(held, doing))
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._ended, held))
+
+    def _ended(self, held: Reporter, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._forget(held)  # it may have been stopped before it began
+
+    async def _serve(self, held: Reporter, doing: Doing | None) -> None:
+        """Do the work of a lease, and then of the one that its last report brought."""
+        task, more = held.task, await self._served(held, doing)
+        while more and self._near is None and not self._is_over:
+            first, *others = more
+            self._go_on(others)
+            found = self._take(first)
+            if found is None:
+                return
+            found.task = task
+            more = await self._served(found, None)
+        self._go_on(more)
+
+    async def _served(self, held: Reporter, doing: Doing | None) -> list[Lease]:
         work = held.lease.work
         try:
             hold(work.work_id, held.lease.epoch)
-            plan = self._playbooks.at_hand(work) or await self._playbooks.fetched(work)
-            return await StepWork(self._shared, plan, held, self._want).run()
+            if doing is None:
+                plan = self._playbooks.at_hand(work) or await self._playbooks.fetched(work)
+                doing = StepWork(self._shared, plan, held, self._want).run
+            return await doing()
         except asyncio.CancelledError:
             _log.info("stopped %s", work.work_id)
             return []
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must reach the execution
-            _log.exception("the worker failed on %s", work.work_id)
             return await self._give_up(held, error)
         finally:
-            del self._held[work.work_id, held.lease.epoch]
-            if self._latest.get(work.work_id) is held:
-                del self._latest[work.work_id]
-            self._room.set()
+            self._forget(held)
+
+    def _forget(self, held: Reporter) -> None:
+        work_id = held.lease.work.work_id
+        if self._held.get(work_id) is held:
+            del self._held[work_id]
+        self._room.set()
 
     def _want(self) -> int:
         return 0 if self._draining.is_set() else 1
 
     async def _give_up(self, held: Reporter, error: Exception) -> list[Lease]:
         """Tell the control plane of a failure that is this worker's own."""
+        _log.error("the worker failed on %s", held.lease.work.work_id, exc_info=error)
         poison = isinstance(error, DecodeError | ValidationError)  # what it was handed cannot be read
         kind: ErrorKind = "parse" if poison else "unknown"
         told = failed(kind, f"the worker failed: {type(error).__name__}: {error}", code="WORKER").error
@@ -170,7 +258,7 @@ class Worker:
 
     async def look(self) -> None:
         """Keep the leases alive once, and stop what is no longer held."""
-        held = list(self._held)
+        held = self.held
         if not held:
             return
         try:
@@ -178,9 +266,9 @@ class Worker:
         except (NoetlError, OSError) as error:
             _log.warning("the leases could not be kept alive: %s", error)
             return
-        for key in held:
-            found = self._held.get(key)
-            if key[0] in lost and found is not None:
+        for work_id, epoch in held:
+            found = self._held.get(work_id) if work_id in lost else None
+            if found is not None and found.lease.epoch == epoch:
                 found.stop()
 
     async def _flush(self) -> None:
@@ -189,7 +277,7 @@ class Worker:
             await self._shared.clock.sleep(FLUSH_MS / 2000)
             now = self._shared.clock.now()
             for held in list(self._held.values()):
-                if held.due(now):
+                if not held.finishing and held.due(now):
                     try:
                         await held.flush()
                     except NoetlError as error:

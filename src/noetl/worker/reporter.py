@@ -29,6 +29,7 @@ class Reporter:
     task: asyncio.Task[None] | None = None
     snapshot: Callable[[], Mapping[str, Any]] | None = None
     finishing = False  # the last report is on its way: too late to stop
+    is_stopped = False
     _since: int | None = None  # when what waits to be reported came, as far as that was looked at
     _number = 0
     _order: asyncio.Lock | None = None  # from the first progress on; most work sends nothing but its end
@@ -43,8 +44,10 @@ class Reporter:
 
     def stop(self) -> None:
         """Stop the work, unless its last report takes it out of the queue by itself: that would lose the answer."""
-        if self.task is not None and not self.finishing:
-            self.task.cancel()
+        if not self.finishing:
+            self.is_stopped = True
+            if self.task is not None:
+                self.task.cancel()
 
     def begin(self) -> None:
         """Have it told soon that the work has begun, though nothing came of it yet: a time-out runs from here on."""
@@ -83,6 +86,11 @@ class Reporter:
         if self._order is None and not self.sources:
             return self._send(want, ending, writes)
         return self._end_in_order(ending, writes, want)
+
+    def last(self, ending: Ending, writes: Mapping[str, Any]) -> Report:
+        """Give the report of work that has sent nothing before: everything, and the end."""
+        self.finishing = True
+        return self._report(ending, writes)
 
     async def _end_in_order(self, ending: Ending, writes: Mapping[str, Any], want: int) -> list[Lease]:
         async with self._in_order():
@@ -124,6 +132,16 @@ class Reporter:
         rows: tuple[Row, ...] = (),
     ) -> Coroutine[Any, Any, list[Lease]]:
         """Take what there is into a report, which is then delivered."""
+        return self.deliver(self._report(ending, writes, suspension, pipeline, rows), want)
+
+    def _report(
+        self,
+        ending: Ending | None,
+        writes: Mapping[str, Any],
+        suspension: Suspension | None = None,
+        pipeline: Mapping[str, Any] | None = None,
+        rows: tuple[Row, ...] = (),
+    ) -> Report:
         records, self._since = tuple(self.records), None
         self.records.clear()
         items: tuple[ItemEnd, ...] = ()
@@ -137,9 +155,10 @@ class Reporter:
         report = Report(
             named, work.run_id, epoch, worker, records, writes, items, rows, chunk, suspension, ending, pipeline
         )
-        return self._deliver(self._shared.secrets.message(report), want)
+        return self._shared.secrets.message(report)
 
-    async def _deliver(self, report: Report, want: int) -> list[Lease]:
+    async def deliver(self, report: Report, want: int) -> list[Lease]:
+        """Send a report until it has arrived, and give the new work that came with the answer."""
         tries, work = 0, self.lease.work
         while True:
             try:

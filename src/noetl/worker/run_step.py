@@ -1,13 +1,11 @@
 """Does the work of one lease: drives the pipeline of a step-run, or of the items of a chunk, and reports what came of it.
 
-Every time-out really ends the attempt: the tool is cancelled, and cancels its own work. What is decided is decided by
-`engine.pipeline`; nothing here knows a rule. Tested in tests/unit/worker/test_run_step.py.
+What is decided is decided by `engine.pipeline`; nothing here knows a rule. Tested in tests/unit/worker/test_run_step.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -25,27 +23,27 @@ from noetl.engine.render import RenderError
 from noetl.engine.run_info import Scopes, for_work
 from noetl.engine.writes import ctx_keys, put
 from noetl.model.errors import BadReference, CredentialUnavailable
-from noetl.model.messages import Ending, ItemEnd, Record, Suspension
+from noetl.model.messages import Ending, ItemEnd, Record, Report, Suspension
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
-from noetl.ports import Confirm, Runner
-from noetl.worker.context import SMALL, Equipment, Results, TaskContext
+from noetl.ports import Confirm
+from noetl.worker.attempts import attempted, attempted_at_once
+from noetl.worker.context import SMALL, Equipment, Log, Results, TaskContext
 from noetl.worker.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.keychain import KeyRing
 from noetl.worker.last import last_of
 from noetl.worker.playbooks import PlannedStep
 from noetl.worker.reporter import Reporter
 
-_BREATH_MS: Final = 5  # tasks that never wait let others run after this long
-
-_log = logging.getLogger(__name__)
+BREATH_MS: Final = 5  # tasks that never wait let others run after this long
 
 
 class StepWork:
     """One lease and everything needed to do its work."""
 
     _keys: KeyRing | None = None
+    _begun: tuple[Pipeline, Next, Outcome | None] | None = None  # how far `begin` came
     _breath = 0  # when others could last run
     _total: int | None = None
     _item_limit: Any = None
@@ -96,10 +94,16 @@ class StepWork:
             told = failed("reference" if isinstance(error, BadReference) else "auth", str(error)).error
             return await self._reporter.end(Ending("error", error=msgspec.to_builtins(told)), {}, self._want())
 
+    @property
+    def _reads_stored(self) -> bool:
+        """Whether results of steps came with the work that are put away."""
+        steps = self._scopes.steps
+        return bool(steps) and self.shared.results is not None and any(map(holds_ref, steps.values()))
+
     async def _see_results(self) -> None:
         """Load what this work's templates read of stored results."""
         results, steps = self.shared.results, self._scopes.steps
-        if results is None or not any(map(holds_ref, steps.values())):
+        if results is None or not self._reads_stored:
             return
         reads, everything = self._plan.reads, self._plan.reads_all
         found = {
@@ -110,19 +114,41 @@ class StepWork:
 
     # A step-run without a loop
 
+    def begin(self) -> Report | None:
+        """Do plain work, whose tasks never wait, here and now, and give its last report.
+
+        None where something has to be waited for after all: then `run` goes on from there.
+        """
+        work, shared = self._work, self.shared
+        if not self._plan.is_plain or work.chunk is not None or work.resume is not None or self._reads_stored:
+            return None
+        now, outcome = shared.clock.now, None
+        pipeline = start(self._plan.step.tasks, self._scopes, self.info, self._reporter.records)
+        at = began = now()
+        action = pipeline.advance(at)
+        while isinstance(action, RunTask) and at - began <= BREATH_MS:
+            outcome = self._attempt_at_once(action, None)
+            if outcome is None or not isinstance(outcome.result, SMALL):
+                break
+            at = now()
+            action, outcome = pipeline.resume(outcome, at), None
+        if isinstance(action, Finished):
+            return self._reporter.last(self._ending(pipeline, action), action.writes)
+        self._begun = (pipeline, action, outcome)
+        return None
+
     async def _run_whole(self) -> list[Lease]:
         reporter = self._reporter
-        if self._work.resume is None:
-            pipeline = start(self._step.tasks, self._scopes, self.info, reporter.records)
-        else:
-            pipeline = await self._pipeline(self._scopes, None)
+        pipeline, action, outcome = self._begun or (await self._pipeline(self._scopes, None), None, None)
         reporter.snapshot = pipeline.snapshot
-        ended = await self._drive(pipeline, None)
+        ended = await self._drive(pipeline, None, action, outcome)
         if isinstance(ended, Suspend):
             return await reporter.suspend(_suspension(ended, pipeline), self._want())
+        return await reporter.end(self._ending(pipeline, ended), ended.writes, self._want())
+
+    def _ending(self, pipeline: Pipeline, ended: Finished) -> Ending:
         last = last_of(pipeline, ended, self.shared.secrets) if ended.error is not None else None
-        ending = Ending("error" if ended.status == "error" else "ok", ended.result, ended.error, ended.scratch, last)
-        return await reporter.end(ending, ended.writes, self._want())
+        return Ending("error" if ended.status == "error" else "ok", ended.result, ended.error, ended.scratch, last)
 
     # Items of a loop
 
@@ -155,7 +181,7 @@ class StepWork:
         renderer = start(self._step.tasks, self._scopes, self.info).renderer(self.shared.clock.now())
         key = self.info.key(f"{self._step.name}_claim")
         task = claim_task(loop, renderer, self.shared.kinds, self._step.name, key)
-        return task if isinstance(task, Outcome) else (await self._attempt(task, None, claimed.confirm))[0]
+        return task if isinstance(task, Outcome) else await self._attempt(task, None, claimed.confirm)
 
     async def _at_once(self, todo: Iterator[Item], width: int) -> bool:
         """Run several items at a time; one that ends the loop ends those that are under way (False)."""
@@ -179,7 +205,7 @@ class StepWork:
         for index, item, key in todo:
             went_on = await self._item(index, item, key)
             if not went_on:  # an item that suspends keeps its place, so nothing else runs in it
-                return went_on is None and self._is_parallel
+                return went_on is None and self._plan.is_parallel
         return True
 
     async def _item(self, index: int, item: Any, key: str | None) -> bool | None:
@@ -194,9 +220,9 @@ class StepWork:
             return None
         last = last_of(pipeline, ended, self.shared.secrets)
         self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes, key, last))
-        if not self._is_parallel:
+        if not self._plan.is_parallel:
             self._see(ended.writes)
-        return ended.status != "error" or self._is_best_effort
+        return ended.status != "error" or self._plan.is_best_effort
 
     async def _within_limit(self, pipeline: Pipeline, index: int) -> Finished | Suspend:
         """Run an item for as long as it may take; the time in which it is suspended counts."""
@@ -247,17 +273,6 @@ class StepWork:
                 put(ctx, key, value)
             self._scopes = replace(self._scopes, ctx=ctx)
 
-    @property
-    def _is_parallel(self) -> bool:
-        return self._step.loop is not None and bool(self._step.loop.mode == "parallel")
-
-    @property
-    def _is_best_effort(self) -> bool:
-        found: Any = self.info.settings.get("policy")
-        for key in ("failure", "mode"):
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return bool(found == "best_effort")
-
     # One pipeline
 
     async def _pipeline(self, scopes: Scopes, index: int | None, key: str | None = None) -> Pipeline:
@@ -274,11 +289,16 @@ class StepWork:
 
         return restore(self._step.tasks, snapshot, scopes, info, load, self._reporter.records)
 
-    async def _drive(self, pipeline: Pipeline, index: int | None) -> Finished | Suspend:
-        now, woke = self.shared.clock.now, self._work.resume.get("wake") if self._work.resume else None
+    async def _drive(
+        self, pipeline: Pipeline, index: int | None, action: Next | None = None, outcome: Outcome | None = None
+    ) -> Finished | Suspend:
+        """Run a pipeline to its end; `action` is where it stands if it was begun, and `outcome` what came of that."""
+        now, results = self.shared.clock.now, self.shared.results
         at = now()
         self._breath = self._breath or at
-        action: Next = await self._wake(pipeline, woke) if woke is not None else pipeline.advance(at)
+        if action is None:
+            woke = self._work.resume.get("wake") if self._work.resume else None
+            action = await self._wake(pipeline, woke) if woke is not None else pipeline.advance(at)
         was_durable = False  # what the task before did is on disk before this one begins
         while not isinstance(action, Finished):
             if isinstance(action, Suspend):
@@ -290,15 +310,19 @@ class StepWork:
             if was_durable or pipeline.plan.layered.is_durable:
                 await self._reporter.flush()
                 was_durable = pipeline.plan.layered.is_durable
-            outcome, stored = await self._attempt(action, index)
+            if outcome is None:
+                outcome = self._attempt_at_once(action, index) or await self._attempt(action, index)
+            stored = None
+            if results is not None and not isinstance(outcome.result, SMALL):
+                outcome, stored = await self._kept(results, action, outcome, index)
             at = now()
-            action = pipeline.resume(outcome, at, stored)
-            if at - self._breath > _BREATH_MS:
+            action, outcome = pipeline.resume(outcome, at, stored), None
+            if at - self._breath > BREATH_MS:
                 await asyncio.sleep(0)
                 self._breath = now()
         for held in pipeline.memory.results.values():
-            if held.pages is not None and is_manifest(held.kept) and self.shared.results is not None:
-                await self.shared.results.name(held.kept)
+            if held.pages is not None and is_manifest(held.kept) and results is not None:
+                await results.name(held.kept)
         return action
 
     async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
@@ -309,48 +333,32 @@ class StepWork:
         value, stored = await self.shared.results.adopt(result, self._server_reads(pipeline.task.label))
         return pipeline.wake({**woke, "result": value}, now, stored)
 
-    async def _attempt(
-        self, task: RunTask, index: int | None, confirm: Confirm | None = None
-    ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        shared = self.shared
-        runner = shared.tools.runner(task.kind)
+    async def _attempt(self, task: RunTask, index: int | None, confirm: Confirm | None = None) -> Outcome:
+        runner = self.shared.tools.runner(task.kind)
         if runner is None:
-            return failed("unknown", f"this worker does not run tasks of kind `{task.kind}`.", code="NO_TOOL"), None
+            return failed("unknown", f"this worker does not run tasks of kind `{task.kind}`.", code="NO_TOOL")
         context = TaskContext(self, task, index, self._work.deadline, confirm)
         try:
-            if task.timeout_ms is None and task.auth is None:
-                outcome = await runner(task.fields, context)
-            else:
-                outcome = await self._limited(runner, task, context)
-        except CredentialUnavailable as error:
-            outcome = failed("auth", str(error), code="CREDENTIAL", retryable=error.retryable)
-        except Exception as error:  # noqa: BLE001 - a tool that raises must not end the worker
-            outcome = _bug(task, error)
+            outcome = await attempted(runner, task, context)
         finally:
             if context.lines is not None:
-                self._reporter.records += context.lines.records()
-                del self._reporter.sources[context]
-        if outcome.error is not None:
-            outcome = shared.secrets.outcome(outcome)
-        if confirm is not None or shared.results is None or isinstance(outcome.result, SMALL):
-            return outcome, None
-        return await self._kept(shared.results, task, outcome, index)
+                self._take_lines(context, context.lines)
+        return outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
 
-    async def _limited(self, runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
-        """Run an attempt that may take only so long, or whose `auth` may have to be resolved first."""
-        seconds = None
-        if task.timeout_ms is not None:
-            seconds = task.timeout_ms / 1000
-            ends = self.shared.clock.now() + round(task.timeout_ms)
-            context.deadline = ends if context.deadline is None else min(ends, context.deadline)
-        limit = asyncio.timeout(seconds)
-        try:
-            async with limit:
-                if isinstance(task.auth, Mapping):
-                    context.know(await self.keys.auth(task.auth))
-                return await runner(task.fields, context)
-        except TimeoutError as error:
-            return _timed_out(task, seconds) if limit.expired() else _bug(task, error)
+    def _attempt_at_once(self, task: RunTask, index: int | None) -> Outcome | None:
+        """Run an attempt that nothing is waited for in; None where something may be."""
+        runner = self._plan.at_once.get(task.kind)
+        if runner is None or task.timeout_ms is not None or task.auth is not None:
+            return None
+        context = TaskContext(self, task, index, self._work.deadline)
+        outcome = attempted_at_once(runner, task, context)
+        if context.lines is not None:
+            self._take_lines(context, context.lines)
+        return outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
+
+    def _take_lines(self, context: TaskContext, lines: Log) -> None:
+        self._reporter.records += lines.records()
+        del self._reporter.sources[context]
 
     async def _kept(
         self, results: Results, task: RunTask, outcome: Outcome, index: int | None
@@ -381,17 +389,6 @@ class StepWork:
 
 def _failed(outcome: Outcome) -> Finished:
     return Finished("error", error=msgspec.to_builtins(outcome.error))
-
-
-def _timed_out(task: RunTask, seconds: float | None) -> Outcome:
-    message = f"the task `{task.label}` took longer than its time-out of {seconds or 0:g} s and was ended"
-    return failed("timeout", message, retryable=True)
-
-
-def _bug(task: RunTask, error: Exception) -> Outcome:
-    _log.exception("the kind %s raised instead of giving an outcome", task.kind, exc_info=error)
-    message = f"the kind `{task.kind}` failed in an unforeseen way: {type(error).__name__}: {error}"
-    return failed("unknown", message, code="TOOL_RAISED")
 
 
 def _suspension(found: Suspend, pipeline: Pipeline, index: int | None = None) -> Suspension:

@@ -49,7 +49,7 @@ async def test_tasks_that_never_wait_let_others_run(monkeypatch: pytest.MonkeyPa
             await asyncio.sleep(0)
 
     monkeypatch.setattr(run_step, "TaskContext", Seeing)
-    monkeypatch.setattr(run_step, "_BREATH_MS", -1)
+    monkeypatch.setattr(run_step, "BREATH_MS", -1)
     tasks = "".join(f"\n    - t{number}: {{kind: noop}}" for number in range(20))
     async with system() as run, asyncio.TaskGroup() as group:
         other = group.create_task(others())
