@@ -34,16 +34,8 @@ class Head:
         self._line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self._rest = b"".join(b"%b: %b\r\n" % one for one in headers) + b"\r\n"
 
-    async def send(self, send: Send, body: bytes) -> None:
-        """Send an answer that has this head."""
-        if self._written(send, body):
-            return
-        headers = [(b"content-length", b"%d" % len(body)), *self._headers]
-        await send({"type": "http.response.start", "status": self._status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-    def _written(self, send: Send, body: bytes) -> bool:
-        """Write an answer in one go; False: nothing was written."""
+    def write(self, send: Send, body: bytes) -> bool:
+        """Write such an answer in one go; False: it cannot be, and nothing was written."""
         cycle = getattr(send, "__self__", None)
         if type(cycle) is not RequestResponseCycle or cycle.response_started or cycle.disconnected:
             return False
@@ -57,3 +49,9 @@ class Head:
         cycle.message_event.set()
         cycle.on_response()
         return True
+
+    async def send(self, send: Send, body: bytes) -> None:
+        """Send an answer that has this head, in two messages."""
+        headers = [(b"content-length", b"%d" % len(body)), *self._headers]
+        await send({"type": "http.response.start", "status": self._status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})

@@ -6,7 +6,7 @@ parameters are found here by one look; for the others there is an application be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,8 +27,12 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_ALLOWED_METHODS = "GET, POST, PUT, PATCH, DELETE"
-_ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID"
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+    "Access-Control-Max-Age": "600",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
+}
+_NOTHING: dict[str, str] = {}
 _ALWAYS = ("/health", "/ready")  # also answered when there is no room
 
 
@@ -48,78 +52,73 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = headers_of(scope)
-        origin = headers.get(b"origin")
-        extra = {}
         try:
-            self._check(scope["path"], headers.get(b"host", b""))
-            if origin is not None:
-                extra = self._checked_origin(origin.decode("latin-1"), headers.get(b"host", b"").decode("latin-1"))
+            extra = self._checked(scope["path"], headers)
         except Refusal as refusal:
-            await _refuse(refusal, scope, receive, _with_headers(send, {}))
+            await _refuse(refusal, scope, receive, _with_headers(send, _NOTHING))
             return
+        found = None if extra or kind == "websocket" else self._straight.get((scope["method"], scope["path"]))
         self._under_way += 1
         try:
-            if kind == "websocket":
-                await self._app(scope, receive, send)
-            elif extra:
-                await self._serve_other(scope, receive, send, extra)
-            else:
-                await self._serve(scope, receive, send, headers)
+            if found is None:
+                await self._pass_on(scope, receive, send, extra)
+                return
+            endpoint, head = found
+            made = await endpoint.answered(Call(scope, receive, self._services, headers))
+            if isinstance(made, Response):
+                await made(scope, receive, _with_headers(send, _NOTHING))
+            elif not head.write(send, made):
+                await head.send(send, made)
         finally:
             self._under_way -= 1
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: dict[bytes, bytes]) -> None:
-        found = self._straight.get((scope["method"], scope["path"]))
-        if found is None:
-            await self._app(scope, receive, _with_headers(send, {}))
-            return
-        endpoint, head = found
-        made = await endpoint.answered(Call(scope, receive, self._services, headers))
-        if isinstance(made, Response):
-            await made(scope, receive, _with_headers(send, {}))
-        else:
-            await head.send(send, made)
-
-    async def _serve_other(self, scope: Scope, receive: Receive, send: Send, extra: dict[str, str]) -> None:
-        """Serve a page of another origin that may call."""
-        if scope["method"] != "OPTIONS":
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, extra: dict[str, str]) -> None:
+        """Let the application behind serve it; what a page of another origin asks before it calls is answered here."""
+        if scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+        elif not extra or scope["method"] != "OPTIONS":
             await self._app(scope, receive, _with_headers(send, extra))
-            return
-        preflight = {"Access-Control-Allow-Methods": _ALLOWED_METHODS, "Access-Control-Max-Age": "600"}
-        preflight["Access-Control-Allow-Headers"] = _ALLOWED_HEADERS
-        sending = _with_headers(send, {**extra, **preflight})
-        await sending({"type": "http.response.start", "status": 204, "headers": []})
-        await sending({"type": "http.response.body", "body": b""})
+        else:
+            sending = _with_headers(send, {**extra, **_PREFLIGHT})
+            await sending({"type": "http.response.start", "status": 204, "headers": []})
+            await sending({"type": "http.response.body", "body": b""})
 
-    def _check(self, path: str, host: bytes) -> None:
-        bounds = self._services.bounds
+    def _checked(self, path: str, headers: dict[bytes, bytes]) -> dict[str, str]:
+        """Give the headers for pages of another origin that may call; mostly none. Raises Refusal."""
+        host, origin, bounds = headers.get(b"host", b""), headers.get(b"origin"), self._services.bounds
         if host != self._host or not host:
-            name = host.decode("latin-1")
-            if bounds.hosts and _name(name) not in bounds.hosts:
-                raise Refusal(
-                    421,
-                    "wrong-host",
-                    f"this server is not called {name or '(nothing)'}",
-                    where="header Host",
-                    fix="Use its own name, or start it with `--allow-host NAME`.",
-                )
+            _check_host(host.decode("latin-1"), bounds.hosts)
             self._host = host
         if self._under_way >= bounds.most_requests and path not in _ALWAYS:
             raise Refusal(503, "busy", "too many requests are under way", fix="Try again soon.", retry_after_s=1.0)
+        if origin is None:
+            return _NOTHING
+        return _checked_origin(origin.decode("latin-1"), host.decode("latin-1"), bounds.origins)
 
-    def _checked_origin(self, origin: str, host: str) -> dict[str, str]:
-        """Give the headers for pages of an origin that is another one and may call. Raises Refusal."""
-        if origin in self._services.bounds.origins:
-            return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
-        if _same(origin, host):
-            return {}
+
+def _check_host(host: str, hosts: Sequence[str]) -> None:
+    if hosts and _name(host) not in hosts:
         raise Refusal(
-            403,
-            "wrong-origin",
-            f"pages of {origin} may not call this server",
-            where="header Origin",
-            fix="Start it with `--allow-origin ORIGIN` if they may.",
+            421,
+            "wrong-host",
+            f"this server is not called {host or '(nothing)'}",
+            where="header Host",
+            fix="Use its own name, or start it with `--allow-host NAME`.",
         )
+
+
+def _checked_origin(origin: str, host: str, origins: Sequence[str]) -> dict[str, str]:
+    if origin in origins:
+        return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+    if _same(origin, host):
+        return _NOTHING
+    raise Refusal(
+        403,
+        "wrong-origin",
+        f"pages of {origin} may not call this server",
+        where="header Origin",
+        fix="Start it with `--allow-origin ORIGIN` if they may.",
+    )
 
 
 def _name(host: str) -> str:
