@@ -25,10 +25,11 @@ from noetl.worker.context import Equipment
 from noetl.worker.holding import hold
 from noetl.worker.playbooks import Playbooks
 from noetl.worker.reporter import FLUSH_MS, Reporter
-from noetl.worker.run_step import BREATH_MS, StepWork
+from noetl.worker.run_step import StepWork
 
 _CLAIM_S: Final = 10.0
 _AGAIN_S: Final = 0.5
+_MOST_IN_ROW: Final = 32  # pieces of work that are begun before others have their turn
 
 Doing = Callable[[], Awaitable[list[Lease]]]
 
@@ -132,58 +133,62 @@ class Worker:
         self._todo.append(held)
         if not self._is_beginning:
             self._is_beginning = True
-            asyncio.get_running_loop().call_soon(self._begin_all, self._near)
+            asyncio.get_running_loop().call_soon(self._begin_some, self._near)
 
     def _take(self, lease: Lease) -> Reporter | None:
-        work_id = lease.work.work_id
-        older = self._held.get(work_id)
-        if older is not None:
+        work_id, all_held = lease.work.work_id, self._held
+        if work_id in all_held:
+            older = all_held[work_id]
             if older.lease.epoch == lease.epoch:
                 return None  # handed out twice by a repeated answer
             if older.task is not None:
                 older.task.cancel()  # its lease ran out, and the work came back to the same worker
-        held = self._held[work_id] = Reporter(lease, self._shared, self.name)
+        held = all_held[work_id] = Reporter(lease, self._shared, self.name)
         return held
 
-    def _begin_all(self, near: NearControl) -> None:
-        """Begin what has come, and let others have their turn now and then."""
-        todo, now = self._todo, self._shared.clock.now
-        until = now() + BREATH_MS
-        while todo:
-            self._begin_plain(todo.popleft(), near)
-            if todo and now() > until:
-                asyncio.get_running_loop().call_soon(self._begin_all, near)
-                return
-        self._is_beginning = False
+    def _begin_some(self, near: NearControl) -> None:
+        """Begin what has come, and what that brings; but not too much before others have their turn."""
+        todo = self._todo
+        try:
+            for _ in range(_MOST_IN_ROW):
+                if not todo:
+                    break
+                self._begin_one(todo.popleft(), near)
+        finally:
+            self._is_beginning = bool(todo)
+            if todo:
+                asyncio.get_running_loop().call_soon(self._begin_some, near)
 
-    def _begin_plain(self, held: Reporter, near: NearControl) -> None:
+    def _begin_one(self, held: Reporter, near: NearControl) -> None:
         """Do plain work here and now, so that only its report is on its way; other work gets a task of its own."""
         if held.is_stopped:
             self._forget(held)
             return
-        work = held.lease.work
+        work, step = held.lease.work, None
         try:
             plan = self._playbooks.at_hand(work)
-            step = StepWork(self._shared, plan, held, self._want) if plan is not None and plan.is_plain else None
-            report = step.begin() if step is not None else None
+            if plan is not None and plan.is_plain:
+                step = StepWork(self._shared, plan, held, self._want)
+                report = step.begin()
+                if report is not None:
+                    held.last = (report, self._want())
+                    if not near.report_soon(work.execution_id, *held.last, partial(self._told, held)):
+                        self._told(held, None)
+                    return
         except Exception as error:  # noqa: BLE001 - whatever goes wrong here must reach the execution
             self._spawn(held, partial(self._give_up, held, error))
-            return
-        if report is None:
+        else:
             self._spawn(held, None if step is None else step.run)
-            return
-        want = self._want()
-        told = partial(self._told, held, partial(held.deliver, report, want))
-        if not near.report_soon(work.execution_id, report, want, told):
-            told(None)
 
-    def _told(self, held: Reporter, deliver: Doing, leases: list[Lease] | None) -> None:
+    def _told(self, held: Reporter, leases: list[Lease] | None) -> None:
         """Go on after the report of plain work; None: it has to be delivered the usual way."""
-        if leases is not None:
-            self._forget(held)
+        if leases is None:
+            if not self._is_over:
+                self._spawn(held, held.deliver_last)
+            return
+        self._forget(held)
+        if leases:
             self._go_on(leases)
-        elif not self._is_over:
-            self._spawn(held, deliver)
 
     def _go_on(self, leases: Sequence[Lease]) -> None:
         if not self._is_over:

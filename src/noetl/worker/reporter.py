@@ -28,6 +28,7 @@ class Reporter:
 
     task: asyncio.Task[None] | None = None
     snapshot: Callable[[], Mapping[str, Any]] | None = None
+    last: tuple[Report, int] | None = None  # of plain work: its only report, and how much new work it asks for
     finishing = False  # the last report is on its way: too late to stop
     is_stopped = False
     _since: int | None = None  # when what waits to be reported came, as far as that was looked at
@@ -87,10 +88,16 @@ class Reporter:
             return self._send(want, ending, writes)
         return self._end_in_order(ending, writes, want)
 
-    def last(self, ending: Ending, writes: Mapping[str, Any]) -> Report:
-        """Give the report of work that has sent nothing before: everything, and the end."""
-        self.finishing = True
-        return self._report(ending, writes)
+    def report_of(self, ending: Ending, writes: Mapping[str, Any]) -> Report:
+        """Give the only report of work that has sent nothing before, and has no logs of anything that runs."""
+        self.finishing, lease = True, self.lease
+        name, records = self._name(lease), tuple(self.records)
+        report = Report(name, lease.work.run_id, lease.epoch, self._worker, records, writes, ending=ending)
+        return self._shared.secrets.message(report)
+
+    async def deliver_last(self) -> list[Lease]:
+        """Deliver the last report, which could not be told of by a call."""
+        return await self.deliver(*self.last) if self.last is not None else []
 
     async def _end_in_order(self, ending: Ending, writes: Mapping[str, Any], want: int) -> list[Lease]:
         async with self._in_order():
@@ -148,14 +155,16 @@ class Reporter:
         if self._items:
             items = tuple(self._items)
             self._items.clear()
-        self._number = number = self._number + 1
-        work, epoch = self.lease.work, self.lease.epoch
-        chunk = work.chunk.chunk_id if work.chunk is not None else None
-        named, worker = f"{work.work_id}@{epoch}.{number}", self._worker
-        report = Report(
-            named, work.run_id, epoch, worker, records, writes, items, rows, chunk, suspension, ending, pipeline
-        )
+        lease, worker = self.lease, self._worker
+        run_id, chunk = lease.work.run_id, lease.work.chunk.chunk_id if lease.work.chunk is not None else None
+        name, epoch = self._name(lease), lease.epoch
+        report = Report(name, run_id, epoch, worker, records, writes, items, rows, chunk, suspension, ending, pipeline)
         return self._shared.secrets.message(report)
+
+    def _name(self, lease: Lease) -> str:
+        """Give the id of the next report: the same for whoever sends the same again."""
+        self._number += 1
+        return f"{lease.work.work_id}@{lease.epoch}.{self._number}"
 
     async def deliver(self, report: Report, want: int) -> list[Lease]:
         """Send a report until it has arrived, and give the new work that came with the answer."""

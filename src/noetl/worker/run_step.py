@@ -115,15 +115,15 @@ class StepWork:
     # A step-run without a loop
 
     def begin(self) -> Report | None:
-        """Do plain work, whose tasks never wait, here and now, and give its last report.
+        """Do work of a plain step, whose tasks never wait, here and now, and give its only report.
 
         None where something has to be waited for after all: then `run` goes on from there.
         """
         work, shared = self._work, self.shared
-        if not self._plan.is_plain or work.chunk is not None or work.resume is not None or self._reads_stored:
+        if work.chunk is not None or work.resume is not None or self._reads_stored:
             return None
         now, outcome = shared.clock.now, None
-        pipeline = start(self._plan.step.tasks, self._scopes, self.info, self._reporter.records)
+        pipeline = start(self._step.tasks, self._scopes, self.info, self._reporter.records)
         at = began = now()
         action = pipeline.advance(at)
         while isinstance(action, RunTask) and at - began <= BREATH_MS:
@@ -133,7 +133,7 @@ class StepWork:
             at = now()
             action, outcome = pipeline.resume(outcome, at), None
         if isinstance(action, Finished):
-            return self._reporter.last(self._ending(pipeline, action), action.writes)
+            return self._reporter.report_of(self._ending(pipeline, action), action.writes)
         self._begun = (pipeline, action, outcome)
         return None
 
