@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from bench.flame import Flame
 from bench.peers.environments import PEERS
 from bench.results import OURS, Results
-from bench.workloads import WORKLOADS
+from bench.workloads import WORKLOADS, Figure, Workload
 
 
 def console(results: Results) -> str:
@@ -25,7 +25,11 @@ def console(results: Results) -> str:
         for one in results.results:
             if one.workload != name:
                 continue
-            shown = [f"{number(one.medians[figure.name])} {figure.unit}" for figure in workload.figures if one.medians]
+            shown = [
+                f"{number(one.medians[figure.name])} {figure.unit}"
+                for figure in workload.figures
+                if figure.name in one.medians
+            ]
             shown += [f"at a size of {one.size:,}"] if one.medians and one.size != size(results, name) else []
             shown += [f"flush {number(one.flush_ms)} ms"] if one.medians and one.flush_ms else []
             lines.append(f"  {one.side:<16} {', '.join(shown + [one.problem] * bool(one.problem))}")
@@ -160,14 +164,22 @@ def _numbers(results: Results) -> str:
     lines = [SMALLER, f"| workload | | {' | '.join(sides)} |", f"|---|---|{'---|' * len(sides)}"]
     for name in results.workloads():
         workload = WORKLOADS[name]
-        for figure in workload.figures:
+        for figure in measured_of(results, workload):
             cells = " | ".join(_cell(results, side, name, figure.name) for side in sides)
             first = f"{name} {workload.title} ({size(results, name):,})" if figure is workload.figures[0] else ""
             lines.append(f"| {first} | {figure.unit} | {cells} |")
         probed = {one.side: number(one.flush_ms) for one in results.results if one.workload == name and one.flush_ms}
         if probed:
             lines.append(f"| | ms a flush | {' | '.join(probed.get(side, '') for side in sides)} |")
-    return "\n".join(lines) + "\n"
+    told = [WORKLOADS[name] for name in results.workloads()]
+    about = [f"\n{one.name}: {one.about}" for one in told if one.about and measured_of(results, one) == one.figures]
+    return "\n".join([*lines, *about]) + "\n"
+
+
+def measured_of(results: Results, workload: Workload) -> tuple[Figure, ...]:
+    """Give the figures of a workload that a run has of any side; an older run may lack some."""
+    known = {name for one in results.results if one.workload == workload.name for name in one.medians}
+    return tuple(figure for figure in workload.figures if figure.name in known or figure is workload.figures[0])
 
 
 def _cell(results: Results, side: str, workload: str, figure: str) -> str:
@@ -175,7 +187,7 @@ def _cell(results: Results, side: str, workload: str, figure: str) -> str:
     if one is None:
         return ""
     if figure not in one.medians:
-        return "–"
+        return "" if one.medians else "–"
     smaller = f" ({one.size:,})" if one.size != size(results, workload) else ""
     return number(one.medians[figure]) + smaller
 

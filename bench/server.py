@@ -6,7 +6,8 @@
 of `noetl worker` on PostgreSQL, which speak over WebSockets. `--db new`, which `cluster` takes by itself, starts a PostgreSQL
 with default settings. Beside each wall time stands the processor time that each process spent, which a busy machine changes
 less, and the floor in the same minute: a bare flush, the same commits with the same bytes by a bare loop over the same driver,
-and a bare round trip over a WebSocket. Asserts nothing.
+and a bare round trip over a WebSocket. `at_once` starts all executions by one request, `apart` each by one of its own. Asserts
+nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -50,20 +53,31 @@ class Bench:
         self.measure("one_step", chain("one", 1), self.given.rounds, 1, warm=20)
         self.measure("in_a_row", chain("many", STEPS), self.given.repeat, STEPS)
         self.measure("loop", loop("loop", ITEMS), self.given.repeat, ITEMS)
-        self.measure("at_once", chain("short", SHORT), self.given.repeat, EXECUTIONS * SHORT, many=EXECUTIONS)
+        steps, client = EXECUTIONS * SHORT, self.client
+        for name, run in (("at_once", client.run_many), ("apart", client.run_apart)):
+            self.measure(name, chain("short", SHORT), self.given.repeat, steps, run=partial(run, count=EXECUTIONS))
         found |= {f"after_mb_{name}": size for name, size in running.memory_mb().items()}
         if not self.given.only:
             self.floors()
         return found
 
-    def measure(self, name: str, content: str, rounds: int, parts: int, *, warm: int = 1, many: int = 0) -> None:
+    def measure(
+        self,
+        name: str,
+        content: str,
+        rounds: int,
+        parts: int,
+        *,
+        warm: int = 1,
+        run: Callable[[str], object] | None = None,
+    ) -> None:
         """Measure one kind of execution: wall and processor time for each of its parts."""
         if self.given.only not in (None, name):
             return
         path = self.client.register(content)
 
         def job() -> None:
-            self.client.run_many(path, many) if many else self.client.run(path)
+            (run or self.client.run)(path)
 
         timed(job, warm)
         before = self.running.cpu_ms()
@@ -139,7 +153,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--only", choices=("one_step", "in_a_row", "loop", "at_once"))
+    parser.add_argument("--only", choices=("one_step", "in_a_row", "loop", "at_once", "apart"))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         database, postmaster = given.db, None

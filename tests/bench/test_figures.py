@@ -14,6 +14,8 @@ def test_seconds_become_the_unit_of_the_workload() -> None:
     assert figures("W1", 200, {"seconds": 1.0}) == {"ms_per_step": 5.0}
     assert figures("W2", 1_000, {"seconds": 0.5}) == {"items_per_s": 2_000.0}
     assert figures("W3", 200, {"seconds": 0.5}) == {"steps_per_s": 2_000.0}
+    both = {"seconds": 0.5, "apart_seconds": 1.0}
+    assert figures("W3", 200, both) == {"steps_per_s": 2_000.0, "apart_steps_per_s": 1_000.0}
     assert figures("W7", 100, {"seconds": 0.01}) == {"ms_per_task": 0.1}
     assert figures("W5", 1, {"seconds": 0.5}) == {"seconds": 0.5}
 

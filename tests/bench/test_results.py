@@ -85,6 +85,18 @@ def test_a_side_that_was_given_less_to_do_is_marked() -> None:
     assert results.better("embedded", "airflow", "W1") == 450.0
 
 
+def test_a_figure_that_only_some_sides_have_is_shown_and_one_that_an_older_run_lacks_is_not() -> None:
+    before, own = run(2.0, 8.0), {"steps_per_s": 4_000.0, "apart_steps_per_s": 3_000.0}
+    peer = Result.of("pgqueuer", "W3", 200, [{"steps_per_s": 400.0}])
+    now = structs.replace(before, results=(Result.of("embedded", "W3", 200, [own]), peer))
+    older = structs.replace(before, results=(Result.of("embedded", "W3", 200, [{"steps_per_s": 2_000.0}]), peer))
+    assert "|  | steps/s, a request each | 3,000 |  |" in page(now, {})
+    assert "W3: NoETL is given all executions by one request" in page(now, {})
+    assert "embedded         4,000 steps/s, 3,000 steps/s, a request each" in console(now)
+    assert "request" not in page(older, {})
+    assert now.better("embedded", "pgqueuer", "W3") == 10.0
+
+
 def test_a_peer_that_failed_is_told_with_its_reason() -> None:
     results = run(2.0, 8.0, problem="no uv")
     assert "pgqueuer         no uv" in console(results)

@@ -40,6 +40,14 @@ def test_a_workload_is_measured_in_both_forms_beside_its_limit(results: Results)
     assert "W1 steps in a row (20)" in report.console(results)
 
 
+def test_executions_at_once_are_started_by_one_request_and_by_one_each() -> None:
+    found = run("--workload", "W3")
+    assert [one.problem for one in found.results] == [""] * 4
+    for side in ("embedded", "cluster"):
+        assert found.value(side, "W3")
+        assert found.value(side, "W3", "apart_steps_per_s")
+
+
 class NoServer:
     """A database server that nobody speaks to."""
 
