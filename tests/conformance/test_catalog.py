@@ -35,6 +35,8 @@ async def test_a_version_is_found_by_path(place: Place) -> None:
     assert await two.find("a", 3) is None
     assert await two.find("a", 0) is None
     assert await two.find("b") is None
+    assert [await two.content_hash("a", version) for version in (None, 2, 1, 3, 0)] == ["h2", "h2", "h1", None, None]
+    assert await two.content_hash("b") is None
 
 
 async def test_a_tree_is_found_by_its_hash_for_ever(store: Store) -> None:
@@ -79,6 +81,8 @@ async def test_a_version_that_is_taken_out_is_not_found_and_its_number_is_not_gi
     assert latest is not None
     assert latest["version"] == 2
     assert await store.find("a", 3) is None
+    assert await store.content_hash("a", 3) is None
+    assert await store.content_hash("a") == latest["playbook"]
     assert [row["version"] for row in await store.versions("a")] == [2, 1]
     assert [(row["version"], row["versions"]) for row in await store.entries(None, None, 5)] == [(2, 2)]
     assert await store.register("a", b"3", b"tree", "h3", 9) == 4

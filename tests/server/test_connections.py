@@ -194,7 +194,7 @@ async def test_a_mistake_of_ours_is_told_without_its_insides_and_logged(
         raise LookupError("inside")
 
     async with listening(tmp_path) as served, line(served) as connection:
-        monkeypatch.setattr(served.services.lookups, "find", broken)
+        monkeypatch.setattr(served.services.lookups, "content_hash", broken)
         await connection.send(request("POST", "/api/execute", b'{"path":"x"}'))
         status, headers, body = await connection.answer()
         assert (status, headers["content-type"]) == (500, "application/problem+json")

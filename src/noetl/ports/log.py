@@ -196,6 +196,9 @@ class Catalog(Protocol):
 
     async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None: ...
 
+    async def content_hash(self, path: str, version: int | None = None) -> str | None:
+        """Give the content hash of a version, the newest of its path where none is named, without its content."""
+
     async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
         """List paths in order: path, the latest version, playbook, registered_at, and how many versions there are.
 

@@ -32,15 +32,13 @@ def key_of(call: Call) -> str:
 
 async def meant(call: Call, body: StartAsked) -> tuple[str, str]:
     """Give the path and the content hash that a start means."""
-    named = [one for one in ("path", "playbook", "content") if getattr(body, one) is not None]
-    if not named or ("content" in named and len(named) > 1):
+    if (body.content is None) == (body.path is None and body.playbook is None):
         raise Refusal(
             422,
             "invalid-input",
             "a start names one playbook: its `path`, its content hash in `playbook`, or its text in `content`",
             where="$",
         )
-    store = call.services.store
     if body.content is not None:
         if not may(call.actor, "editor"):  # it brings a playbook that nobody has registered
             raise forbidden(call.actor, "editor")
@@ -48,18 +46,18 @@ async def meant(call: Call, body: StartAsked) -> tuple[str, str]:
         place = f"by-content/{made.playbook[:16]}"
         now = call.services.clock.now()
         act = AuditEntry(now, call.actor.name, "playbook.register", place, {"playbook": made.playbook})
-        await store.register(place, made.content, made.canonical, made.playbook, now, act)
+        await call.services.store.register(place, made.content, made.canonical, made.playbook, now, act)
         return made.path, made.playbook
     if body.path is not None:
-        found = await call.services.lookups.find(body.path, body.version)
-        if found is None:
+        playbook = await call.services.lookups.content_hash(body.path, body.version)
+        if playbook is None:
             which = f"version {body.version} of `{body.path}`" if body.version else f"`{body.path}`"
             raise not_found(
                 f"the catalog has no {which}", "Register it with POST /api/catalog, or check path and version."
             )
-        if body.playbook is not None and body.playbook != found["playbook"]:
+        if body.playbook is not None and body.playbook != playbook:
             raise Refusal(409, "conflict", f"`{body.path}` has another content hash", where="$.playbook")
-        return body.path, str(found["playbook"])
+        return body.path, playbook
     playbook = str(body.playbook)
     plan = await call.services.control.plan(playbook)
     return plan.playbook.path, playbook

@@ -7,12 +7,9 @@ in tests/unit/server/test_lookups.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 from noetl.ports import Catalog
 
-Entry = Mapping[str, Any] | None
 _Name = tuple[str, int | None]
 
 
@@ -22,11 +19,11 @@ class Lookups:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._looking: set[_Name] = set()
-        self._asked: dict[_Name, asyncio.Future[Entry]] = {}  # by those who came after the look under way began
+        self._asked: dict[_Name, asyncio.Future[str | None]] = {}  # by those who came after the look under way began
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def find(self, path: str, version: int | None = None) -> Entry:
-        """Give an entry of the catalog, the newest of its path where no version is named."""
+    async def content_hash(self, path: str, version: int | None = None) -> str | None:
+        """Give the content hash of a version, the newest of its path where none is named."""
         name = (path, version)
         if name in self._looking:
             answer = self._asked.get(name)
@@ -35,7 +32,7 @@ class Lookups:
             return await asyncio.shield(answer)
         self._looking.add(name)
         try:
-            return await self._catalog.find(path, version)
+            return await self._catalog.content_hash(path, version)
         finally:
             if name in self._asked:
                 task = asyncio.create_task(self._look(name), name="noetl-lookup")
@@ -48,7 +45,7 @@ class Lookups:
         """Look for those who came meanwhile, all at once, until nobody asks."""
         while (answer := self._asked.pop(name, None)) is not None:
             try:
-                answer.set_result(await self._catalog.find(*name))
+                answer.set_result(await self._catalog.content_hash(*name))
             except Exception as error:  # noqa: BLE001  told to whoever asked
                 answer.set_exception(error)
                 answer.exception()  # also where nobody waits any more

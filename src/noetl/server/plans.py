@@ -63,11 +63,11 @@ class Plans:
         if start.playbook:
             return start.playbook
         version = (start.parent or {}).get("version")
-        found = await self._catalog.find(start.path, _number(version))
+        found = await self._catalog.content_hash(start.path, _number(version))
         if found is None:
             wanted = f"`{start.path}`" if version is None else f"version {version} of `{start.path}`"
             raise InvalidInput(f"the catalog has no playbook {wanted}; register it, or check `path` and `version`")
-        return str(found["playbook"])
+        return found
 
 
 def _number(version: Any) -> int | None:

@@ -41,6 +41,10 @@ class MemoryCatalog:
         found = [row for row in self._there(path) if version in (None, row["version"])]
         return _without(found[-1], "withdrawn") if found else None
 
+    async def content_hash(self, path: str, version: int | None = None) -> str | None:
+        found = await self.find(path, version)
+        return None if found is None else str(found["playbook"])
+
     async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
         paths = [path for path in sorted(self.tables.catalog) if path > (after or "")]
         chosen = [path for path in paths if text is None or text.lower() in path.lower()]

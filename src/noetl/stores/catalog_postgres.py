@@ -43,6 +43,10 @@ class PostgresCatalog:
         rows = await self.database.rows("find_version", path, version)
         return dict(rows[0]) if rows else None
 
+    async def content_hash(self, path: str, version: int | None = None) -> str | None:
+        found: str | None = await self.database.value("find_content_hash", path, version)
+        return found
+
     async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
         return [dict(row) for row in await self.database.rows("list_entries", text, after or "", limit)]
 

@@ -45,6 +45,10 @@ class SqliteCatalog:
         names = ("path", "version", "playbook", "content", "registered_at")
         return dict(zip(names, rows[0], strict=True)) if rows else None
 
+    async def content_hash(self, path: str, version: int | None = None) -> str | None:
+        rows = await self._rows("find_content_hash", path, version)
+        return str(rows[0][0]) if rows else None
+
     async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
         rows = await self._rows("list_entries", text, after or "", limit)
         return [dict(zip((*_VERSION, "versions"), row, strict=True)) for row in rows]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -24,9 +23,9 @@ class Counting(MemoryStore):
         self.may_end = asyncio.Event()
         self.away = False
 
-    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
+    async def content_hash(self, path: str, version: int | None = None) -> str | None:
         self.looks += 1
-        found = {"path": path, "version": self.looks}
+        found = f"{path} {self.looks}"
         await self.may_end.wait()
         if self.away:
             raise StoreUnavailable("the disk is away")
@@ -39,7 +38,7 @@ async def passed() -> None:
 
 
 async def asked(lookups: Lookups, count: int, path: str = "a") -> list[asyncio.Task[Any]]:
-    tasks = [asyncio.create_task(lookups.find(path)) for _ in range(count)]
+    tasks = [asyncio.create_task(lookups.content_hash(path)) for _ in range(count)]
     await passed()
     return tasks
 
@@ -50,10 +49,10 @@ async def test_those_who_come_while_one_looks_share_the_next_look() -> None:
     first, later = await asked(lookups, 1), await asked(lookups, 4)
     other = await asked(lookups, 1, "b")
     store.may_end.set()
-    assert [(await task)["version"] for task in first] == [1]
-    assert [(await task)["version"] for task in other] == [2]
-    assert [(await task)["version"] for task in later] == [3, 3, 3, 3]
-    assert (await lookups.find("a")) == {"path": "a", "version": 4}
+    assert [await task for task in first] == ["a 1"]
+    assert [await task for task in other] == ["b 2"]
+    assert [await task for task in later] == ["a 3"] * 4
+    assert (await lookups.content_hash("a")) == "a 4"
 
 
 async def test_one_who_goes_away_keeps_nobody_from_the_answer() -> None:
@@ -64,8 +63,8 @@ async def test_one_who_goes_away_keeps_nobody_from_the_answer() -> None:
     await passed()
     another.cancel()
     store.may_end.set()
-    assert (await last)["version"] == 2
-    assert (await lookups.find("a")) == {"path": "a", "version": 3}
+    assert await last == "a 2"
+    assert (await lookups.content_hash("a")) == "a 3"
 
 
 async def test_trouble_is_told_to_all_who_shared_it_and_to_nobody_after() -> None:
@@ -77,4 +76,4 @@ async def test_trouble_is_told_to_all_who_shared_it_and_to_nobody_after() -> Non
     told = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(error) for error in told] == [StoreUnavailable] * 3
     store.away = False
-    assert (await lookups.find("a")) is not None
+    assert (await lookups.content_hash("a")) is not None

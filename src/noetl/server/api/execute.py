@@ -40,7 +40,23 @@ noun = Noun("execute", "Start executions.")
 )
 async def execute(call: Call, body: Execute) -> Started:
     """Start an execution, and wait for its end where `wait_ms` says so."""
-    return await _start(call, body)
+    services = call.services
+    path, playbook = await meant(call, body)
+    now = services.clock.now()
+    execution_id, message_id = str(new_execution(now)), urandom(16).hex()
+    key = key_of(call)
+    if key:
+        name = key_name(call.actor.name, key)
+        execution_id, message_id = (
+            await services.team.keep_key(name, execution_id, now, now - KEY_MS),
+            f"{NAMED}{name}",
+        )
+    if not body.wait_ms:
+        return await _begun(call, body, execution_id, message_id, path, playbook)
+    with services.control.endings.of(execution_id) as waiting:
+        started = await _begun(call, body, execution_id, message_id, path, playbook)
+        ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(key))
+    return await told(call, started, ends)
 
 
 @noun.route(
@@ -61,7 +77,7 @@ async def execute_named(call: Call, body: SeedExecute) -> Started:
         (one for one in (body.payload, body.parameters, body.input_payload, body.context) if one is not None), {}
     )
     version = None if body.version in (None, "latest") else _version(body.version)
-    return await _start(
+    return await execute(
         call, Execute(path=path, version=version, payload=payload, tags=body.tags, priority=body.priority)
     )
 
@@ -71,26 +87,6 @@ def _version(given: Any) -> int:
         return max(1, int(given))
     except ValueError:
         raise Refusal(422, "invalid-input", f"no version is called {given!r}", where="$.version") from None
-
-
-async def _start(call: Call, body: Execute) -> Started:
-    services = call.services
-    path, playbook = await meant(call, body)
-    now = services.clock.now()
-    execution_id, message_id = str(new_execution(now)), urandom(16).hex()
-    key = key_of(call)
-    if key:
-        name = key_name(call.actor.name, key)
-        execution_id, message_id = (
-            await services.team.keep_key(name, execution_id, now, now - KEY_MS),
-            f"{NAMED}{name}",
-        )
-    if not body.wait_ms:
-        return await _begun(call, body, execution_id, message_id, path, playbook)
-    with services.control.endings.of(execution_id) as waiting:
-        started = await _begun(call, body, execution_id, message_id, path, playbook)
-        ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(key))
-    return await told(call, started, ends)
 
 
 async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, path: str, playbook: str) -> Started:

@@ -167,10 +167,10 @@ async def retry(call: Call, execution_id: str, body: Retry) -> Forked:
         raise Refusal(409, "nothing-failed", f"no step of execution {execution_id} has failed", fix="Fork it instead.")
     playbook = ""
     if body.latest:
-        found = await services.store.find(state.path)
-        if found is None:
+        latest = await services.store.content_hash(state.path)
+        if latest is None:
             raise Refusal(409, "conflict", f"`{state.path}` is not in the catalog any more", where="$.latest")
-        playbook = str(found["playbook"])
+        playbook = latest
     return await _fork(call, execution_id, step, body.ctx, {}, playbook)
 
 

@@ -234,6 +234,10 @@ INSERT INTO catalog (path, version, playbook, content, registered_at) VALUES ($1
 SELECT path, version, playbook, content, registered_at FROM catalog
 WHERE path = $1 AND ($2::bigint IS NULL OR version = $2) ORDER BY version DESC LIMIT 1;
 
+-- name: find_content_hash
+SELECT playbook FROM catalog
+WHERE path = $1 AND ($2::bigint IS NULL OR version = $2) ORDER BY version DESC LIMIT 1;
+
 -- name: list_entries
 SELECT DISTINCT ON (path) path, version, playbook, registered_at, count(*) OVER (PARTITION BY path) AS versions
 FROM catalog WHERE path > $2 AND ($1::text IS NULL OR position(lower($1 COLLATE "C") IN lower(path)) > 0)

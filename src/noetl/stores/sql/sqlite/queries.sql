@@ -302,6 +302,10 @@ SELECT version, playbook, content, withdrawn FROM catalog WHERE path = ? ORDER B
 SELECT path, version, playbook, content, registered_at FROM catalog
 WHERE path = ?1 AND (?2 IS NULL OR version = ?2) AND NOT withdrawn ORDER BY version DESC LIMIT 1;
 
+-- name: find_content_hash
+SELECT playbook FROM catalog
+WHERE path = ?1 AND (?2 IS NULL OR version = ?2) AND NOT withdrawn ORDER BY version DESC LIMIT 1;
+
 -- name: list_versions
 SELECT path, version, playbook, registered_at FROM catalog WHERE path = ? AND NOT withdrawn ORDER BY version DESC;
 
