@@ -18,11 +18,9 @@ from noetl.model.messages import Report
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim, Clock, Commit, EventLog, QuickLog, Receipt
 from noetl.server.handed import Handed
-from noetl.server.inbox import Ask, Inbox, fits
+from noetl.server.inbox import Ask, Inbox, Takes, fits
 from noetl.server.plans import Plans
 from noetl.server.states import States
-
-Takes = tuple[tuple[str, ...], tuple[str, ...]]  # what a worker takes: pools, tags
 
 
 class Single(Struct, eq=False):

@@ -15,16 +15,20 @@ from noetl.engine.decide import Decision
 from noetl.engine.state import Execution
 from noetl.model.errors import Conflict, NoetlError
 from noetl.model.messages import ChildEnded, Start, TimerDue
-from noetl.ports import Commit, Committed, EventLog
+from noetl.ports import Claim, Commit, Committed, EventLog
 from noetl.server.inbox import Answer, Entry
 from noetl.server.starting import is_started_by
 
 
-class Decided(Struct, frozen=True):
-    """An entry, and what it is to change."""
+class Batch(Struct):
+    """What is decided and not yet written: messages, what each is to change, and what those who report ask for."""
 
-    entry: Entry
-    commit: Commit
+    now: int
+    entries: list[Entry] = []
+    commits: list[Commit] = []
+    claims: list[Claim] = []
+    postponed: list[Entry] = []  # to be decided later
+    poison: list[tuple[Entry, Exception]] = []  # that cannot be decided
 
 
 def answer_of(row: Mapping[str, Any], verdict: Committed, is_late: bool = False) -> Answer:

@@ -24,10 +24,10 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Act, Blobs, Catalog, Clock, Doorbell, EventLog, Upkeep, WorkQueue
-from noetl.server.at_once import Single, Takes
+from noetl.server.at_once import Single
 from noetl.server.endings import Endings
 from noetl.server.followers import Followers
-from noetl.server.inbox import Ask
+from noetl.server.inbox import Ask, Takes
 from noetl.server.leases import Leases
 from noetl.server.plans import Plans
 from noetl.server.sequencer import Sequencer
@@ -157,15 +157,20 @@ class LocalControl:
         """Apply a report, and give new work in the same commit."""
         if self.sequencer.in_row >= _MOST_IN_ROW:
             await self._let_others()
-        leases = self.sequencer.at_once(execution_id, report, want, self._takes.get(report.worker, _ANYTHING))
-        return (await self._submitted(execution_id, report, want))[1] if leases is None else leases
+        takes = self._takes.get(report.worker, _ANYTHING)
+        leases = self.sequencer.at_once(execution_id, report, want, takes)
+        return (await self.sequencer.report(execution_id, report, want, takes)).leases if leases is None else leases
 
     async def reported(self, execution_id: str, report: Report, want: int = 0) -> tuple[str, list[Lease]]:
         """Apply a report likewise; also tells whether it was applied, a duplicate, or late."""
         if self.sequencer.in_row >= _MOST_IN_ROW:
             await self._let_others()
-        leases = self.sequencer.at_once(execution_id, report, want, self._takes.get(report.worker, _ANYTHING))
-        return await self._submitted(execution_id, report, want) if leases is None else ("applied", leases)
+        takes = self._takes.get(report.worker, _ANYTHING)
+        leases = self.sequencer.at_once(execution_id, report, want, takes)
+        if leases is not None:
+            return "applied", leases
+        answer = await self.sequencer.report(execution_id, report, want, takes)
+        return answer.status, answer.leases
 
     def report_soon(
         self, execution_id: str, report: Report, want: int, told: Callable[[list[Lease] | None], None]
@@ -196,24 +201,6 @@ class LocalControl:
         for _ in range(_PASSES):
             await asyncio.sleep(0)
 
-    async def _submitted(self, execution_id: str, report: Report, want: int) -> tuple[str, list[Lease]]:
-        """Let a report wait for its turn."""
-        ask = self._ask(report.worker, want) if want > 0 else None
-        try:
-            answer = await self.sequencer.submit(execution_id, report, ask)
-            if ask is None:
-                leases = []
-            else:  # mostly both were answered at once
-                leases = ask.answer.result() if ask.answer.done() else await asyncio.shield(ask.answer)
-        except BaseException:
-            self._let_go(ask)
-            raise
-        if answer.status == "duplicate":
-            return answer.status, [*self.sequencer.handed.with_report(report.message_id), *leases]
-        if leases:
-            self.sequencer.handed.remember(report.message_id, leases)
-        return answer.status, leases
-
     async def plan(self, playbook: str) -> Plan:
         """Give the plan of a pinned playbook."""
         return await self._plans.get(playbook)
@@ -230,9 +217,9 @@ class LocalControl:
         """Forget a worker that is gone."""
         self._takes.pop(worker, None)
 
-    def _let_go(self, ask: Ask | None) -> None:
+    def _let_go(self, ask: Ask) -> None:
         """Nobody is there any more to receive what a worker asked for."""
-        if ask is not None and not ask.answer.cancel() and not ask.answer.cancelled():
+        if not ask.answer.cancel() and not ask.answer.cancelled():
             self.sequencer.handed.give_back(ask.answer.result())
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:

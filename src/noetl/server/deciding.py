@@ -17,6 +17,24 @@ from noetl.server.plans import Plans
 from noetl.server.states import States
 
 
+def at_hand(entry: Entry, states: States, plans: Plans, now: int) -> Commit | Needs | None:
+    """Decide a message where all that this takes is in memory; None where it is not, or something was wrong before."""
+    if entry.refused or entry.trouble is not None:
+        return None
+    message, state = entry.message, states.known(entry.execution_id)
+    if isinstance(message, Start):
+        plan = plans.at_hand(message.playbook) if state is None else None
+        if plan is None:
+            return None
+        state = states.new(entry.execution_id)
+    else:
+        plan = plans.at_hand(state.playbook) if state is not None else None
+        if state is None or plan is None:
+            return None
+    made = decide(plan, state, message, now, entry.resolved)
+    return made if isinstance(made, Needs) else commit_of(entry, made)
+
+
 async def decided(entry: Entry, log: EventLog, states: States, plans: Plans, now: int) -> Commit | Needs:
     """Give what a message changes, or what has to be brought before that can be told."""
     message = entry.message

@@ -70,9 +70,11 @@ class Handed:
         if len(self._answers) > _MOST_ANSWERS:
             self._answers.popitem(last=False)
 
-    def take_back(self, message_id: str) -> None:
-        """Put work back that went out with a report, since whoever sent it is not there any more."""
-        self.give_back(self._answers.pop(message_id, ()))
+    def take_back(self, message_id: str, leases: Sequence[Lease] | None = None) -> None:
+        """Put work back that went out with a report, or was to, since whoever sent it is not there any more."""
+        if leases is None or self._answers.get(message_id) is leases:  # another copy of it may have others
+            leases = self._answers.pop(message_id, ())
+        self.give_back(leases)
 
     def give_back(self, leases: Sequence[Lease]) -> None:
         """Put work back that was handed to somebody who is not there any more."""

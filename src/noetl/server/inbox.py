@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Act, Claim
+from noetl.ports import Act, Claim, Commit
 
 Kind = tuple[str, tuple[str, ...]]  # of work: its pool, and the tags that it requires
+Takes = tuple[tuple[str, ...], tuple[str, ...]]  # what a worker takes: pools, tags
 
 
 class Ask(Struct, eq=False):
@@ -31,10 +32,14 @@ class Ask(Struct, eq=False):
 
 
 class Answer(Struct, frozen=True):
-    """What a message came to: the row of its execution, and whether it was applied, a duplicate, or late."""
+    """What a message came to: the row of its execution, and whether it was applied, a duplicate, or late.
+
+    A worker that reports is given no row, but new work.
+    """
 
     row: Mapping[str, Any]
     status: str = "applied"
+    leases: list[Lease] = []
 
 
 class Entry(Struct, eq=False):
@@ -43,13 +48,15 @@ class Entry(Struct, eq=False):
     execution_id: str
     message: AnyMessage
     answer: asyncio.Future[Answer] | None = None
-    ask: Ask | None = None
+    act: Act = None  # who sent it
+    takes: Takes | None = None  # of a worker that reports
+    want: int = 0  # how much new work such a worker asks for with it, until it was served
+    leases: list[Lease] = []  # what it was given then
     refused: bool = False  # it was decided on a state that is not in the store, or may not be
     late: bool = False  # the store refused it: the lease was gone
     alone: bool = False  # a batch with it could not be written: it is decided by itself
     tries: int = 0
     resolved: dict[str, Any] = {}  # what was loaded for its decision
-    act: Act = None  # who sent it
     trouble: Exception | None = None  # what it needs cannot be had
 
     @property
@@ -84,6 +91,7 @@ class Inbox(Struct):
     asks: list[Ask] = []  # not yet looked for
     waiting: list[Ask] = []  # looked for in vain
     look: bool = False  # something happened to the queue that is not in a batch: look for all who wait
+    lonely: bool = False  # an entry among those that were put back must be alone
     sent: set[str] = set()  # ids of the system's own messages that are under way
 
     def idle(self) -> bool:
@@ -91,18 +99,23 @@ class Inbox(Struct):
 
     def take(self, most: int) -> list[Entry]:
         """Take the next batch; an entry that must be alone is a batch of its own."""
-        batch: list[Entry] = []
-        while self.entries and len(batch) < most:
-            if self.entries[0].alone and batch:
+        entries = self.entries
+        if len(entries) <= most and not self.lonely:
+            batch = list(entries)
+            entries.clear()
+            return batch
+        batch = []
+        while entries and len(batch) < most and not (entries[0].alone and batch):
+            batch.append(entries.popleft())
+            if batch[0].alone:
                 break
-            batch.append(self.entries.popleft())
-            if batch[-1].alone:
-                break
+        self.lonely = self.lonely and bool(entries)
         return batch
 
-    def again(self, entries: Iterable[Entry]) -> None:
+    def again(self, entries: Sequence[Entry]) -> None:
         """Put entries back in front, in their order."""
-        self.entries.extendleft(reversed(list(entries)))
+        self.entries.extendleft(reversed(entries))
+        self.lonely = self.lonely or any(entry.alone for entry in entries)
 
     def own(self, execution_id: str, message: AnyMessage) -> bool:
         """Take in a message that the system sent itself; tells whether it was not under way already."""
@@ -112,18 +125,19 @@ class Inbox(Struct):
         self.entries.append(Entry(execution_id, message))
         return True
 
-    def served(self, entries: Iterable[Entry], work: Iterable[WorkItem], now: int) -> list[Ask]:
-        """Choose whose asking goes with a batch: reporters, newcomers, and as many who wait as its work is enough for."""
-        chosen = [entry.ask for entry in entries if entry.ask is not None]
-        if self.asks:
-            chosen += self.asks
-            self.asks = []
+    def served(self, first: Sequence[Claim], commits: Iterable[Commit], now: int) -> list[Ask]:
+        """Choose whose asking goes with a batch: newcomers, and as many who wait as its work is enough for.
+
+        Those who report in it come first.
+        """
+        chosen, self.asks = self.asks, []
         if self.look:
-            chosen += self.waiting
+            chosen = chosen + self.waiting
             self.look = False
         elif self.waiting:
-            chosen += self.beside(chosen, work, now)
-        return [ask for ask in dict.fromkeys(chosen) if not ask.answer.done()]
+            work = [item for commit in commits for item in commit.work]
+            chosen = chosen + self.beside([*first, *chosen], work, now)
+        return [ask for ask in dict.fromkeys(chosen) if not ask.answer.done()] if chosen else []
 
     def beside(self, first: Iterable[Ask | Claim], work: Iterable[WorkItem], now: int) -> list[Ask]:
         """Choose as many who wait as new work is enough for, after those who are served first."""

@@ -26,11 +26,11 @@ class Listeners:
         self.on_time: list[Callable[[int], None]] = []  # times at which something may have to be done
         self._untold: list[Commit] = []
 
-    def tell_soon(self, commit: Commit) -> None:
-        """Tell of a commit that was applied, as soon as those who were just answered have had their turn."""
+    def tell_soon(self, commits: Sequence[Commit]) -> None:
+        """Tell of commits that were applied, as soon as those who were just answered have had their turn."""
         if not self._untold:
             asyncio.get_running_loop().call_soon(self._tell_all)
-        self._untold.append(commit)
+        self._untold += commits
 
     def tell(self, commit: Commit) -> None:
         """Tell of a commit that was applied, now."""

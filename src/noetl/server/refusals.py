@@ -36,12 +36,13 @@ _NO_LETTER: Final = (Replay, Discard, Mend)  # sent again by whoever sent it
 class Refusals:
     """Tells of messages that are refused, and keeps those that nobody would miss otherwise."""
 
-    def __init__(self, log: EventLog, inbox: Inbox, clock: Clock, note: Callable[[Commit], None], keeps: bool) -> None:
+    note: Callable[[Commit], None]  # what is done after a letter was written
+
+    def __init__(self, log: EventLog, inbox: Inbox, clock: Clock, keeps: bool) -> None:
         self.set_aside: set[str] = set()  # messages of the system that this process cannot decide
         self._store = log
         self._inbox = inbox
         self._clock = clock
-        self._note = note
         self._keeps = keeps  # letters
         self._told: dict[str, int] = {}  # message → when
 
@@ -65,8 +66,6 @@ class Refusals:
 
     def tell(self, entry: Entry, error: Exception) -> None:
         """Tell whoever sent a message that it is refused; one of the system's own is set aside."""
-        if entry.ask is not None:
-            entry.ask.answer.cancel()
         if entry.answer is not None:
             if not entry.answer.done():
                 entry.answer.set_exception(error)
@@ -115,7 +114,7 @@ class Refusals:
                     _log.warning("a dead letter of %s is written without it: %s", entry.message.message_id, problem)
                     continue
                 if verdict.status == "applied":
-                    self._note(commit)
+                    self.note(commit)
                 if verdict.status in ("applied", "duplicate"):
                     return bool(commit.events)
                 break  # others were first: look again

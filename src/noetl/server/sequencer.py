@@ -9,30 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from noetl.engine.decide import Needs
-from noetl.engine.decision import projection
 from noetl.engine.state import Execution
 from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import AnyMessage, Report, Start
-from noetl.model.work import Lease, WorkItem
-from noetl.ports import Act, Clock, Commit, Committed, EventLog, WorkQueue
-from noetl.server.at_once import AtOnce, Done, Single, Takes, claims_of
-from noetl.server.commits import Decided, answer_of
-from noetl.server.deciding import decided as decided_of
+from noetl.model.work import Lease
+from noetl.ports import Act, Claim, Clock, EventLog, WorkQueue
+from noetl.server.at_once import AtOnce, Done, Single, claims_of
+from noetl.server.commits import Batch
+from noetl.server.deciding import at_hand, decided
 from noetl.server.handed import Handed
-from noetl.server.inbox import Answer, Ask, Entry, Inbox, Outcomes, pause_of
+from noetl.server.inbox import Answer, Ask, Entry, Inbox, Outcomes, Takes, pause_of
 from noetl.server.listeners import Listeners
 from noetl.server.plans import Plans
 from noetl.server.refusals import Refusals
 from noetl.server.room import Room
+from noetl.server.settling import Settling
 from noetl.server.states import States
 from noetl.server.stored import Stored
 
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 _MOST_IN_BATCH = 512
 _AFTER_TROUBLE_S = 0.5
 _MOST_TRIES = 8  # of a batch that the store could not take
@@ -62,45 +60,77 @@ class Sequencer:
         self._states = states or States(log)
         self._stored = stored or Stored(None, clock)
         self._lease_ms = lease_ms
-        self._room = Room(most_unanswered, patience_s)
+        self._room: Room[Entry] = Room(most_unanswered, patience_s)  # those inside wait for their answer
         self._inbox = Inbox()
-        self._wake = asyncio.Event()
+        self._sleep: asyncio.Future[None] | None = None
         self._is_waiting = False  # for something to do
         self.in_row = 0  # reports that were decided at once since others had their turn
         self.handed = Handed(queue, clock, self.look)
         self.listeners = Listeners()
         self._alone = AtOnce(log, self._states, plans, self._inbox, self.handed, clock, lease_ms)
         self._single: Single | None = None  # a report that is the next batch, all by itself
-        self._refusals = Refusals(log, self._inbox, clock, self._note, plans.keeps_letters)
-        self._unanswered: set[Entry] = set()
+        self._refusals = Refusals(log, self._inbox, clock, plans.keeps_letters)
+        self._settling = Settling(
+            self._inbox, self._states, self.handed, self.listeners, self._refusals, clock, self._wake
+        )
+        self._refusals.note = self._settling.note
         self._stopped: Exception | None = None
         self._more = False  # the store holds more messages than were gathered
         self._left = True  # the store may hold messages that nobody knows of: it was just opened, or a commit failed
         self._aside: set[asyncio.Task[None]] = set()  # messages whose decision waits for stored results
 
-    async def submit(self, execution_id: str, message: AnyMessage, ask: Ask | None = None, act: Act = None) -> Answer:
-        """Decide a message; the answer comes after it is durable, and so is who sent it. Raises Overloaded."""
+    # What others ask of it
+
+    async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Answer:
+        """Decide a message; the answer comes after it is durable, and so is who sent it.
+
+        Where too many are unanswered it waits for room, as long as the patience lasts. Raises Overloaded after that.
+        """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        return await self._answered((Entry(execution_id, message, answer, ask, act=act),), answer)
+        entry = Entry(execution_id, message, answer, act)
+        if not self._room.enter(entry):
+            await self._room.wait(entry)
+        try:
+            self._take_in((entry,))
+            return await answer
+        finally:
+            self._room.leave(entry)
 
     async def submit_all(self, entries: Sequence[Entry]) -> list[Answer | Exception]:
         """Decide messages that came together, all let in at once; gives each one's answer, or why it has none."""
-        return await self._answered(entries, Outcomes(entries))
-
-    async def _answered(self, entries: Sequence[Entry], answers: Awaitable[T]) -> T:
-        """Wait for room where too many are unanswered, as long as the patience lasts, and then for the answers."""
-        if not self._room.enter():
-            await self._room.wait()
+        first = entries[0]
+        if not self._room.enter(first):
+            await self._room.wait(first)
+        self._room.inside.update(entries)
         try:
-            if self._stopped is not None:
-                raise self._stopped
-            self._inbox.entries.extend(entries)
-            self._unanswered.update(entries)
-            self._wake.set()
-            return await answers
+            self._take_in(entries)
+            return await Outcomes(entries)
         finally:
-            self._unanswered.difference_update(entries)
-            self._room.leave()
+            self._room.inside.difference_update(entries)
+            self._room.leave(first)
+
+    async def report(self, execution_id: str, report: Report, want: int, takes: Takes) -> Answer:
+        """Decide a report of a worker likewise; with the answer comes new work."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        entry = Entry(execution_id, report, answer, None, takes, want)
+        if not self._room.enter(entry):
+            await self._room.wait(entry)
+        try:
+            self._take_in((entry,))
+            return await answer
+        except BaseException:
+            if entry.leases:  # nobody is there any more to receive them
+                self.handed.take_back(report.message_id, entry.leases)
+            raise
+        finally:
+            self._room.leave(entry)
+
+    def _take_in(self, entries: Sequence[Entry]) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+        self._inbox.entries.extend(entries)
+        if self._sleep is not None:
+            self._wake()
 
     def at_once(self, execution_id: str, report: Report, want: int, takes: Takes) -> list[Lease] | None:
         """Do all about a report here and now, and give new work for it; None where it has to be submitted."""
@@ -111,7 +141,7 @@ class Sequencer:
         if done is None:
             self._left = self._alone.in_vain
             return None
-        self._note(done.commit)
+        self._settling.note(done.commit)
         return self._given(report.message_id, done)
 
     def soon(self, single: Single) -> bool:
@@ -124,7 +154,7 @@ class Sequencer:
         if not self.would_be_alone():
             return False
         self._single, self._is_waiting = single, False
-        self._wake.set()
+        self._wake()
         return True
 
     def would_be_alone(self) -> bool:
@@ -140,7 +170,7 @@ class Sequencer:
             self._left = self._alone.in_vain
             single.told(None)
             return
-        self._take_in(done.commit)
+        self._settling.take_in(done.commit)
         try:
             single.told(self._given(single.report.message_id, done))
             self.listeners.tell(done.commit)
@@ -153,7 +183,7 @@ class Sequencer:
         self.handed.gave(given, message_id)
         is_all = not work or (len(work) == 1 and bool(given) and given[0].work.work_id == work[0].work_id)
         if not is_all and self._inbox.waiting:
-            self._hand_out(done.asks, done.leases, work, done.now)
+            self._settling.hand_out(done.asks, done.leases, (done.commit,), done.now)
         return given
 
     def ask(self, ask: Ask) -> None:
@@ -161,17 +191,17 @@ class Sequencer:
         if self._stopped is not None:
             raise self._stopped
         self._inbox.asks.append(ask)
-        self._wake.set()
+        self._wake()
 
     def look(self) -> None:
         """Look into the queue for those who wait: it may have changed by another hand or by time."""
         self._inbox.look = True
-        self._wake.set()
+        self._wake()
 
     @property
     def unanswered(self) -> int:
         """How many messages wait for their answer."""
-        return len(self._unanswered) + (self._single is not None)
+        return len(self._room.inside) + (self._single is not None)
 
     async def state(self, execution_id: str) -> Execution:
         """Give the state as it stands, to be looked at and not changed."""
@@ -190,7 +220,7 @@ class Sequencer:
             name = message.message_id
             if name not in aside and (known is None or name in known):
                 self._inbox.own(execution_id, message)
-        self._wake.set()
+        self._wake()
         return frozenset(message.message_id for _, message in found)
 
     async def run(self) -> None:
@@ -200,13 +230,17 @@ class Sequencer:
                 if self._left or (self._more and self._inbox.idle()):
                     await self._gather_more()
                 elif self._inbox.idle():
-                    self._wake.clear()
-                    self._is_waiting = True
-                    await self._wake.wait()
+                    self._sleep, self._is_waiting = asyncio.get_running_loop().create_future(), True
+                    await self._sleep
                 self._is_waiting = False
                 await (self._turn() if self._single is None else self._take_single(self._single))
         finally:
             self._stop()
+
+    def _wake(self) -> None:
+        sleep, self._sleep = self._sleep, None
+        if sleep is not None and not sleep.done():
+            sleep.set_result(None)
 
     async def _gather_more(self) -> None:
         try:
@@ -225,50 +259,64 @@ class Sequencer:
             self._single.told(None)
         for task in self._aside:
             task.cancel()
-        for entry in self._unanswered:
+        for entry in self._room.inside:
             if entry.answer is not None and not entry.answer.done():
                 entry.answer.set_exception(self._stopped)
-        asked = [entry.ask for entry in self._unanswered if entry.ask is not None]
-        for ask in (*self._inbox.asks, *self._inbox.waiting, *asked):
+        for ask in (*self._inbox.asks, *self._inbox.waiting):
             if not ask.answer.done():
                 ask.answer.set_result([])
 
     # One batch
 
     async def _turn(self) -> None:
-        entries = self._inbox.take(_MOST_IN_BATCH)
-        decided: list[Decided] = []
+        entries, batch = self._inbox.take(_MOST_IN_BATCH), Batch(self._clock.now())
+        if entries:
+            await self._decide(entries, batch)
+        if batch.postponed:
+            self._inbox.again(batch.postponed)
+        asks = self._inbox.served(batch.claims, batch.commits, batch.now)
+        if batch.entries or asks:
+            await self._commit(batch, asks)
+        for entry, problem in batch.poison:
+            await self._give_up(entry, problem, is_decided=False)
+        if batch.postponed and any(entry.tries for entry in batch.postponed):
+            await self._clock.sleep(pause_of(entries))
+
+    async def _decide(self, entries: Sequence[Entry], batch: Batch) -> None:
         broken: set[str] = set()
-        postponed: list[Entry] = []
-        poison: list[tuple[Entry, Exception]] = []
         for entry in entries:
-            if entry.execution_id in broken:
-                postponed.append(entry)
+            if broken and entry.execution_id in broken:
+                batch.postponed.append(entry)
                 continue
             try:
-                made = await decided_of(entry, self._store, self._states, self._plans, self._clock.now())
+                made = at_hand(entry, self._states, self._plans, batch.now)
+                if made is None:
+                    made = await decided(entry, self._store, self._states, self._plans, self._clock.now())
+                    batch.now = self._clock.now()
                 if isinstance(made, Needs):
                     broken |= {entry.execution_id} if self._set_out(entry, made) else set()
-                else:
-                    decided.append(Decided(entry, made))
+                    continue
             except Exception as error:  # noqa: BLE001  a mistake in one message must not stop the others
                 self._states.drop(entry.execution_id)
                 broken.add(entry.execution_id)
                 if not isinstance(error, StoreUnavailable):
-                    poison.append((entry, error))
-                    if entry.ask is not None:
-                        entry.ask.answer.cancel()
+                    batch.poison.append((entry, error))
                 elif self._may_try_again(entry, error):
-                    postponed.append(entry)
-        self._inbox.again(postponed)
-        now = self._clock.now()
-        asks = self._inbox.served(entries, (item for made in decided for item in made.commit.work), now)
-        if decided or asks:
-            await self._commit(decided, asks, now)
-        for entry, problem in poison:
-            await self._give_up(entry, problem, is_decided=False)
-        if any(entry.tries for entry in postponed):
-            await self._clock.sleep(pause_of(entries))
+                    batch.postponed.append(entry)
+                continue
+            batch.entries.append(entry)
+            batch.commits.append(made)
+            if entry.want and entry.takes is not None:
+                self._claim(entry, entry.takes, batch)
+
+    def _claim(self, entry: Entry, takes: Takes, batch: Batch) -> None:
+        """Ask for what a worker wants with its report, unless it is gone."""
+        if entry.answer is None or entry.answer.done():
+            entry.want = 0
+            return
+        assert isinstance(entry.message, Report)
+        until = batch.now + self._lease_ms
+        batch.claims.append(Claim(entry.message.worker, takes[0], entry.want, batch.now, until, takes[1]))
 
     def _set_out(self, entry: Entry, needs: Needs) -> bool:
         """Set a message aside while what it needs is brought, others go on; tells whether its state was touched."""
@@ -289,70 +337,21 @@ class Sequencer:
         except Exception as error:  # noqa: BLE001  whoever waits must be told
             entry.trouble = error
         self._inbox.again([entry])
-        self._wake.set()
+        self._wake()
 
-    async def _commit(self, decided: Sequence[Decided], asks: Sequence[Ask], now: int) -> None:
-        claims = claims_of(asks, now, self._lease_ms)
+    async def _commit(self, batch: Batch, asks: Sequence[Ask]) -> None:
+        claims = [*batch.claims, *claims_of(asks, batch.now, self._lease_ms)] if asks else batch.claims
         try:
-            receipt = await self._store.commit([made.commit for made in decided], claims)
+            receipt = await self._store.commit(batch.commits, claims)
         except Exception as error:  # noqa: BLE001  whatever it was: nothing in memory can be trusted, the log can
             self.handed.doubt(claims)
             self._inbox.waiting = [ask for ask in self._inbox.waiting if ask not in asks]
             self._inbox.asks[:0] = asks
-            await self._start_over(decided, error)
+            await self._start_over(batch.entries, error)
             return
-        again = []
-        for made, verdict in zip(decided, receipt.commits, strict=True):
-            if verdict.status in ("applied", "duplicate"):
-                await self._settle(made, verdict)
-            else:
-                self._states.drop(made.entry.execution_id)
-                made.entry.refused, made.entry.late = True, made.entry.late or verdict.status == "fenced"
-                again.append(made.entry)
-        self._inbox.again(again)
-        self._hand_out(asks, receipt.leases, [item for made in decided for item in made.commit.work], now)
-        for made, verdict in zip(decided, receipt.commits, strict=True):
-            if verdict.status == "applied":
-                self.listeners.tell_soon(made.commit)
-        for verdict in receipt.commits:
-            if verdict.status == "applied" and self._states.is_due(verdict.execution_id, verdict.last_seq):
-                await self._states.committed(verdict.execution_id, verdict.last_seq)
+        await self._settling.settle(batch, asks, receipt)
 
-    def _note(self, commit: Commit) -> None:
-        """Note what a commit that was applied changes here, and tell those who listen."""
-        self._take_in(commit)
-        self.listeners.tell(commit)
-
-    def _take_in(self, commit: Commit) -> None:
-        for other, message in commit.inbox:
-            self._inbox.own(other, message)
-            self._wake.set()
-        self.handed.applied(commit)
-        if commit.letters:
-            self._refusals.forget()
-
-    async def _settle(self, made: Decided, verdict: Committed) -> None:
-        entry, commit = made.entry, made.commit
-        if verdict.status == "applied":
-            self._take_in(commit)  # those who listen are told when all have been answered
-        else:  # an earlier commit of unknown outcome had applied it, and nobody was told of what it changed
-            self._states.drop(commit.execution_id)
-            self.listeners.tell_unknown(commit.execution_id, self._clock.now())
-        self._inbox.sent.discard(entry.message.message_id)
-        await self._tell_answer(entry, commit, verdict)
-
-    async def _tell_answer(self, entry: Entry, commit: Commit, verdict: Committed) -> None:
-        if entry.answer is None or entry.answer.done():
-            return
-        try:
-            row = commit.projection or projection(await self._states.get(commit.execution_id))
-            if not entry.answer.done():  # whoever asked may have gone away meanwhile
-                entry.answer.set_result(answer_of(row, verdict, entry.late))
-        except StoreUnavailable as error:  # it is applied; sent again, it is a duplicate
-            self._refusals.tell(entry, error)
-
-    async def _start_over(self, decided: Sequence[Decided], error: Exception) -> None:
-        entries = [made.entry for made in decided]
+    async def _start_over(self, entries: Sequence[Entry], error: Exception) -> None:
         for entry in entries:
             self._states.drop(entry.execution_id)
             entry.refused = True
@@ -382,19 +381,3 @@ class Sequencer:
             if self._may_try_again(entry, away):
                 self._inbox.again([entry])
                 await self._clock.sleep(pause_of([entry]))
-
-    def _hand_out(
-        self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]], work: Sequence[WorkItem], now: int
-    ) -> None:
-        """Answer those who asked; where new work is left for one who waits, the queue is looked into again."""
-        inbox = self._inbox
-        if asks:
-            self.handed.answer(asks, leases[len(leases) - len(asks) :])
-            inbox.waiting = [
-                ask for ask in dict.fromkeys([*inbox.waiting, *asks]) if ask.waits and not ask.answer.done()
-            ]
-        if inbox.waiting and work:
-            taken = {lease.work.work_id for found in leases for lease in found}
-            inbox.left_over([item for item in work if item.available_at <= now and item.work_id not in taken])
-            if inbox.look:
-                self._wake.set()

@@ -35,7 +35,7 @@ class States:
     def __init__(self, log: EventLog, most: int = 512, every: int = 500) -> None:
         self._log = log
         self._most = most
-        self._every = every
+        self.every = every  # events, at least, is a snapshot worth
         self._known: OrderedDict[str, Known] = OrderedDict()
 
     async def get(self, execution_id: str, *, new: bool = False) -> Execution:
@@ -43,14 +43,28 @@ class States:
 
         One that is probably `new` is not looked for: whoever commits to it is refused if it was there after all.
         """
+        state = self.known(execution_id)
+        if state is None and new:
+            return self.new(execution_id)
+        return self._keep(execution_id, *await self._load(execution_id)) if state is None else state
+
+    def new(self, execution_id: str) -> Execution:
+        """Give the state of an execution that is probably new."""
+        return self._keep(execution_id, Execution(execution_id), self.every)
+
+    def known(self, execution_id: str) -> Execution | None:
+        """Give a state that is in memory."""
         known = self._known.get(execution_id)
         if known is None:
-            state, snapshot_at = (Execution(execution_id), self._every) if new else await self._load(execution_id)
-            known = self._known[execution_id] = Known(state, snapshot_at)
-            if len(self._known) > self._most:
-                self._known.popitem(last=False)
+            return None
         self._known.move_to_end(execution_id)
         return known.state
+
+    def _keep(self, execution_id: str, state: Execution, snapshot_at: int) -> Execution:
+        self._known[execution_id] = Known(state, snapshot_at)
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return state
 
     def at_hand(self, execution_id: str) -> Execution | None:
         """Give a state that is in memory, unless a snapshot of it is to be saved."""
@@ -80,9 +94,9 @@ class States:
         try:
             data = dump(known.state)
         except (OverflowError, TypeError):  # a value that snapshots cannot hold: the log has it anyway
-            known.snapshot_at = known.state.seq + 100 * self._every
+            known.snapshot_at = known.state.seq + 100 * self.every
             return
-        known.snapshot_at = known.state.seq + max(self._every, len(data) // _BYTES_PER_EVENT)
+        known.snapshot_at = known.state.seq + max(self.every, len(data) // _BYTES_PER_EVENT)
         try:
             await self._log.save_snapshot(execution_id, known.state.seq, STATE_VERSION, data)
         except StoreUnavailable as error:  # a snapshot only saves time
@@ -107,4 +121,4 @@ class States:
             fold(execution_id, events, state)
             if len(events) < _PAGE:
                 break
-        return state, start + max(self._every, size // _BYTES_PER_EVENT)
+        return state, start + max(self.every, size // _BYTES_PER_EVENT)

@@ -8,15 +8,22 @@ from collections.abc import Iterable
 import pytest
 
 from noetl.model.messages import Pause
+from noetl.model.work import WorkItem
+from noetl.ports import Claim, Commit
 from noetl.server.inbox import Answer, Ask, Entry, Inbox
 from tests.conformance.commits import work
 
 pytestmark = pytest.mark.asyncio
+REPORTER = Claim("reporter", ("",), 1, 0, 9)
 
 
-def entry(name: str, *, alone: bool = False, ask: Ask | None = None) -> Entry:
+def entry(name: str, *, alone: bool = False) -> Entry:
     answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-    return Entry("1", Pause(name), answer, ask, alone=alone)
+    return Entry("1", Pause(name), answer, alone=alone)
+
+
+def changes(*items: WorkItem) -> list[Commit]:
+    return [Commit("1", 0, (), work=items)]
 
 
 def ask(worker: str, *pools: str, most: int = 1) -> Ask:
@@ -43,8 +50,11 @@ async def test_batches_keep_the_order_of_arrival() -> None:
 
 async def test_an_entry_that_must_be_alone_is_a_batch() -> None:
     inbox = Inbox()
-    inbox.entries.extend(entry(name, alone=name == "b") for name in "abcd")
+    inbox.entries.append(entry("d"))
+    inbox.again([entry(name, alone=name == "b") for name in "abc"])
     assert [names(inbox.take(9)) for _ in range(3)] == ["a", "b", "cd"]
+    inbox.entries.extend(entry(name) for name in "ef")
+    assert names(inbox.take(9)) == "ef"
 
 
 async def test_an_own_message_is_under_way_once() -> None:
@@ -57,10 +67,10 @@ async def test_an_own_message_is_under_way_once() -> None:
 
 async def test_those_who_wait_are_served_when_there_is_enough_for_them() -> None:
     inbox = Inbox(waiting=[ask("x", "p"), ask("y", "p", most=5), ask("z", "p"), ask("q", "other")])
-    assert asking(inbox.served([], [work("a", pool="p")], 0)) == ["x"]
-    assert asking(inbox.served([], [work(name, pool="p") for name in "abc"], 0)) == ["x", "y"]
-    assert asking(inbox.served([], [work("a", pool="p", available_at=9)], 8)) == []
-    assert asking(inbox.served([], [work("a", pool="p", available_at=9)], 9)) == ["x"]
+    assert asking(inbox.served([], changes(work("a", pool="p")), 0)) == ["x"]
+    assert asking(inbox.served([], changes(*(work(name, pool="p") for name in "abc")), 0)) == ["x", "y"]
+    assert asking(inbox.served([], changes(work("a", pool="p", available_at=9)), 8)) == []
+    assert asking(inbox.served([], changes(work("a", pool="p", available_at=9)), 9)) == ["x"]
     assert asking(inbox.served([], [], 0)) == []
 
 
@@ -71,18 +81,27 @@ async def test_all_who_wait_are_served_after_a_change_by_another_hand() -> None:
     assert inbox.idle()
 
 
+async def test_whoever_asks_while_a_batch_is_written_is_none_of_those_it_serves() -> None:
+    inbox = Inbox()
+    chosen = inbox.served([], changes(), 0)
+    inbox.asks.append(ask("late"))
+    assert chosen == []
+    chosen = inbox.served([], changes(), 0)
+    inbox.asks.append(ask("later"))
+    assert asking(chosen) == ["late"]
+
+
 async def test_reporters_come_first_and_those_who_left_are_passed_over() -> None:
     gone = ask("gone")
     gone.answer.cancel()
     inbox = Inbox(asks=[ask("new"), gone], waiting=[ask("old")])
-    new = [work(name) for name in "abcd"]
-    assert asking(inbox.served([entry("a", ask=ask("reporter"))], new, 0)) == ["reporter", "new", "old"]
+    assert asking(inbox.served([REPORTER], changes(*(work(name) for name in "abcd")), 0)) == ["new", "old"]
     assert inbox.asks == []
 
 
 async def test_what_reporters_take_is_not_looked_for_by_others() -> None:
     inbox = Inbox(waiting=[ask("old")])
-    assert asking(inbox.served([entry("a", ask=ask("reporter"))], [work("a")], 0)) == ["reporter"]
+    assert asking(inbox.served([REPORTER], changes(work("a")), 0)) == []
     inbox.left_over([work("b", pool="elsewhere"), work("c", requires=("gpu",))])
     assert not inbox.look
     inbox.left_over([work("b")])

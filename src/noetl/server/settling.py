@@ -1,0 +1,154 @@
+"""What is done after a commit: what it sends is taken in, whoever waits is answered, and new work is handed out.
+
+Nothing here is done before a commit is durable. Tested in tests/unit/server/test_sequencer.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from noetl.engine.decision import projection
+from noetl.model.errors import StoreUnavailable
+from noetl.model.work import Lease
+from noetl.ports import Clock, Commit, Committed, Receipt
+from noetl.server.commits import Batch, answer_of
+from noetl.server.handed import Handed
+from noetl.server.inbox import Answer, Ask, Entry, Inbox
+from noetl.server.listeners import Listeners
+from noetl.server.refusals import Refusals
+from noetl.server.states import States
+
+_NO_ROW: Final[Mapping[str, Any]] = {}
+
+
+class Settling:
+    """Settles batches that were written."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        states: States,
+        handed: Handed,
+        listeners: Listeners,
+        refusals: Refusals,
+        clock: Clock,
+        wake: Callable[[], None],
+    ) -> None:
+        self._inbox = inbox
+        self._states = states
+        self._handed = handed
+        self._listeners = listeners
+        self._refusals = refusals
+        self._clock = clock
+        self._wake = wake
+
+    async def settle(self, batch: Batch, asks: Sequence[Ask], receipt: Receipt) -> None:
+        """Settle a batch: verdicts and leases are in the order of its messages, and then of those who ask."""
+        given, again = iter(receipt.leases), list[Entry]()
+        applied: list[Commit] = []
+        unread: list[tuple[Entry, Committed]] = []  # whose row has to be made of the state
+        for entry, commit, verdict in zip(batch.entries, batch.commits, receipt.commits, strict=True):
+            if entry.want:
+                self._serve(entry, next(given))
+            if verdict.status == "applied":
+                self.take_in(commit)
+                applied.append(commit)
+            elif (
+                verdict.status == "duplicate"
+            ):  # a commit of unknown outcome had applied it, and nobody was told of that
+                self._states.drop(commit.execution_id)
+                self._listeners.tell_unknown(commit.execution_id, self._clock.now())
+            else:
+                self._states.drop(commit.execution_id)
+                entry.refused, entry.late = True, entry.late or verdict.status == "fenced"
+                again.append(entry)
+                continue
+            if entry.answer is None:
+                self._inbox.sent.discard(entry.message.message_id)
+            elif entry.answer.done():
+                continue
+            elif entry.takes is not None:
+                self._tell_worker(entry, verdict)
+            elif commit.projection:
+                entry.answer.set_result(answer_of(commit.projection, verdict, entry.late))
+            else:
+                unread.append((entry, verdict))
+        if again:
+            self._inbox.again(again)
+        self.hand_out(asks, receipt.leases, batch.commits, batch.now)
+        if applied:
+            self._listeners.tell_soon(applied)
+        for entry, verdict in unread:
+            await self._tell_row(entry, verdict)
+        await self._save(receipt.commits)
+
+    def take_in(self, commit: Commit) -> None:
+        """Take in what a commit that was applied sends, and note what it took out of the queue."""
+        if commit.inbox:
+            for other, message in commit.inbox:
+                self._inbox.own(other, message)
+            self._wake()
+        self._handed.applied(commit)
+        if commit.letters:
+            self._refusals.forget()
+
+    def note(self, commit: Commit) -> None:
+        """Take in a commit that was applied, and tell those who listen."""
+        self.take_in(commit)
+        self._listeners.tell(commit)
+
+    def _serve(self, entry: Entry, found: Sequence[Lease]) -> None:
+        """Note what a worker is given with its report; whoever went away while the batch was written is given nothing."""
+        entry.want = 0
+        if found and entry.answer is not None and not entry.answer.done():
+            entry.leases = list(found)
+            self._handed.gave(entry.leases)
+        else:
+            self._handed.give_back(found)
+
+    def _tell_worker(self, entry: Entry, verdict: Committed) -> None:
+        assert entry.answer is not None
+        status, leases = "late" if entry.late else verdict.status, entry.leases
+        if status == "duplicate":
+            leases = [*self._handed.with_report(entry.message.message_id), *leases]
+        elif leases:
+            self._handed.remember(entry.message.message_id, leases)
+        entry.answer.set_result(Answer(_NO_ROW, status, leases))
+
+    async def _tell_row(self, entry: Entry, verdict: Committed) -> None:
+        assert entry.answer is not None
+        try:
+            row = projection(await self._states.get(entry.execution_id))
+            if not entry.answer.done():  # whoever asked may have gone away meanwhile
+                entry.answer.set_result(answer_of(row, verdict, entry.late))
+        except StoreUnavailable as error:  # it is applied; sent again, it is a duplicate
+            self._refusals.tell(entry, error)
+
+    async def _save(self, verdicts: Iterable[Committed]) -> None:
+        """Save the snapshots that are due."""
+        least = self._states.every
+        for verdict in verdicts:
+            if verdict.last_seq >= least and verdict.status == "applied":
+                await self._states.committed(verdict.execution_id, verdict.last_seq)
+
+    def hand_out(
+        self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]], commits: Sequence[Commit], now: int
+    ) -> None:
+        """Answer those who asked; where new work is left for one who waits, the queue is looked into again."""
+        inbox = self._inbox
+        if asks:
+            self._handed.answer(asks, leases[len(leases) - len(asks) :])
+            inbox.waiting = [
+                ask for ask in dict.fromkeys([*inbox.waiting, *asks]) if ask.waits and not ask.answer.done()
+            ]
+        if inbox.waiting:
+            taken = {lease.work.work_id for found in leases for lease in found}
+            inbox.left_over(
+                item
+                for commit in commits
+                for item in commit.work
+                if item.available_at <= now and item.work_id not in taken
+            )
+            if inbox.look:
+                self._wake()
