@@ -86,7 +86,7 @@ async def commit_batch(
                     raise
                 receipt = None
         if receipt is not None:
-            written.moved(commits[0], receipt.commits[0].last_seq)
+            written.took(commits)
             return receipt
     expected = Expected(commits)
     verdicts, changes = judge(commits, expected)

@@ -19,15 +19,14 @@ from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.audit_sqlite import note
-from noetl.stores.batch import Changes, about, judge, lost
+from noetl.stores.batch import Changes, lost
 from noetl.stores.catalog_sqlite import SqliteCatalog
 from noetl.stores.database import Database
-from noetl.stores.letters_sqlite import SqliteLetters, put_letters
+from noetl.stores.letters_sqlite import SqliteLetters
 from noetl.stores.queries import queries
-from noetl.stores.sqlite_queue import Epochs, hand_out, take
-from noetl.stores.sqlite_rows import log_row, text
-from noetl.stores.sqlite_step import commit_step
-from noetl.stores.steps import MOST_EVENTS, Written
+from noetl.stores.sqlite_commit import commit_batch, message_row
+from noetl.stores.sqlite_queue import Epochs, serve
+from noetl.stores.steps import Written
 
 _SQL = queries("sqlite")
 _decode = msgspec.json.decode
@@ -79,7 +78,7 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         )
 
     def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
-        def job(connection: sqlite3.Connection) -> tuple[Receipt, Commit | Changes] | None:
+        def job(connection: sqlite3.Connection) -> tuple[Receipt, Sequence[Commit] | Changes] | None:
             made = make()
             return None if made is None else self._apply(connection, (made[0],), made[1])
 
@@ -88,23 +87,16 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
 
     def _apply(
         self, connection: sqlite3.Connection, commits: Sequence[Commit], claims: Sequence[Claim]
-    ) -> tuple[Receipt, Commit | Changes]:
+    ) -> tuple[Receipt, Sequence[Commit] | Changes]:
         """Apply a batch in the transaction that has begun; gives also what is to be noted once it is committed."""
-        if len(commits) == 1 and self._written.says(commits[0]):
-            done = commit_step(connection, commits[0], claims, self._epochs)
-            if done is not None:
-                return done, commits[0]
-        facts = _Facts(connection, commits)
-        verdicts, changes = judge(commits, facts)
-        apply(connection, changes, facts.projections)
-        return Receipt(verdicts, hand_out(connection, changes, claims, self._epochs)), changes
+        return commit_batch(connection, commits, claims, self._epochs, self._written)
 
-    def _noted(self, done: tuple[Receipt, Commit | Changes]) -> Receipt:
+    def _noted(self, done: tuple[Receipt, Sequence[Commit] | Changes]) -> Receipt:
         receipt, what = done
         if isinstance(what, Changes):
             self._written.note(what)
         else:
-            self._written.moved(what, receipt.commits[0].last_seq)
+            self._written.took(what)
         return receipt
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
@@ -200,7 +192,8 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
     ) -> list[Lease]:
         claim = Claim(worker, tuple(pools), most, now, until, tuple(tags))
-        return await self.database.write(lambda connection: take(connection, claim, self._epochs))
+        [found] = await self.database.write(lambda connection: serve(connection, [claim], self._epochs))
+        return list(found)
 
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
         def job(connection: sqlite3.Connection) -> list[str]:
@@ -217,7 +210,7 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
             for number, _, epoch, attempt, worker, until, work in sorted(rows, key=lambda row: (row[5], row[1])):
                 lease, exhausted = Lease(_work.decode(work), epoch, attempt, until, worker), attempt >= max_attempts
                 connection.execute(_SQL["take_lease_back"], ("dead" if exhausted else "queued", number))
-                connection.execute(_SQL["put_message"], _message_row(lease.work.execution_id, lost(lease, exhausted)))
+                connection.execute(_SQL["put_message"], message_row(lease.work.execution_id, lost(lease, exhausted)))
                 found.append((lease, exhausted))
             return found
 
@@ -261,41 +254,6 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return [(row[0], _message.decode(row[1])) for row in await self._rows("read_messages", most)]
 
 
-class _Facts:
-    """What the file holds, asked inside the transaction: of each commit in one question."""
-
-    def __init__(self, connection: sqlite3.Connection, commits: Sequence[Commit]) -> None:
-        self._execute = connection.execute
-        self._last_seqs: dict[str, int] = {}
-        self.projections: dict[str, str | None] = {}
-        self._applied: set[tuple[str, str]] = set()
-        self._leases: dict[str, int | None] = {}
-        for commit in commits:
-            name = commit.execution_id
-            first = commit.events[0].event_id if commit.events else ""
-            work_id = commit.finished[0][0] if commit.finished else ""
-            found = self._execute(_SQL["known"], (name, first, work_id)).fetchone()
-            self._last_seqs[name], self.projections[name] = found[0] or 0, found[1]
-            self._leases[work_id] = found[3]
-            if found[2]:
-                self._applied.add((name, first))
-
-    def last_seq(self, execution_id: str) -> int:
-        return self._last_seqs[execution_id]
-
-    def has_event(self, execution_id: str, event_id: str) -> bool:
-        return (execution_id, event_id) in self._applied
-
-    def has_message(self, message_id: str) -> bool:
-        return self._execute(_SQL["has_message"], (message_id,)).fetchone() is not None
-
-    def lease(self, work_id: str) -> int | None:
-        if work_id in self._leases:
-            return self._leases[work_id]
-        row = self._execute(_SQL["lease_of"], (work_id,)).fetchone()
-        return None if row is None else int(row[0])
-
-
 def _placed(rows: Sequence[tuple[int, int, str]], after: int) -> Iterator[tuple[int, list[Any]]]:
     """Give the fields of events after a place, each with its own."""
     for last, size, kept in rows:
@@ -307,51 +265,6 @@ def _placed(rows: Sequence[tuple[int, int, str]], after: int) -> Iterator[tuple[
 def _one(cursor: sqlite3.Cursor) -> int:
     row = cursor.fetchone()
     return 0 if row is None else int(row[0])
-
-
-def apply(connection: sqlite3.Connection, changes: Changes, known: Mapping[str, str | None]) -> None:
-    """Write what a batch changes but its work, in the transaction that has begun; `known` are the executions' rows there."""
-    for events in changes.logs:
-        for first in range(0, len(events), MOST_EVENTS):
-            connection.execute(_SQL["append_events"], log_row(events[first : first + MOST_EVENTS]))
-    for execution_id, seq in changes.last_seqs.items():
-        projection = changes.projections.get(execution_id)
-        if projection is not None:
-            _put_execution(connection, execution_id, projection, known.get(execution_id))
-        elif seq:
-            connection.execute(_SQL["note_execution"], (execution_id,))
-    for work_id in changes.removed:
-        connection.execute(_SQL["remove_work"], (work_id,))
-    for key, at in changes.timers.items():
-        if at is None:
-            connection.execute(_SQL["clear_timer"], key)
-        else:
-            connection.execute(_SQL["set_timer"], (*key, at))
-    for message_id in changes.consumed:
-        connection.execute(_SQL["remove_message"], (message_id,))
-    for row in changes.messages.values():
-        connection.execute(_SQL["put_message"], _message_row(*row))
-    if changes.audit:
-        note(connection, changes.audit)
-    if changes.letters:
-        put_letters(connection, changes.letters.values())
-
-
-def _put_execution(
-    connection: sqlite3.Connection, execution_id: str, projection: Mapping[str, Any], known: str | None
-) -> None:
-    """Write the row of an execution, unless it is there as it is to be: most commits change only the log."""
-    written = text(projection)
-    if written == known:
-        return
-    row = (str(projection.get("status", "pending")), written, execution_id)
-    if not connection.execute(_SQL["update_execution"], row).rowcount:
-        path, parent, tags, started_at = about(projection)
-        connection.execute(_SQL["put_execution"], (*row, path, parent, text(tags), started_at))
-
-
-def _message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:
-    return (message.message_id, execution_id, text(message))
 
 
 def _narrowed(selection: Selection) -> tuple[list[str], list[Any]]:

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim
-from noetl.stores.batch import Changes
 from noetl.stores.queries import queries
 from noetl.stores.sqlite_rows import text, work_row
 
+Leases = tuple[tuple[Lease, ...], ...]  # of each claim
 _SQL = queries("sqlite")
+_HAS_DUE, _PUT, _PUT_LEASED = _SQL["has_due_work"], _SQL["put_work"], _SQL["put_leased_work"]
+_RIPEN, _FIND, _LEASE = _SQL["ripen_work"], _SQL["find_work"], _SQL["lease_work"]
 _decode = msgspec.json.decode
-_work = msgspec.json.Decoder(WorkItem)
+_work = msgspec.json.Decoder(WorkItem).decode
 _BLOCK = 256  # epochs that are taken out of the file at once
 
 
@@ -48,81 +52,130 @@ class Epochs:
 
 
 def hand_out(
-    connection: sqlite3.Connection, changes: Changes, claims: Sequence[Claim], epochs: Epochs
-) -> tuple[tuple[Lease, ...], ...]:
+    connection: sqlite3.Connection,
+    work: Mapping[str, WorkItem],
+    born: Mapping[str, int],
+    claims: Sequence[Claim],
+    epochs: Epochs,
+) -> Leases:
     """Put new work in the queue and serve claims; where nothing older is due, the new work is born leased."""
-    leases = _born_leased(connection, changes, claims, epochs) if changes.work and claims else None
-    for item in changes.work.values():
-        connection.execute(_SQL["put_work"], work_row(item, changes.born[item.work_id], text(item)))
-    return tuple([tuple(take(connection, claim, epochs)) for claim in claims]) if leases is None else leases
+    if not claims:
+        if work:
+            _put(connection, work.values(), born, connection.execute(_SQL["last_place"]).fetchone()[0])
+        return ()
+    is_due, place, last = _standing(connection, claims)
+    if is_due:
+        if work:
+            _put(connection, work.values(), born, place)
+        return _take(connection, claims, epochs, last)
+    if not work:
+        return ((),) * len(claims)
+    leases, rest = _born_leased(connection, work, born, claims, epochs, place, last)
+    if rest:
+        _put(connection, rest, born, place)
+    return leases
+
+
+def serve(connection: sqlite3.Connection, claims: Sequence[Claim], epochs: Epochs) -> Leases:
+    """Lease queued work to those who ask, in the transaction that has begun."""
+    return hand_out(connection, {}, {}, claims, epochs)
+
+
+def _standing(connection: sqlite3.Connection, claims: Sequence[Claim]) -> tuple[bool, int, tuple[int, str]]:
+    """Tell whether work is due of a pool that is asked for, the last place of the queue, and what is said of epochs."""
+    is_due, place, last = False, 0, (0, "")
+    pools = claims[0].pools if len(claims) == 1 else {pool for claim in claims for pool in claim.pools}
+    for pool in pools or ("",):
+        found, place, *of_epochs = connection.execute(_HAS_DUE, (pool, claims[0].now)).fetchone()
+        is_due, last = is_due or bool(found), (of_epochs[0], of_epochs[1])
+    return is_due, place, last
+
+
+def _put(connection: sqlite3.Connection, items: Iterable[WorkItem], born: Mapping[str, int], place: int) -> None:
+    rows = [(*work_row(item, born[item.work_id], text(item)), at) for at, item in enumerate(items, place + 1)]
+    connection.executemany(_PUT, rows)
 
 
 def _born_leased(
-    connection: sqlite3.Connection, changes: Changes, claims: Sequence[Claim], epochs: Epochs
-) -> tuple[tuple[Lease, ...], ...] | None:
-    """Lease new work to those who ask, unless older work is due: then None."""
-    last = None
-    for pool in {pool for claim in claims for pool in claim.pools}:
-        is_due, value, holder = connection.execute(_SQL["has_due_work"], (pool, claims[0].now)).fetchone()
-        if is_due:
-            return None
-        last = (value, holder)
-    found = []
-    for claim in claims:
-        found.append(tuple(_claim_new(connection, changes, claim, epochs, last)))
-        last = None  # it may have taken a block
-    return tuple(found)
+    connection: sqlite3.Connection,
+    work: Mapping[str, WorkItem],
+    born: Mapping[str, int],
+    claims: Sequence[Claim],
+    epochs: Epochs,
+    place: int,
+    last: tuple[int, str],
+) -> tuple[Leases, list[WorkItem]]:
+    """Lease new work to those who ask, each piece to the first whom it suits; gives also what is left.
 
-
-def _claim_new(
-    connection: sqlite3.Connection, changes: Changes, claim: Claim, epochs: Epochs, last: tuple[int, str] | None
-) -> list[Lease]:
-    """Lease new work of a batch; what is in the queue already, such as work that goes on, stays with the changes."""
-    suited = [
-        item
-        for item in changes.work.values()
-        if item.pool in claim.pools
-        and item.available_at <= claim.now
-        and (not item.requires or set(item.requires).issubset(claim.tags))
-    ]
-    most = min(claim.most, len(suited))
-    if most <= 0:
-        return []
-    epoch = epochs.take(connection, most, last)
-    leases: list[Lease] = []
-    for item in sorted(suited, key=lambda item: -item.priority) if len(suited) > 1 else suited:
-        written = text(item)
-        row = (*work_row(item, changes.born[item.work_id], written), epoch + 1, claim.worker, claim.until)
-        if connection.execute(_SQL["put_leased_work"], row).rowcount:
+    What is in the queue already, such as work that goes on, is left.
+    """
+    items = list(work.values())
+    if len(items) > 1:
+        items.sort(key=lambda item: -item.priority)
+    room = [max(claim.most, 0) for claim in claims]
+    leases: list[list[Lease]] = [[] for _ in claims]
+    rest = []
+    epoch = None
+    for item in items:
+        n = _holder(item, claims, room)
+        if n is None:
+            rest.append(item)
+            continue
+        if epoch is None:
+            epoch = epochs.take(connection, min(sum(room), len(items)), last)
+        claim, written = claims[n], text(item)
+        row = (*work_row(item, born[item.work_id], written), epoch + 1, claim.worker, claim.until, place + 1)
+        if connection.execute(_PUT_LEASED, row).rowcount:
             epoch += 1
-            del changes.work[item.work_id]
-            leases.append(Lease(_work.decode(written), epoch, 1, claim.until, claim.worker))
-            if len(leases) == most:
-                break
-    return leases
+            room[n] -= 1
+            leases[n].append(Lease(_work(written), epoch, 1, claim.until, claim.worker))
+        else:
+            rest.append(item)
+    return tuple(map(tuple, leases)), rest
 
 
-def take(connection: sqlite3.Connection, claim: Claim, epochs: Epochs) -> list[Lease]:
-    """Lease queued work to a worker, in the transaction that has begun."""
-    if claim.most <= 0:
-        return []
-    if connection.execute(_SQL["has_ripe_work"], (claim.now,)).fetchone() is not None:
-        connection.execute(_SQL["ripen_work"], (claim.now,))
-    orders = [
-        connection.execute(_SQL["find_work"], (pool, requires, claim.most)).fetchall()
-        for pool in dict.fromkeys(claim.pools)
-        for requires in _covered(connection, pool, claim.tags)
-    ]
-    found = list(islice(merge(*orders, key=lambda row: (-row[0], row[1])), claim.most))
-    if not found:
-        return []
-    epoch = epochs.take(connection, len(found))
+def _holder(item: WorkItem, claims: Sequence[Claim], room: Sequence[int]) -> int | None:
+    """Give the place of the first claim that a piece of work suits, and that has room."""
+    for n, claim in enumerate(claims):
+        suits = item.pool in claim.pools and item.available_at <= claim.now
+        if room[n] and suits and (not item.requires or set(item.requires).issubset(claim.tags)):
+            return n
+    return None
+
+
+def _take(
+    connection: sqlite3.Connection, claims: Sequence[Claim], epochs: Epochs, last: tuple[int, str] | None
+) -> Leases:
+    """Lease the oldest work in the queue; those who ask for the same one after the other are served together."""
+    connection.execute(_RIPEN, (claims[0].now,))
     leases = []
-    for _, _, number, attempt, work in found:
-        epoch += 1
-        connection.execute(_SQL["lease_work"], (epoch, claim.worker, claim.until, number))
-        leases.append(Lease(_work.decode(work), epoch, attempt + 1, claim.until, claim.worker))
-    return leases
+    for (pools, tags), group in groupby(claims, attrgetter("pools", "tags")):
+        alike = list(group)
+        found = _oldest(connection, pools, tags, sum([max(claim.most, 0) for claim in alike]))
+        epoch = epochs.take(connection, len(found), last) if found else 0
+        last = None  # it may have taken a block
+        rows, following = [], iter(found)
+        for claim in alike:
+            taken = []
+            for _, _, number, attempts, written in islice(following, max(claim.most, 0)):
+                epoch += 1
+                rows.append((epoch, claim.worker, claim.until, number))
+                taken.append(Lease(_work(written), epoch, attempts + 1, claim.until, claim.worker))
+            leases.append(tuple(taken))
+        connection.executemany(_LEASE, rows)
+    return tuple(leases)
+
+
+def _oldest(connection: sqlite3.Connection, pools: Sequence[str], tags: Sequence[str], most: int) -> list[Any]:
+    """Give the rows of queued work that is for whoever has these tags, in order."""
+    if len(pools) == 1 and not tags:
+        return connection.execute(_FIND, (pools[0], "", most)).fetchall()
+    orders = [
+        connection.execute(_FIND, (pool, requires, most)).fetchall()
+        for pool in dict.fromkeys(pools)
+        for requires in _covered(connection, pool, tags)
+    ]
+    return list(islice(merge(*orders, key=lambda row: (-row[0], row[1])), most))
 
 
 def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> Iterator[str]:

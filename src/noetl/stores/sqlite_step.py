@@ -20,28 +20,29 @@ from noetl.stores.sqlite_rows import log_row, text, work_row
 from noetl.stores.steps import done, next_holder
 
 _SQL = queries("sqlite")
-_KNOWN, _REPLACE, _APPEND = _SQL["known_of_step"], _SQL["replace_work"], _SQL["append_events"]
+_HAS_DUE, _REPLACE, _APPEND = _SQL["has_due_work"], _SQL["replace_work"], _SQL["append_events"]
 _work = msgspec.json.Decoder(WorkItem).decode
 
 
 def commit_step(
     connection: sqlite3.Connection, commit: Commit, claims: Sequence[Claim], epochs: Epochs
 ) -> Receipt | None:
-    """Apply a commit that leaves its execution's row as it is; None where it is no such step, and nothing is changed."""
+    """Apply a commit that leaves its execution's row as it is; None where it is no such step, and nothing is changed.
+
+    Raises IntegrityError where the log is not as it expects.
+    """
     place = next_holder(commit, claims)
     if place is None:
         return None
     claim, item, events = claims[place], commit.work[0], commit.events
-    ended, held = commit.finished[0]
     execute = connection.execute
-    asked = (commit.execution_id, events[0].event_id, ended, item.pool, claim.now)
-    last_seq, is_known, epoch, is_due, value, holder = execute(_KNOWN, asked).fetchone()
-    if last_seq != commit.expected_seq or is_known or epoch != held or is_due:
+    is_due, last, value, holder = execute(_HAS_DUE, (item.pool, claim.now)).fetchone()
+    if is_due:
         return None
     epoch = epochs.take(connection, 1, (value, holder)) + 1
     written = text(item)
     row = work_row(item, events[-1].timestamp, written)
-    if not execute(_REPLACE, (*row, epoch, claim.worker, claim.until, ended)).rowcount:
-        return None  # other work of this name is there
+    if not execute(_REPLACE, (*row, epoch, claim.worker, claim.until, last + 1, *commit.finished[0])).rowcount:
+        return None  # it is not leased so, or other work of this name is there
     execute(_APPEND, log_row(events))
     return done(commit, claims, place, Lease(_work(written), epoch, 1, claim.until, claim.worker))

@@ -37,18 +37,38 @@ class Written:
         known = self._rows.get(commit.execution_id)
         return known is not None and known[0] == commit.expected_seq and known[1] == commit.projection
 
-    def moved(self, commit: Commit, last_seq: int) -> None:
-        """Note that events were added, and a row says what it said."""
-        self._rows[commit.execution_id] = (last_seq, commit.projection)
-        self._rows.move_to_end(commit.execution_id)
+    def took(self, commits: Sequence[Commit]) -> None:
+        """Note plain commits that were applied."""
+        for commit in commits:
+            self._keep(commit.execution_id, commit.expected_seq + len(commit.events), commit.projection)
 
     def note(self, changes: Changes) -> None:
         """Note what a batch has written."""
         for name, projection in changes.projections.items():
-            self._rows[name] = (changes.last_seqs[name], projection)
-            self._rows.move_to_end(name)
-            if "ended_at" in projection or len(self._rows) > _MOST_ROWS:
-                del self._rows[name if "ended_at" in projection else next(iter(self._rows))]
+            self._keep(name, changes.last_seqs[name], projection)
+
+    def _keep(self, name: str, last_seq: int, projection: Mapping[str, Any]) -> None:
+        rows = self._rows
+        if "ended_at" in projection:
+            rows.pop(name, None)
+            return
+        rows[name] = (last_seq, projection)
+        rows.move_to_end(name)
+        if len(rows) > _MOST_ROWS:
+            rows.popitem(last=False)
+
+
+def are_plain(commits: Sequence[Commit]) -> bool:
+    """Tell whether a batch only adds events, ends leased work and brings new: to each of its executions once.
+
+    It is applied whole where the log of each is as long as expected, and the work is leased as they say.
+    """
+    for commit in commits:
+        if not commit.events or not commit.projection or commit.held or commit.dropped or commit.timers:
+            return False
+        if commit.cleared or commit.inbox or commit.consumed or commit.letters or len(commit.events) > MOST_EVENTS:
+            return False
+    return len(commits) == 1 or len({commit.execution_id for commit in commits}) == len(commits)
 
 
 def next_holder(commit: Commit, claims: Sequence[Claim]) -> int | None:

@@ -20,7 +20,8 @@ from noetl.ports.letters import LetterSelection
 from noetl.ports.upkeep import Open
 from noetl.stores.batch import ALL, by_id, changes_of
 from noetl.stores.queries import queries
-from noetl.stores.sqlite import SqliteStore, apply, projection_of
+from noetl.stores.sqlite import SqliteStore, projection_of
+from noetl.stores.sqlite_commit import apply
 from noetl.stores.sqlite_queue import Epochs, hand_out
 
 _SQL = queries("sqlite")
@@ -87,8 +88,8 @@ class SqliteUpkeep:
     async def put_beside(self, rows: Sequence[Beside]) -> None:
         def job(connection: sqlite3.Connection) -> None:
             changes = changes_of(rows)
-            apply(connection, changes, {})
-            hand_out(connection, changes, (), Epochs())
+            apply(connection, changes, set())
+            hand_out(connection, changes.work, changes.born, (), Epochs())
 
         await self._store.database.write(job)
 

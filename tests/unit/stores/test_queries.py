@@ -62,7 +62,7 @@ def test_every_statement_is_used(name: str) -> None:
         ("expired_leases", "INTEGER PRIMARY KEY"),
         ("due_timers", "timer_at"),
         ("known", "event_log_message"),
-        ("known_of_step", "event_log_message"),
+        ("append_events", "event_log_message"),
         ("read_events", "sqlite_autoindex_event_log_1"),
         ("read_feed", "INTEGER PRIMARY KEY"),
         ("next_requires", "queue_order"),

@@ -30,9 +30,58 @@ async def test_a_step_takes_five_statements(tmp_path: Path) -> None:
     )
     [[lease]] = (await store.commit([second], [claim])).leases
     assert lease.work == work("b")
-    # Begin, what it is judged by with whether older work is due and which epoch is next, the work that ended becomes the
-    # next with its lease, its events, commit. The row of the execution is there as it is to be.
+    # Begin, whether older work is due and which epoch is next, the work that ended becomes the next with its lease, its
+    # events, which are refused where the log is another, commit. The row of the execution is there as it is to be.
     assert len(seen) == 5, seen
+    await store.close()
+
+
+async def test_a_start_takes_six_statements_and_a_last_step_as_many(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "noetl.db")
+    await store.commit([commit("0", work=(work("a", execution="0"),))], [Claim("w", ("",), 1, 10, 20)])  # takes epochs
+    seen: list[str] = []
+    await store.database.run(lambda connection: connection.set_trace_callback(seen.append))
+    claims = [Claim("w", ("",), 1, 10, 20), Claim("v", ("",), 1, 10, 20)]
+    begun = commit(count=6, work=(work("a"),), projection={"status": "running"})
+    [[lease], _] = (await store.commit([begun], claims)).leases
+    # Begin, events, the row of the execution, whether older work is due, the work with its lease, commit.
+    assert len(seen) == 6, seen
+    seen.clear()
+    held = ((lease.work.work_id, lease.epoch),)
+    ended = commit(at=6, count=8, finished=held, projection={"status": "completed", "ended_at": 1})
+    assert (await store.commit([ended], claims)).leases == ((), ())
+    # Begin, events, the work is taken out, the row, whether other work is due for those who ask, commit.
+    assert len(seen) == 6, seen
+    await store.close()
+
+
+async def test_a_batch_of_steps_takes_four_statements_for_each(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "noetl.db")
+    count = 16
+    running = {"status": "running"}
+    starts = [
+        commit(f"{n}", count=2, work=(work("a", execution=f"{n}"),), projection=running) for n in range(2 * count)
+    ]
+    claims = [Claim("w", ("",), 1, 10, 20)] * count
+    leases = [lease for [lease] in (await store.commit(starts, claims)).leases]
+    seen: list[str] = []
+    await store.database.run(lambda connection: connection.set_trace_callback(seen.append))
+    steps = [
+        commit(
+            lease.work.execution_id,
+            at=2,
+            count=7,
+            work=(work("b", execution=lease.work.execution_id),),
+            finished=((lease.work.work_id, lease.epoch),),
+            projection=running,
+        )
+        for lease in leases
+    ]
+    following = [lease for [lease] in (await store.commit(steps, claims)).leases]
+    assert [lease.work.work_id for lease in following] == [f"{n}:a" for n in range(count, 2 * count)]
+    # Of each: its events, its work is taken out, its next work is put in, older work is leased. And of all: begin, whether
+    # work is due, work that has come due, the oldest work, commit.
+    assert len(seen) == 4 * count + 5, seen
     await store.close()
 
 
@@ -68,10 +117,10 @@ async def test_the_row_of_an_execution_is_written_where_it_changes(tmp_path: Pat
     await store.commit([commit(count=2, projection={"status": "running"})])
     await store.database.run(lambda connection: connection.set_trace_callback(seen.append))
     await store.commit([commit(at=2, count=2, projection={"status": "running"})])
-    assert not [text for text in seen if "execution SET" in text]
+    assert not [text for text in seen if "INTO execution" in text]
     assert await store.execution("1") == {"execution_id": "1", "last_seq": 4, "status": "running"}
     await store.commit([commit(at=4, count=2, projection={"status": "waiting"})])
-    assert len([text for text in seen if "execution SET" in text]) == 1
+    assert len([text for text in seen if "INTO execution" in text]) == 1
     assert await store.execution("1") == {"execution_id": "1", "last_seq": 6, "status": "waiting"}
     await store.close()
 

@@ -2,8 +2,16 @@
 
 -- name: append_events
 -- An event is an array of its fields in their order: their names would take more room than all the rest.
+-- Where the log is not as long as it is taken for, or has the message already, the number is missing and the row refused.
 INSERT INTO event_log (writer_seq, execution_id, seq, size, message, events)
-VALUES ((SELECT coalesce(max(writer_seq), 0) FROM event_log) + ?3, ?1, ?2, ?3, ?4, ?5);
+VALUES (
+  (SELECT coalesce(max(writer_seq), 0) FROM event_log) + ?3,
+  ?1,
+  CASE WHEN ?2 - ?3 = (SELECT coalesce(max(seq), 0) FROM event_log WHERE execution_id = ?1) AND NOT EXISTS (
+    SELECT 1 FROM event_log WHERE substr(message, 1, 10) = substr(?4, 1, 10) AND +message = ?4 AND +execution_id = ?1
+  ) THEN ?2 END,
+  ?3, ?4, ?5
+);
 
 -- name: read_events
 SELECT seq, size, events FROM event_log WHERE execution_id = ?1 AND seq > ?2 ORDER BY seq;
@@ -22,34 +30,20 @@ SELECT writer_id FROM writer;
 INSERT INTO writer (writer_id) SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM writer);
 
 -- name: known
--- What a commit is judged by: its execution, the first event of its message, the lease of its work.
+-- What a commit is judged by: the length of its log, the first event of its message, the lease of its work.
 SELECT
   (SELECT max(seq) FROM event_log WHERE execution_id = ?1),
-  (SELECT projection FROM execution WHERE execution_id = ?1),
   EXISTS (
     SELECT 1 FROM event_log WHERE substr(message, 1, 10) = substr(?2, 1, 10) AND +message = ?2 AND +execution_id = ?1
   ),
   (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased');
 
--- name: known_of_step
--- The same of a step, but for the row of its execution, with what is asked before its next work is leased; see has_due_work.
-SELECT
-  (SELECT max(seq) FROM event_log WHERE execution_id = ?1),
-  EXISTS (
-    SELECT 1 FROM event_log WHERE substr(message, 1, 10) = substr(?2, 1, 10) AND +message = ?2 AND +execution_id = ?1
-  ),
-  (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased'),
-  EXISTS (SELECT 1 FROM queue WHERE pool = ?4 AND status = 'queued' AND available_at = 0)
-  OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?5),
-  value, holder
-FROM counter WHERE name = 'epoch';
-
 -- name: put_execution
+-- A row that says the same already is left alone.
 INSERT INTO execution (status, projection, execution_id, path, parent_id, tags, started_at)
-VALUES (?, ?, ?, ?, ?, ?, ?);
-
--- name: update_execution
-UPDATE execution SET status = ?, projection = ? WHERE execution_id = ?;
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (execution_id) DO UPDATE SET status = excluded.status, projection = excluded.projection
+WHERE execution.projection <> excluded.projection;
 
 -- name: note_execution
 INSERT INTO execution (execution_id, status, projection, path, tags, started_at) VALUES (?, 'pending', '{}', '', '[]', 0)
@@ -102,8 +96,7 @@ INSERT INTO queue (
   work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
   status, epoch, attempts, worker_id, lease_until, number, place
 )
-SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', 0, last + 1, last + 1
-FROM (SELECT max(coalesce(max(number), 0), 0) AS last FROM queue) WHERE true
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'queued', 0, 0, '', 0, ?11, ?11)
 ON CONFLICT (work_id) DO UPDATE
 SET pool = excluded.pool, requires = excluded.requires, priority = excluded.priority,
   available_at = excluded.available_at, work = excluded.work;
@@ -113,32 +106,35 @@ INSERT INTO queue (
   work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
   status, epoch, attempts, worker_id, lease_until, number, place
 )
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'leased', ?11, 1, ?12, ?13, -?11, last + 1
-FROM (SELECT max(coalesce(max(number), 0), 0) AS last FROM queue) WHERE true
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'leased', ?11, 1, ?12, ?13, -?11, ?14)
 ON CONFLICT (work_id) DO NOTHING;
 
 -- name: replace_work
 -- What ended becomes what follows, in the hands of whoever asked.
 UPDATE OR IGNORE queue SET
   work_id = ?1, execution_id = ?2, run_id = ?3, chunk = ?4, pool = ?5, requires = ?6, priority = ?7, available_at = ?8,
-  created_at = ?9, work = ?10, epoch = ?11, attempts = 1, worker_id = ?12, lease_until = ?13, number = -?11
-WHERE work_id = ?14;
+  created_at = ?9, work = ?10, epoch = ?11, attempts = 1, worker_id = ?12, lease_until = ?13, number = -?11, place = ?14
+WHERE work_id = ?15 AND epoch = ?16 AND status = 'leased';
+
+-- name: end_work
+DELETE FROM queue WHERE work_id = ? AND epoch = ? AND status = 'leased';
 
 -- name: remove_work
 DELETE FROM queue WHERE work_id = ?;
 
--- name: has_ripe_work
-SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ? LIMIT 1;
+-- name: last_place
+SELECT max(coalesce(max(number), 0), 0) FROM queue;
 
 -- name: ripen_work
 -- Work whose time has come joins the order, so that a claim never walks over work that is not due.
 UPDATE queue SET available_at = 0 WHERE status = 'queued' AND available_at > 0 AND available_at <= ?;
 
 -- name: has_due_work
--- With it comes what the next epochs are taken after.
+-- With it comes what the next places and epochs are taken after.
 SELECT
   EXISTS (SELECT 1 FROM queue WHERE pool = ?1 AND status = 'queued' AND available_at = 0)
   OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?2),
+  (SELECT max(coalesce(max(number), 0), 0) FROM queue),
   value, holder
 FROM counter WHERE name = 'epoch';
 
