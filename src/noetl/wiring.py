@@ -239,11 +239,11 @@ class Embedded:
         ) as shared:
             worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
             running = create_task(worker.run(), name="noetl-worker")
-            self.control.sequencer.listeners.on_commit.append(worker.hear)
+            self.control.sequencer.listeners.on_drop.append(worker.hear)
             try:
                 yield
             finally:
-                self.control.sequencer.listeners.on_commit.remove(worker.hear)
+                self.control.sequencer.listeners.on_drop.remove(worker.hear)
                 running.cancel()
                 await gather(running, return_exceptions=True)
 

@@ -54,7 +54,8 @@ async def running(
     services: Services, collector: Collector | None = None, relay: Relay | None = None
 ) -> AsyncIterator[None]:
     """Run what the routes need beside the control plane; at the end, let streams and sessions go."""
-    services.control.sequencer.listeners.on_commit += [services.metrics.committed, log_letters]
+    services.control.sequencer.listeners.on_commits.append(services.metrics.committed)
+    services.control.sequencer.listeners.on_letters.append(log_letters)
     sweeping = asyncio.create_task(services.handouts.run(), name="noetl-handouts")
     answering = asyncio.create_task(_answer_claims(services))
     beside = [asyncio.create_task(strike_off(services.team, services.clock), name="noetl-strike-off")]

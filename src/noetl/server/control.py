@@ -91,11 +91,11 @@ class LocalControl:
             most_unanswered=most_unanswered,
             patience_s=patience_s,
         )
-        self.followers = Followers(store, clock)
-        self.endings = Endings(store, self.sequencer.listeners)
-        self.sequencer.listeners.on_events.append(self.followers.tell)
+        listeners = self.sequencer.listeners
+        self.followers = Followers(store, clock, listeners)
+        self.endings = Endings(store, listeners)
         if doorbell is not None:
-            self.sequencer.listeners.on_events.append(lambda *_: doorbell.ring())
+            listeners.on_change.append(doorbell.ring)
         self.timers = Timers(store, self.sequencer, clock)
         self.leases = Leases(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))

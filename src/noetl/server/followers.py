@@ -2,8 +2,8 @@
 
 Nothing is buffered, so a slow follower costs nothing and misses nothing. One that is told of many commits in a row reads
 them together, a few times a second; of an end it is told at once. One that wants events of some types only is not woken for
-others that come right after what it knows. Whoever waits for an end alone is not a follower: see `endings`. Tested in
-tests/unit/server/test_followers.py.
+others; and whoever wants those of the end alone costs no look at the events of other commits. Whoever waits for an end
+without reading is not a follower: see `endings`. Tested in tests/unit/server/test_followers.py.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from operator import attrgetter
 from msgspec import Struct, field
 
 from noetl.model.events import Event
-from noetl.ports import Clock, EventLog, Position
+from noetl.ports import Clock, Commit, EventLog, Position
 from noetl.server.endings import ENDED
+from noetl.server.listeners import Listeners
 
 _LAST = "playbook.processed"  # after it, only late reports and repairs
+_AT_END = frozenset({"playbook.finished", _LAST})  # only the commit that ends an execution has them
 _PAGE = 500
+_MOST_PASSED = 100  # commits in a row that a follower of all is not woken for, so that its position moves along
 _BETWEEN_MS = 25  # two reads
 _type_of = attrgetter("event_type")
 
@@ -28,35 +31,70 @@ _type_of = attrgetter("event_type")
 class _Follower(Struct, eq=False):
     after: int = 0  # the last event that it has seen, or need not see
     wanted: frozenset[str] | None = None  # types of events; None: all
+    passed: int = 0  # commits that it was not woken for since its last read
+    at_end: bool = False  # it wants events of the end alone
     more: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def passes_over(self, events: Sequence[Event]) -> bool:
-        """Tell whether events come right after what it has seen, and none of them is for it; they are seen then."""
-        if self.wanted is None or not events or events[0].seq != self.after + 1:
+    def __post_init__(self) -> None:
+        self.at_end = self.wanted is not None and self.wanted <= _AT_END
+
+    def passes_over(self, commit: Commit) -> bool:
+        """Tell whether a commit that ends nothing comes right after what it has seen, and is not for it; it is seen then."""
+        if commit.expected_seq != self.after or self.wants(commit):
             return False
-        if not self.wanted.isdisjoint(map(_type_of, events)):
-            return False
-        self.after = events[-1].seq
+        self.after += len(commit.events)
         return True
+
+    def wants(self, commit: Commit) -> bool:
+        """Tell whether a commit that ends nothing has events for it."""
+        if self.wanted is None:
+            return True
+        return not (self.at_end or self.wanted.isdisjoint(map(_type_of, commit.events)))
+
+    def wake(self, ended: bool) -> None:
+        self.more.set()
+        if ended:
+            self.hurry.set()
 
 
 class Followers:
     """Those who follow, by execution."""
 
-    def __init__(self, log: EventLog, clock: Clock) -> None:
+    def __init__(self, log: EventLog, clock: Clock, listeners: Listeners) -> None:
         self._log = log
         self._clock = clock
         self._followers: dict[str, set[_Follower]] = {}
         self._of_all: set[_Follower] = set()
+        listeners.on_commits.append(self.committed)
+        listeners.on_doubt.append(self.doubt)
 
-    def tell(self, execution_id: str, ended: bool = False, events: Sequence[Event] = ()) -> None:
-        """Wake those who follow one execution, or all; `events` are the new ones, where they are known."""
-        for follower in self._followers.get(execution_id, ()):
-            if ended or follower.wanted is None or not follower.passes_over(events):
-                _wake(follower, ended)
+    def committed(self, commits: Sequence[Commit]) -> None:
+        """Wake those whom commits concern."""
+        followers = self._followers
+        if followers:
+            for commit in commits:
+                if commit.execution_id in followers:
+                    ended = "ended_at" in commit.projection
+                    for follower in followers[commit.execution_id]:
+                        if ended or not follower.passes_over(commit):
+                            follower.wake(ended)
+        if self._of_all:
+            self._tell_of_all(commits)
+
+    def _tell_of_all(self, commits: Sequence[Commit]) -> None:
+        ended = any("ended_at" in commit.projection for commit in commits)
         for follower in self._of_all:
-            _wake(follower, ended)
+            if not ended and (follower.at_end or not any(map(follower.wants, commits))):
+                follower.passed += len(commits)
+                if follower.passed < _MOST_PASSED:
+                    continue
+            follower.wake(ended)
+
+    def doubt(self, execution_id: str) -> None:
+        """Wake those who follow an execution that has changed, nobody knows how, or follow all."""
+        for follower in (*self._followers.get(execution_id, ()), *self._of_all):
+            follower.wake(True)
 
     def tell_all(self) -> None:
         """Wake everybody: somebody else has committed."""
@@ -115,13 +153,14 @@ class Followers:
         self, position: Mapping[str, int], wanted: frozenset[str] | None = None
     ) -> AsyncGenerator[list[Position], None]:
         """Give the events of all executions after a position as they come, in batches; of `wanted` types, see `feed`."""
-        follower = _Follower()
+        follower = _Follower(0, wanted)
         self._of_all.add(follower)
         after = dict(position)
         try:
             while True:
                 follower.more.clear()
                 follower.hurry.clear()
+                follower.passed = 0
                 found = await self._log.feed(after, _PAGE, wanted)
                 read_at = self._clock.now()
                 passed = sum(after.values())
@@ -146,9 +185,3 @@ class Followers:
         finally:
             hurry.cancel()
             pause.cancel()
-
-
-def _wake(follower: _Follower, ended: bool) -> None:
-    follower.more.set()
-    if ended:
-        follower.hurry.set()

@@ -60,7 +60,7 @@ class Handouts:
         self._hands: dict[str, Hand] = {}
         self._holders: dict[str, Hand] = {}  # work_id → who has it
         self._leaving: set[asyncio.Task[None]] = set()
-        control.sequencer.listeners.on_commit.append(self._committed)
+        control.sequencer.listeners.on_drop.append(self._dropped)
 
     @property
     def workers(self) -> int:
@@ -345,10 +345,8 @@ class Handouts:
             if hand.given.pop(one, None) is not None and self._holders.get(one[0]) is hand:
                 del self._holders[one[0]]
 
-    def _committed(self, commit: Commit) -> None:
+    def _dropped(self, commit: Commit) -> None:
         """Tell workers at once of work that was taken out of the queue over their heads."""
-        if not commit.dropped:
-            return
         stops: dict[Hand, list[str]] = {}
         for work_id in commit.dropped:
             hand = self._holders.get(work_id)

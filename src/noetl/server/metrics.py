@@ -1,14 +1,15 @@
 """Counts what this server does, in the words of its operators: `/metrics`.
 
-Everything is read off the commits that this server has applied; the queue's depth is asked of the store when somebody
-looks. Tested in tests/unit/server/test_metrics.py and tests/server/test_serve.py.
+Everything is read off the commits that this server has applied, some at a time: nobody waits for a number before somebody
+looks. The queue's depth is asked of the store then. Tested in tests/unit/server/test_metrics.py and
+tests/server/test_serve.py.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import Metric
@@ -24,6 +25,22 @@ from noetl.server.task_metrics import TASK_EVENTS, PlanOf, TaskMetrics
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
 _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _MOST_RUNS = 10_000  # whose start is remembered
+_MOST_UNCOUNTED = 64  # commits
+_MOST_SHAPES = 1_000
+_LONGEST_SHAPE = 32  # longer commits are hardly ever alike
+_type_of = attrgetter("event_type")
+_SPANS = frozenset(("step.scheduled", "step.done", "step.failed", "loop.done"))
+
+
+class _Shape(NamedTuple):
+    """Where in a commit what is that is counted."""
+
+    started: list[int]
+    spans: list[tuple[int, bool]]  # where a step-run begins or, True, ends
+    routed: list[int]
+    tokens: list[int]
+    tasks: list[int]  # that went well
+    others: list[tuple[int, Callable[[Metrics, str, str, Event], None]]]
 
 
 class Metrics:
@@ -65,26 +82,79 @@ class Metrics:
             "noetl_outbox_attempts_total", "Attempts to deliver messages of the outbox.", "target", "ok"
         )
         self._outbox = Gauge("noetl_outbox_messages", "Messages that are not delivered.", ("state",), registry=registry)
-        self._begun: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._begun: dict[tuple[str, str | None], int] = {}
+        self._uncounted: list[Commit] = []
+        self._shapes: dict[tuple[str, ...], _Shape] = {}
 
     def collect(self) -> Iterator[Metric]:
         """Give what was counted, to the library."""
+        self._count()
         for counted in self._counted:
             yield from counted.collect()
 
-    def committed(self, commit: Commit) -> None:
-        """Count what a commit holds."""
+    def committed(self, commits: Sequence[Commit]) -> None:
+        """Count what commits hold, some time before somebody looks."""
+        self._uncounted += commits
+        if len(self._uncounted) >= _MOST_UNCOUNTED:
+            self._count()
+
+    def _count(self) -> None:
+        """Count what was committed since the last time. What most commits hold is counted here, the rest by its handlers."""
+        commits, self._uncounted = self._uncounted, []
+        calls, runs, edges, took, begun = self._calls, self._runs, self._edges, self._took, self._begun
+        for commit in commits:
+            row, events = commit.projection, commit.events
+            workflow, types = row.get("path", ""), tuple(map(_type_of, events))
+            started, spans, routed, tokens, tasks, others = self._shapes.get(types) or self._shape(types)
+            for place in started:
+                runs[workflow, events[place].entity_id] += 1
+            for place, is_end in spans:
+                event = events[place]
+                if not is_end:
+                    begun[event.execution_id, event.step_run_id] = event.timestamp
+                elif (since := begun.pop((event.execution_id, event.step_run_id), None)) is not None:
+                    took.observe((workflow, event.entity_id), (event.timestamp - since) / 1000)
+            for place in routed:
+                step, payload = events[place].entity_id, events[place].payload
+                taken = payload.get("taken", ())
+                for arc in payload.get("arcs", ()):
+                    outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
+                    edges[workflow, step, str(arc.get("step", "")), outcome] += 1
+            for place in tokens:
+                calls[workflow, str(events[place].payload.get("step", events[place].entity_id))] += 1
+            if tasks and self._tasks.has_sinks(row.get("playbook", "")):
+                for place in tasks:
+                    self._tasks.count(workflow, row.get("playbook", ""), events[place])
+            for place, handle in others:
+                handle(self, workflow, row.get("playbook", ""), events[place])
+            if commit.letters:
+                self._count_letters(commit)
+        while len(begun) > _MOST_RUNS:
+            del begun[next(iter(begun))]
+
+    def _shape(self, types: tuple[str, ...]) -> _Shape:
+        """Tell where in a commit with events of these types what is that is counted; it is the same in many commits."""
+        places = list(enumerate(types))
+        made = _Shape(
+            [place for place, name in places if name == "step.started"],
+            [(place, name != "step.scheduled") for place, name in places if name in _SPANS],
+            [place for place, name in places if name == "next.evaluated"],
+            [place for place, name in places if name == "token.created"],
+            [place for place, name in places if name == "task.done"],
+            [(place, _HANDLERS[name]) for place, name in places if name in _HANDLERS],
+        )
+        if len(types) <= _LONGEST_SHAPE:
+            self._shapes[types] = made
+            if len(self._shapes) > _MOST_SHAPES:
+                self._shapes.clear()
+        return made
+
+    def _count_letters(self, commit: Commit) -> None:
         for change in commit.letters:
             if change.letter is not None:
                 self._letters[change.letter.tool_kind or "", change.letter.sink_id or ""] += 1
             elif change.status not in OPEN:
                 self._closed[change.status,] += 1
-        row = commit.projection
-        workflow, playbook, find = row.get("path", ""), row.get("playbook", ""), _COUNTED.get
-        for event in commit.events:
-            count = find(event.event_type)
-            if count is not None:
-                count(self, workflow, playbook, event)
 
     def sent(self, message: OutboxMessage, outcome: Outcome) -> None:
         """Count an attempt to deliver a message."""
@@ -121,22 +191,6 @@ class Metrics:
         status = str(event.status or event.payload.get("status", ""))
         self._completed[workflow, _STATUSES.get(status, status)] += 1
 
-    def _token(self, workflow: str, _playbook: str, event: Event) -> None:
-        self._calls[workflow, str(event.payload.get("step", event.entity_id))] += 1
-
-    def _scheduled(self, _workflow: str, _playbook: str, event: Event) -> None:
-        self._begun[event.execution_id, str(event.step_run_id)] = event.timestamp
-        if len(self._begun) > _MOST_RUNS:
-            self._begun.popitem(last=False)
-
-    def _run(self, workflow: str, _playbook: str, event: Event) -> None:
-        self._runs[workflow, event.entity_id] += 1
-
-    def _step_ended(self, workflow: str, _playbook: str, event: Event) -> None:
-        begun = self._begun.pop((event.execution_id, str(event.step_run_id)), None)
-        if begun is not None:
-            self._took.observe((workflow, event.entity_id), (event.timestamp - begun) / 1000)
-
     def _loop(self, workflow: str, _playbook: str, event: Event) -> None:
         total = event.payload.get("total", len(event.payload.get("items") or ()))
         self._items[workflow, event.entity_id] += total if isinstance(total, int) else 0
@@ -149,18 +203,8 @@ class Metrics:
     def _task(self, workflow: str, playbook: str, event: Event) -> None:
         self._tasks.count(workflow, playbook, event)
 
-    def _step_failed(self, workflow: str, playbook: str, event: Event) -> None:
-        self._step_ended(workflow, playbook, event)
-        self._tasks.count(workflow, playbook, event)
-
     def _gate(self, workflow: str, _playbook: str, event: Event) -> None:
         self._whens[workflow, event.entity_id, "true" if event.payload.get("allow") else "false"] += 1
-
-    def _router(self, workflow: str, _playbook: str, event: Event) -> None:
-        taken = event.payload.get("taken", ())
-        for arc in event.payload.get("arcs", ()):
-            outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
-            self._edges[workflow, event.entity_id, str(arc.get("step", "")), outcome] += 1
 
     def _report_late(self, workflow: str, _playbook: str, _event: Event) -> None:
         self._late[workflow,] += 1
@@ -170,20 +214,14 @@ class Metrics:
             self._repaired[workflow, what] += 1
 
 
-_COUNTED = dict.fromkeys(TASK_EVENTS, Metrics._task) | {
+# Those of tasks that went well are looked at only where there are sinks.
+_HANDLERS = dict.fromkeys(TASK_EVENTS - {"task.done"}, Metrics._task) | {
     "playbook.started": Metrics._execution_started,
     "playbook.finished": Metrics._execution_ended,
-    "token.created": Metrics._token,
-    "step.scheduled": Metrics._scheduled,
-    "step.started": Metrics._run,
-    "step.done": Metrics._step_ended,
-    "step.failed": Metrics._step_failed,
-    "loop.done": Metrics._step_ended,
     "loop.started": Metrics._loop,
     "loop.iteration.done": Metrics._item,
     "loop.iteration.failed": Metrics._item,
     "policy.admit.evaluated": Metrics._gate,
-    "next.evaluated": Metrics._router,
     "report.late": Metrics._report_late,
     "execution.repaired": Metrics._repair,
 }

@@ -58,7 +58,20 @@ class TaskMetrics:
         )  # fmt: skip
         self._known: dict[tuple[str, str, str], About] = {}
         self._quiet: dict[tuple[str, str], tuple[tuple[str, About], ...]] = {}  # of loops with sinks: their tasks
+        self._sinks_of: dict[str, bool] = {}  # by playbook: whether it has any
         self._led: dict[_Item, None] = {}  # items whose policies left the usual way
+
+    def has_sinks(self, playbook: str) -> bool:
+        """Tell whether a task of a playbook stores something: others that went well are not counted."""
+        found = self._sinks_of.get(playbook)
+        if found is None:
+            plan = self._plan_of(playbook)
+            if plan is None:
+                return False
+            tasks = [*plan.playbook.workbook, *(task for step in plan.net.steps for task in step.tasks)]
+            found = self._sinks_of[playbook] = any(sink_id(task) is not None for task in tasks)
+            _bound(self._sinks_of)
+        return found
 
     def count(self, workflow: str, playbook: str, event: Event) -> None:
         """Count one event."""

@@ -111,7 +111,7 @@ class Player:
             snapshot_every=8,
             blobs=self._blobs,
         )
-        self.control.sequencer.listeners.on_events.append(lambda *_: self._told.set())
+        self.control.sequencer.listeners.on_change.append(self._told.set)
 
     async def play(self) -> Played:
         """Play it to its end, or until nothing but a signal could move it."""
@@ -119,7 +119,7 @@ class Player:
         start = await self._registered()
         async with self.control:
             made = self._worker()
-            self.control.sequencer.listeners.on_commit.append(made.hear)
+            self.control.sequencer.listeners.on_drop.append(made.hear)
             worker = asyncio.create_task(made.run())
             try:
                 await self._begin(start)

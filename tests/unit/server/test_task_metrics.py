@@ -35,7 +35,7 @@ def page(*events: tuple[str, dict[str, Any], dict[str, Any]], text: str = BOOK, 
         Event(str(n), "1", n, name, 0, step_run_id="save#1", payload=payload, **{"entity_id": "save", **rest})
         for n, (name, payload, rest) in enumerate(events)
     ]
-    metrics.committed(Commit("1", 0, tuple(log), projection={"path": "p", "playbook": "hash"}))
+    metrics.committed([Commit("1", 0, tuple(log), projection={"path": "p", "playbook": "hash"})])
     lines = metrics.page((), 0, 0, {}, {}).decode().splitlines()
     told = [line for line in lines if line.startswith("noetl_") and "_created" not in line and "_bucket" not in line]
     return sorted(line.removeprefix("noetl_") for line in told if not line.startswith(("noetl_loop", "noetl_step", "noetl_mess", "noetl_work", "noetl_outbox")))  # fmt: skip
