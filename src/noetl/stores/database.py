@@ -1,7 +1,7 @@
 """One SQLite connection: opens it, brings its tables up to date, runs what is asked in order.
 
 It has a thread of its own, so nobody waits for the disk. Brief jobs are done by whoever asks, while the disk is quick:
-handing over to a thread and back takes longer than they do. Knows nothing of events or work. A crash of the process loses
+handing over to a thread and back takes longer than they do. Of longer ones the thread does what waits for the disk. Knows nothing of events or work. A crash of the process loses
 nothing that was answered: the log is written ahead and flushed with every commit, and nothing is committed to a file that
 was deleted or replaced more than a moment ago. Tested in tests/conformance and
 tests/unit/stores/test_database.py.
@@ -70,10 +70,18 @@ class Database:
         self._hand_over(job, future)
         return await future
 
-    async def write(self, job: Callable[[sqlite3.Connection], Result], brief: bool = False) -> Result:
-        """Run a job in a transaction that holds the file's write lock from its start."""
+    async def write(
+        self, job: Callable[[sqlite3.Connection], Result], brief: bool = False, short: bool = False
+    ) -> Result:
+        """Run a job in a transaction that holds the file's write lock from its start.
+
+        A `brief` one is done here and now where that is quick. The statements of a `short` one are run here, where nobody
+        else has the connection, and the thread only flushes them: both of them running would take turns at every statement.
+        """
         if brief and (start := self._begun()) is not None:
             return self._write_here(job, start)
+        if short and not (self._handed or self._closed) and self._begin():
+            return await self._flushed_apart(job)
 
         def transaction(connection: sqlite3.Connection) -> Result:
             connection.execute("BEGIN IMMEDIATE")
@@ -87,14 +95,17 @@ class Database:
         return None if start is None else self._write_here(job, start)
 
     def _begun(self) -> float | None:
-        """Begin a transaction here and now, where that is quick, and give the time; not while another process writes."""
+        """Begin a transaction here and now, where that is quick, and give the time."""
         now = self._quick()
-        if now is not None:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return None  # the thread waits for the other process, or finds out what is wrong
-        return now
+        return now if now is not None and self._begin() else None
+
+    def _begin(self) -> bool:
+        """Begin a transaction here and now; not while another process writes."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False  # the thread waits for the other process, or finds out what is wrong
+        return True
 
     def _quick(self) -> float | None:
         """Give the time, where a brief job can be done now: the thread has nothing to do, and the disk is not slow."""
@@ -118,6 +129,21 @@ class Database:
             self._brief = 0
             self._hand_over(_move_pages, None)
         return result
+
+    async def _flushed_apart(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Run a job in the transaction that has begun, and let the thread commit it."""
+        try:
+            result = job(self._connection)
+        except BaseException as error:
+            _undo(self._connection)
+            if isinstance(error, sqlite3.DatabaseError):
+                raise _told(self.path, error) from error
+            raise
+        await self.run(self._commit)
+        return result
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        _finish(connection, _nothing, self.check)
 
     def _hand_over(self, job: Callable[[sqlite3.Connection], Any], future: asyncio.Future[Any] | None) -> None:
         self._handed += 1
@@ -208,10 +234,18 @@ def _finish(
         check()
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        _undo(connection)
         raise
     return result
+
+
+def _nothing(connection: sqlite3.Connection) -> None:
+    """Add nothing to a transaction."""
+
+
+def _undo(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def _place(path: str) -> tuple[int, int]:
@@ -300,8 +334,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        _undo(connection)
         raise
 
 

@@ -35,6 +35,7 @@ _work = msgspec.json.Decoder(WorkItem)
 _ALWAYS = 2**62
 _PAGE = 500  # events that are read in about that time
 _BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
+_SHORT = 512  # events of a batch that holds nobody up for long, but for the flush
 _CONDITIONS = {
     "path": "path = ?",
     "parent": "parent_id = ?",
@@ -72,10 +73,11 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         self._writer_id: str | None = None  # as soon as somebody asked
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        brief = sum(len(commit.events) for commit in commits) <= _BRIEF
-        return self._noted(
-            await self.database.write(lambda connection: self._apply(connection, commits, claims), brief)
+        count = len(commits[0].events) if len(commits) == 1 else sum([len(commit.events) for commit in commits])
+        done = await self.database.write(
+            lambda connection: self._apply(connection, commits, claims), count <= _BRIEF, count <= _SHORT
         )
+        return self._noted(done)
 
     def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
         def job(connection: sqlite3.Connection) -> tuple[Receipt, Sequence[Commit] | Changes] | None:

@@ -218,6 +218,44 @@ async def test_a_brief_write_waits_for_another_process_in_the_thread(tmp_path: P
     await database.close()
 
 
+async def test_a_short_write_is_done_here_and_flushed_by_the_thread(tmp_path: Path) -> None:
+    database, other = Database(tmp_path / "noetl.db"), connect(str(tmp_path / "noetl.db"))
+    threads: list[int] = []
+
+    def job(connection: sqlite3.Connection) -> int:
+        threads.append(threading.get_ident())
+        return _put(connection)
+
+    flushing = database.write(job, short=True)
+    flushing.send(None)  # it waits for the thread
+    assert threads == [threading.get_ident()]
+    assert await database.write(_put, brief=True, short=True) == 2  # comes after it, in the thread
+    assert other.execute("SELECT value FROM counter").fetchone() == (2,)
+    flushing.close()
+    other.execute("BEGIN IMMEDIATE")
+    writing = asyncio.create_task(database.write(job, short=True))
+    await asyncio.sleep(0)
+    assert not writing.done()  # the thread waits for the other process
+    other.execute("COMMIT")
+    assert await writing == 3
+    assert threads[-1] != threading.get_ident()
+    other.close()
+    await database.close()
+
+
+async def test_a_short_write_that_fails_is_undone(tmp_path: Path) -> None:
+    database = Database(tmp_path / "noetl.db")
+
+    def job(connection: sqlite3.Connection) -> None:
+        _put(connection)
+        connection.execute("SELECT * FROM nothing")
+
+    with pytest.raises(StoreUnavailable):
+        await database.write(job, short=True)
+    assert await database.write(_put, short=True) == 1
+    await database.close()
+
+
 async def test_a_slow_disk_is_left_to_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(tmp_path / "noetl.db")
     monkeypatch.setattr("noetl.stores.database._LONG_S", 0.0)
@@ -240,10 +278,10 @@ async def test_pages_are_moved_by_the_thread(tmp_path: Path, monkeypatch: pytest
     await database.close()
 
 
-@pytest.mark.parametrize("brief", [True, False])
+@pytest.mark.parametrize(("brief", "short"), [(True, False), (False, True), (False, False)])
 @pytest.mark.parametrize("replaced", [True, False])
 async def test_nothing_is_written_to_a_file_that_is_not_there_any_more(
-    tmp_path: Path, brief: bool, replaced: bool
+    tmp_path: Path, brief: bool, short: bool, replaced: bool
 ) -> None:
     path = tmp_path / "noetl.db"
     database = Database(path)
@@ -252,11 +290,11 @@ async def test_nothing_is_written_to_a_file_that_is_not_there_any_more(
     if replaced:
         path.touch()
     with pytest.raises(StoreUnavailable, match="deleted, moved or replaced"):
-        await database.write(lambda connection: connection.execute(insert), brief)
+        await database.write(lambda connection: connection.execute(insert), brief, short)
     path.unlink(missing_ok=True)
     (tmp_path / "away.db").rename(path)
     count = "SELECT count(*) FROM message"
     assert await database.run(lambda connection: connection.execute(count).fetchone()[0]) == 0
-    await database.write(lambda connection: connection.execute(insert), brief)
+    await database.write(lambda connection: connection.execute(insert), brief, short)
     assert await database.run(lambda connection: connection.execute(count).fetchone()[0]) == 1
     await database.close()
