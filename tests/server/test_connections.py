@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from noetl.server.api import endpoints
 from noetl.server.app import app, routes
 from noetl.server.limits import MOST_BYTES
-from tests.server.fuzzing import asked
+from tests.server.fuzzing import asked, no_traces
 from tests.server.serving import WAITS, Served, in_process, listening
 
 pytestmark = pytest.mark.asyncio
@@ -200,3 +200,34 @@ async def test_a_mistake_of_ours_is_told_without_its_insides_and_logged(
         assert (status, headers["content-type"]) == (500, "application/problem+json")
         assert b"inside" not in body
         assert "LookupError: inside" in caplog.text
+
+
+async def test_one_that_goes_away_before_its_answer_disturbs_nobody(tmp_path: Path) -> None:
+    async with listening(tmp_path) as served:
+        path = await served.register(WAITS)
+        body = f'{{"path":"{path}","wait_ms":30000}}'.encode()
+        async with line(served) as gone:
+            await gone.send(request("POST", "/api/execute", body))
+            started = await first_started(served)
+        with no_traces():
+            await served.json("POST", f"/api/executions/{started}/cancel", {})
+            await served.until(started, "cancelled")
+            assert (await served.http.get("/ready")).status_code == 200
+
+
+async def test_one_that_waits_is_answered_when_the_server_stops(tmp_path: Path) -> None:
+    async with listening(tmp_path) as served:
+        path = await served.register(WAITS)
+        async with line(served) as waiting:
+            await waiting.send(request("POST", "/api/execute", f'{{"path":"{path}","wait_ms":30000}}'.encode()))
+            started = await first_started(served)
+            served.services.stopping.set()
+            status, _, text = await waiting.answer()
+            assert (status, started.encode() in text) == (201, True)
+
+
+async def first_started(served: Served) -> str:
+    """Wait until there is an execution; gives its id."""
+    while not (found := (await served.json("GET", "/api/executions"))["executions"]):
+        await asyncio.sleep(0.01)
+    return str(found[0]["execution_id"])

@@ -20,7 +20,14 @@ from noetl.server.problems import Refusal
 
 Role = Literal["open", "member", "viewer", "operator", "editor", "admin", "worker"]
 ROLES: tuple[str, ...] = ("viewer", "operator", "editor", "admin", "worker")  # that a token may have
-_RANK = {"viewer": 1, "operator": 2, "editor": 3, "admin": 4}
+_MAY = {  # who may use a route that asks for a role
+    "member": frozenset(ROLES),  # whoever has a token, workers too
+    "viewer": frozenset({"viewer", "operator", "editor", "admin"}),
+    "operator": frozenset({"operator", "editor", "admin"}),
+    "editor": frozenset({"editor", "admin"}),
+    "admin": frozenset({"admin"}),
+    "worker": frozenset({"worker", "admin"}),
+}
 _PREFIX = "noetl_"
 _KNOWN_MS = 1_000  # for so long a token is not looked up again; a revoked one ends within it
 _MOST_KNOWN = 1_024
@@ -42,13 +49,7 @@ NOBODY = Actor("nobody", "open")
 
 def may(actor: Actor, role: Role) -> bool:
     """Tell whether an actor may use a route that asks for a role."""
-    if role == "open":
-        return True
-    if role == "member":  # whoever has a token, workers too
-        return actor.role in ROLES
-    if role == "worker":
-        return actor.role in ("worker", "admin")
-    return _RANK.get(actor.role, 0) >= _RANK[role]
+    return role == "open" or actor.role in _MAY[role]
 
 
 def new_secret() -> tuple[str, str]:
@@ -69,12 +70,13 @@ class Gate:
         self._tokens = tokens
         self._clock = clock
         self.required = required
+        self.everybody = None if required else LOCAL  # who asks, where it is not asked who that is
         self._known: OrderedDict[str, tuple[int, Token | None]] = OrderedDict()
 
     async def who(self, header: str | None) -> Actor:
         """Give the actor of a request. Raises Refusal where a token is not good; without one it is nobody."""
-        if not self.required:
-            return LOCAL
+        if self.everybody is not None:
+            return self.everybody
         if not header:
             return NOBODY
         scheme, _, secret = header.partition(" ")

@@ -31,11 +31,11 @@ _SURELY_FLAT = MOST_DEPTH  # with fewer brackets than this, nothing can be too d
 
 async def body_of(headers: Mapping[bytes, bytes], receive: Receive, most: int = MOST_BYTES) -> bytes:
     """Read a body; one that is too large is refused as soon as that is known."""
-    _refuse_told(headers, most)
     body = arrived(receive)
     if body is None:
-        body = b"".join([part async for part in _parts(receive, most)])
-    elif len(body) > most:
+        _refuse_told(headers, most)
+        return b"".join([part async for part in _parts(receive, most)])
+    if len(body) > most:
         raise _too_large(most)
     return body
 
