@@ -170,15 +170,13 @@ def open_collector(settings: Settings, store: Store) -> Collector:
     return Collector(store, open_blobs(settings, store), SystemClock(), terms, settings.collect_s)
 
 
-def open_doorbell(settings: Settings) -> Doorbell:
-    """Give what tells others on the same store to look now."""
-    if settings.database:
-        from noetl.doorbells.pg_notify import PgNotify
+def open_doorbell(settings: Settings) -> Doorbell | None:
+    """Give what tells others on the same store to look now; None where they look by themselves."""
+    if not settings.database:
+        return None
+    from noetl.doorbells.pg_notify import PgNotify
 
-        return PgNotify(settings.database)
-    from noetl.doorbells.poll import Poll
-
-    return Poll(SystemClock())
+    return PgNotify(settings.database)
 
 
 def database_admin(url: str) -> PostgresAdmin:

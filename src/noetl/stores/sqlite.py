@@ -33,6 +33,8 @@ _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 _ALWAYS = 2**62
+_TYPE = Event.__struct_fields__.index("event_type")
+_Row = tuple[int, int, str]  # of the log: the place of its last event, how many it holds, and they themselves
 _PAGE = 500  # events that are read in about that time
 _BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
 _SHORT = 512  # events of a batch that holds nobody up for long, but for the flush
@@ -147,26 +149,26 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         rows = await self._parts("read_feed", "", begin, most)
         if wanted is None:
             return [Position(writer, place, Event(*fields)) for place, fields in _placed(rows, begin)][:most]
-        end = max((last for last, size, _ in rows if size), default=0)
-        named = [f'"{name}"' for name in wanted]
-        rows = [row for row in rows if row[0] == end or any(name in row[2] for name in named)]  # others need no reading
-        events = ((place, Event(*fields)) for place, fields in _placed(rows, begin))
-        return [Position(writer, place, one) for place, one in events if one.event_type in wanted or place == end]
+        end = next((last for last, size, _ in reversed(rows) if size), 0)
+        return [
+            Position(writer, place, Event(*fields))
+            for place, fields in _placed(_naming(rows, wanted, end), begin)
+            if fields[_TYPE] in wanted or place == end
+        ]
 
-    async def _parts(self, name: str, execution_id: str, after: int, most: int | None) -> list[tuple[int, int, str]]:
+    async def _parts(self, name: str, execution_id: str, after: int, most: int | None) -> list[_Row]:
         """Give rows with `most` events after a place: a row holds its last one's place, and the others count down."""
 
         def job(connection: sqlite3.Connection) -> list[Any]:
-            rows, count = [], 0
+            rows, enough = [], _ALWAYS if most is None else after + most
             for row in connection.execute(_SQL[name], (execution_id, after)):
                 rows.append(row)
-                count += min(row[1], row[0] - after)
-                if most is not None and count >= most:
+                if row[0] >= enough and row[1]:  # fewer events than places, where some were removed, are a page too
                     break
             return rows
 
         found = await self.database.run(job, brief=most is not None and most <= _PAGE)
-        if sum(size for _, size, _ in found) >= _PAGE:
+        if found and found[-1][0] - after >= _PAGE:
             await asyncio.sleep(0)  # whoever reads a long log lets others have their turn
         return found
 
@@ -256,7 +258,22 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return [(row[0], _message.decode(row[1])) for row in await self._rows("read_messages", most)]
 
 
-def _placed(rows: Sequence[tuple[int, int, str]], after: int) -> Iterator[tuple[int, list[Any]]]:
+def _naming(rows: Sequence[_Row], types: Collection[str], end: int) -> list[_Row]:
+    """Give the rows that name some types of events, and the one at the end; others need no reading."""
+    names, found = [f'"{name}"' for name in types], []
+    for row in rows:
+        text = row[2]
+        for name in names:
+            if name in text:
+                found.append(row)
+                break
+        else:
+            if row[0] == end:
+                found.append(row)
+    return found
+
+
+def _placed(rows: Sequence[_Row], after: int) -> Iterator[tuple[int, list[Any]]]:
     """Give the fields of events after a place, each with its own."""
     for last, size, kept in rows:
         for place, fields in enumerate(_decode(kept), last - size + 1):
