@@ -217,7 +217,7 @@ def ended(state: Execution, event: Event, payload: Payload) -> None:
         state.ended[step] = Ended(run.run_id, status, result, payload.get("error"), event.seq)
         if status == "ok":
             state.result = result
-    _count(state, step, counted)
+    _count(state, step)[counted] += 1
     if state.timers or state.children:
         forget(state, run.run_id, keep_children=bool(payload.get("undo")))
     if run.seen is not None or run.resume is not None or run.suspended is not None:
@@ -245,15 +245,15 @@ def went_well(state: Execution, run: StepRun, result: Any, seq: int) -> None:
     step = run.step
     state.ended[step] = Ended(run.run_id, "ok", result, None, seq)
     state.result = result
-    _count(state, step, "done")
+    _count(state, step)["done"] += 1
     del state.runs[run.run_id]
 
 
-def _count(state: Execution, step: str, counted: str) -> None:
+def _count(state: Execution, step: str) -> dict[str, int]:
     counts = state.counts.get(step)
     if counts is None:
         counts = state.counts[step] = {"done": 0, "failed": 0, "skipped": 0}
-    counts[counted] += 1
+    return counts
 
 
 def _loop_ended(state: Execution, run: StepRun, loop: Loop, status: str, payload: Payload) -> Any:

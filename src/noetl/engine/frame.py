@@ -19,6 +19,7 @@ from noetl.engine.task_plan import Layered, plans_of
 from noetl.engine.writes import put
 from noetl.expr import Result
 from noetl.expr.scopes import View
+from noetl.model.ids import idempotency_key
 from noetl.model.messages import Record
 from noetl.model.outcome import TaskError
 
@@ -46,6 +47,7 @@ class Frame:
         self.memory = memory
         self._records = [] if records is None else records
         self._plans = info.plans or plans_of(tasks, Layered(info.settings), bool(info.caller))
+        self._root = info.root
         if tasks:
             self.at_task(memory.counter)
 
@@ -55,17 +57,18 @@ class Frame:
         memory.counter = counter
         self.plan = plan
         self.task = task = plan.task
-        self.named = info.place + task.label
+        label = task.label
+        self.named = info.place + label
         # Only what went wrong is recorded of an item: a loop writes one event for each that ends well.
         self.is_quiet = info.index is not None and not plan.layered.is_durable
-        self.key = info.key(task.label, memory.visits.get(task.label, 1), plan.sink)  # of the task's visit
+        self.key = idempotency_key(self._root, label, memory.visits.get(label, 1), plan.sink)  # of the task's visit
 
     def visit(self) -> None:
         """Count one more visit of the task, which has a key of its own."""
         label, visits = self.task.label, self.memory.visits
         if label in visits:
             visits[label] += 1
-            self.key = self.info.key(label, visits[label], self.plan.sink)
+            self.key = idempotency_key(self._root, label, visits[label], self.plan.sink)
         else:
             visits[label] = 1
 
@@ -156,8 +159,8 @@ class Frame:
 
     def surrounding(self, at: int) -> dict[str, Any]:
         """Give `input` as it is around the task: what came with the token or the call, and the step's own."""
-        call = self.scopes.call
-        whole = dict(self.scopes.args if call is None else call)
+        scopes = self.scopes
+        whole = dict(scopes.args if scopes.call is None else scopes.call)
         if self.info.input:
             whole |= self.step_input(at)
         return whole

@@ -22,8 +22,7 @@ def begun(frame: Frame, at: int) -> Record:
     attempt = frame.memory.attempt
     if attempt > 1:
         return _record(frame, "task.attempt.started", at, attempt)
-    told = {"kind": frame.task.kind}
-    return Record("task.started", at, frame.named, frame.key, frame.info.index, None, None, None, told)
+    return Record("task.started", at, frame.named, frame.key, frame.info.index, payload=frame.plan.told)
 
 
 def allowed(records: list[Record], key: str, timeout_ms: float) -> None:

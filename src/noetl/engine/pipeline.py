@@ -147,15 +147,16 @@ class Pipeline(Frame):
 
     def _begin(self, at: int) -> Next | Outcome:
         memory, plan = self.memory, self.plan
-        if memory.phase != "running":  # else it was handed out before, and its worker was lost
-            memory.transitions += 1
-            if memory.transitions > plan.layered.most_transitions:
+        phase = memory.phase
+        if phase != "running":  # else it was handed out before, and its worker was lost
+            memory.transitions = transitions = memory.transitions + 1
+            if transitions > plan.layered.most_transitions:
                 return self._too_many(plan.layered.most_transitions)
-            if memory.phase == "ready":
+            memory.attempt = attempt = 1 if phase == "ready" else memory.attempt + 1
+            if phase == "ready":
                 self.visit()
-                memory.attempt, memory.first_began = 0, at
-            memory.attempt += 1
-            if memory.attempt > 1 or not self.is_quiet:
+                memory.first_began = at
+            if attempt > 1 or not self.is_quiet:
                 self._records.append(begun(self, at))
         memory.phase, memory.began, memory.waiting = "running", at, None
         try:
@@ -165,17 +166,17 @@ class Pipeline(Frame):
 
     def _too_many(self, most: int) -> Next:
         message = f"the pipeline started more than {most:,} tasks; a jump probably never ends"
-        return self._end("error", error=failed("unknown", message, code="MAX_TRANSITIONS").error)
+        return self._fail(failed("unknown", message, code="MAX_TRANSITIONS").error)
 
     def _as_written(self, plan: TaskPlan, fields: Mapping[str, Any], at: int) -> RunTask:
         """Hand out a task of which nothing has to be rendered: what `_rendered` comes to then."""
-        self.fields, memory, timeout = fields, self.memory, plan.timeout
-        whole = self.surrounding(at)
+        self.fields, memory, task, key, timeout = fields, self.memory, plan.task, self.key, plan.timeout
+        whole, spec = self.surrounding(at), plan.layered.given
         if timeout is not None:
             timeout = float(timeout) * plan.timeout_scale
-            allowed(self._records, self.key, timeout)
-        attempt, visit, spec = memory.attempt, memory.visits[plan.task.label], plan.layered.given
-        return RunTask(self.named, plan.task.kind, fields, whole, {}, attempt, self.key, None, timeout, spec, {}, visit)
+            allowed(self._records, key, timeout)
+        visit = memory.visits[task.label]
+        return RunTask(self.named, task.kind, fields, whole, {}, memory.attempt, key, None, timeout, spec, {}, visit)
 
     def _rendered(self, task: Task, at: int) -> Next | Outcome:
         self.fields = {}
@@ -215,9 +216,9 @@ class Pipeline(Frame):
 
     def _settle(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next | None:
         memory, task = self.memory, self.task
-        memory.phase, memory.waiting, self.call = "settling", None, None
         if outcome.status == "ok" and self.plan.is_straight:
             return self._straight_on(outcome, at, stored)
+        memory.phase, memory.waiting, self.call = "settling", None, None
         meta = {"started_at": memory.began, "duration_ms": at - memory.began, **outcome.meta, "attempt": memory.attempt}
         outcome = msgspec.structs.replace(outcome, meta=meta)
         if outcome.error is not None:
@@ -236,7 +237,7 @@ class Pipeline(Frame):
             self._records += settled(self, outcome, GOES_ON, at)
         elif not self.is_quiet:
             self._records.append(done_at_once(self, at))
-        memory.phase = "ready"
+        memory.phase, memory.waiting, self.call = "ready", None, None
         memory.prev = memory.results[self.task.label] = Held(outcome.result, stored)
         return self._next(memory.counter + 1, outcome)
 
@@ -249,13 +250,13 @@ class Pipeline(Frame):
             view = renderer.over(outcome=Envelope(data), output=Result(outcome.result))
             problem = self.write(attempt.task.sets, view)
             if problem is not None:
-                return self._end("error", error=problem, outcome=outcome)
+                return self._fail(problem, outcome)
         renderer = renderer.over(outcome=Envelope(data), output=Envelope(data))
         verdict = judge(attempt, outcome, renderer)
         self._records += settled(self, outcome, verdict, at)
         problem = self.write(verdict.sets, renderer)
         if problem is not None:
-            return self._end("error", error=problem, outcome=outcome)
+            return self._fail(problem, outcome)
         return self._act(verdict, outcome, at, stored)
 
     def _act(self, verdict: Verdict, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
@@ -266,24 +267,24 @@ class Pipeline(Frame):
         memory.phase = "ready"
         if verdict.do == "fail":
             told = verdict.error or outcome.error or ended_by_policy(label)
-            return self._end("error", error=told, outcome=outcome, stored=stored)
+            return self._fail(told, outcome, stored)
         if verdict.do == "skip":
             return self._next(memory.counter + 1, outcome, "skipped")
         try:
             held = self._held(outcome, at, stored)
         except BadReference as problem:
             told = TaskError("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES")
-            return self._end("error", error=told, outcome=outcome, stored=stored)
+            return self._fail(told, outcome, stored)
         memory.results[label] = held
         if outcome.status == "ok" or verdict.do == "break":
             memory.prev = held
         if verdict.do == "break":
-            return self._end("ok", outcome=outcome)
+            return self._finished("ok", outcome)
         if verdict.do == "jump":
             target = self._target(verdict.to)
             if target is None:
                 error = failed("unknown", f"the policy of `{label}` jumps to `{verdict.to}`, which is not there").error
-                return self._end("error", error=error, outcome=outcome)
+                return self._fail(error, outcome)
             return self._next(target, outcome)
         return self._next(memory.counter + 1, outcome)
 
@@ -308,22 +309,22 @@ class Pipeline(Frame):
         if counter < len(self.tasks):
             self.at_task(counter)
             return None
-        return self._end(status, outcome=outcome)
+        return self._finished(status, outcome)
 
-    def _end(
-        self,
-        status: str,
-        error: TaskError | None = None,
-        outcome: Outcome | None = None,
-        stored: Mapping[str, Any] | None = None,
+    def _finished(self, status: str, outcome: Outcome) -> Next:
+        memory = self.memory
+        memory.phase = "ended"
+        result = settled_result(self.info.step, self.tasks, memory)
+        self.ending = ending = Finished(status, result, None, memory.writes, memory.step, outcome)
+        return ending
+
+    def _fail(
+        self, error: TaskError | None, outcome: Outcome | None = None, stored: Mapping[str, Any] | None = None
     ) -> Next:
         memory, told = self.memory, None if error is None else {**msgspec.to_builtins(error), "task": self.named}
-        if status != "error":
-            result = settled_result(self.info.step, self.tasks, memory)
-        else:
-            result = stored or (outcome.result if outcome is not None else None)
+        result = stored or (outcome.result if outcome is not None else None)
         memory.phase = "ended"
-        self.ending = Finished(status, result, told, memory.writes, memory.step, outcome)
+        self.ending = Finished("error", result, told, memory.writes, memory.step, outcome)
         return self.ending
 
     # Calls of workbook tasks

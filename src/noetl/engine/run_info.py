@@ -7,6 +7,7 @@ Tested in tests/unit/engine/test_pipeline.py and test_pipeline_names.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
@@ -17,8 +18,10 @@ from noetl.dsl.playbook import Playbook, Step, Task, Value
 from noetl.engine.task_plan import Layered, TaskPlan, plans_of
 from noetl.expr import Result
 from noetl.expr.scopes import View
-from noetl.model.ids import idempotency_key
+from noetl.model.ids import idempotency_key, run_key
 from noetl.model.work import WorkItem
+
+_SENT = itemgetter("workload", "ctx", "args", "steps", "statuses", "job")  # with every piece of work, by `slice.scopes`
 
 
 class Scopes(Struct, frozen=True):
@@ -37,17 +40,8 @@ class Scopes(Struct, frozen=True):
     @staticmethod
     def of(data: Mapping[str, Any]) -> Scopes:
         """Take the slice that came with a piece of work."""
-        get = data.get
-        return Scopes(
-            get("workload") or {},
-            get("ctx") or {},
-            get("args") or {},
-            get("steps") or {},
-            get("statuses") or {},
-            get("iter") or {},
-            {},
-            get("job") or {},
-        )
+        workload, ctx, args, steps, statuses, job = _SENT(data)
+        return Scopes(workload, ctx, args, steps, statuses, data.get("iter") or {}, {}, job)
 
     def item(self, iterator: str, value: Any, index: int, total: int | None) -> Scopes:
         """Give the scopes of one item of a loop; a cursor's `total` is not known."""
@@ -84,13 +78,15 @@ class RunInfo(Struct, frozen=True):
     is_secret: Callable[[Any], bool] | None = None  # tells whether a resolved secret is in a value
     plans: tuple[TaskPlan, ...] = ()  # of the step's tasks, where they were made before
 
-    def key(self, label: str, visit: int = 1, sink: str | None = None) -> str:
-        """Give the idempotency key of a task."""
-        if self.caller:
-            named = f"{self.caller}:{label}" + (f"#{visit}" if visit > 1 else "")
-            return named if sink is None else f"{named}:{sink}"
-        item = self.item_key if self.item_key is not None else self.index
-        return idempotency_key(self.execution_id, self.step, self.number, label, visit, item, sink)
+    @property
+    def root(self) -> str:
+        """What the idempotency keys of its tasks begin with."""
+        item = self.index if self.item_key is None else self.item_key
+        return self.caller or run_key(self.execution_id, self.step, self.number, item)
+
+    def key(self, label: str) -> str:
+        """Give the idempotency key of a task when it is come to for the first time."""
+        return idempotency_key(self.root, label)
 
 
 def info_for(playbook: Playbook, kinds: Kinds, is_secret: Callable[[Any], bool] | None = None) -> RunInfo:

@@ -20,6 +20,7 @@ from noetl.engine.state import Completed, Execution
 from noetl.model.messages import Cancel, ChildEnded
 
 _FIRST_DELAY_MS = 1_000
+_DONE, _FAILED, _SKIPPED = itemgetter("done"), itemgetter("failed"), itemgetter("skipped")
 
 
 def stop(d: Deciding, reason: str) -> None:
@@ -146,7 +147,7 @@ def _run(d: Deciding, step: str, role: str, args: dict[str, Any], more: dict[str
 def counts(state: Execution) -> dict[str, int]:
     """Count step-runs by how they ended."""
     found = state.counts.values()
-    return {name: sum(map(itemgetter(name), found)) for name in ("done", "failed", "skipped")}
+    return {"done": sum(map(_DONE, found)), "failed": sum(map(_FAILED, found)), "skipped": sum(map(_SKIPPED, found))}
 
 
 def _finish(d: Deciding) -> None:

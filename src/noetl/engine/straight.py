@@ -23,7 +23,7 @@ from noetl.engine.slice import sees
 from noetl.engine.start import request_of
 from noetl.engine.state import Execution, StepRun, see
 from noetl.engine.step_plan import StepPlan
-from noetl.engine.work import item, work_id
+from noetl.engine.work import new_item, work_id
 from noetl.engine.writes import merge
 from noetl.model.events import Event
 from noetl.model.ids import message_digest
@@ -153,7 +153,7 @@ def _enter(
         Event(f"{stem}{count + 1}", execution_id, seq + 1, "step.scheduled", at, "server", "step", name, None, run_id,
               payload=payload),
     )  # fmt: skip
-    return item(plan, state, run)
+    return new_item(plan, known, state, run)
 
 
 def _finish(state: Execution, events: list[Event], stem: str, at: int) -> None:

@@ -54,6 +54,7 @@ class TaskPlan(Struct, frozen=True):
     pages: tuple[str, str | None] | None  # how those that it gives become one
     timeout: Any  # of one attempt, as it is written
     timeout_scale: float  # milliseconds of its unit
+    told: Mapping[str, Any]  # by the record of its beginning
     has_policy: bool
     is_straight: bool  # whether success leads straight on: nobody reads the outcome but whoever has the result
     fields: Written | None  # of a task of which nothing at all is rendered
@@ -72,7 +73,7 @@ def plan_task(task: Task, layered: Layered, called: bool = False) -> TaskPlan:
     if not more and isinstance(timeout, _NUMBER_OR_NONE) and is_written(task.fields):
         fields = Written({key: value.data for key, value in task.fields.items()})
     straight = not has_policy and pages is None and not called
-    return TaskPlan(task, layered, sink, pages, timeout, scale, has_policy, straight, fields)
+    return TaskPlan(task, layered, sink, pages, timeout, scale, {"kind": task.kind}, has_policy, straight, fields)
 
 
 def plans_of(tasks: tuple[Task, ...], around: Layered, called: bool = False) -> tuple[TaskPlan, ...]:

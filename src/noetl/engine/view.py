@@ -88,7 +88,9 @@ def types(given: Iterable[str]) -> frozenset[str]:
 
 def envelope(event: Event) -> dict[str, Any]:
     """Give an event as programs read it: every key, and the step it belongs to."""
-    return {name: getattr(event, name) for name in event.__struct_fields__} | {"step": step_of(event)}
+    found = msgspec.structs.asdict(event)
+    found["step"] = step_of(event)
+    return found
 
 
 def step_of(event: Event) -> str | None:

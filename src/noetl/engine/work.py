@@ -12,6 +12,7 @@ from noetl.engine.patches import patched_value
 from noetl.engine.plan import Plan
 from noetl.engine.slice import scopes
 from noetl.engine.state import Execution, Loop, StepRun
+from noetl.engine.step_plan import StepPlan
 from noetl.model.events import Event
 from noetl.model.manifest import within
 from noetl.model.work import Chunk, WorkItem
@@ -42,6 +43,21 @@ def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
     if plan.steps[run.step].is_work:
         return [item(plan, state, run, None, event.payload.get("available_at", 0))]
     return []
+
+
+def new_item(plan: Plan, known: StepPlan, state: Execution, run: StepRun) -> WorkItem:
+    """Make the work of a plain run that was just scheduled: the whole of it, wherever it may run, as soon as can be."""
+    return WorkItem(
+        work_id(state, run),
+        state.execution_id,
+        run.run_id,
+        run.step,
+        run.number,
+        plan.playbook_hash,
+        scopes(known, state, run),
+        pool=state.pool,
+        requires=known.requires,
+    )
 
 
 def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, available_at: int = 0) -> WorkItem:

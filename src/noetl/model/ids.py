@@ -15,14 +15,14 @@ RunId = NewType("RunId", str)  # `<step>#<number>`, numbers from 1
 EPOCH_MS = 1_704_067_200_000  # 2024-01-01: snowflakes stay below 2**63 until 2093
 _MACHINE_BITS = 10
 _COUNTER_BITS = 12
+_MACHINE_MASK = (1 << _MACHINE_BITS) - 1
+_COUNTER_MASK = (1 << _COUNTER_BITS) - 1
 
 
 def snowflake(at_ms: int, machine: int, counter: int) -> ExecutionId:
     """Make an execution id; ids of one machine grow with time."""
-    stamp = at_ms - EPOCH_MS
-    number = stamp << (_MACHINE_BITS + _COUNTER_BITS)
-    number |= (machine & ((1 << _MACHINE_BITS) - 1)) << _COUNTER_BITS
-    return ExecutionId(str(number | (counter & ((1 << _COUNTER_BITS) - 1))))
+    stamp = at_ms - EPOCH_MS << _MACHINE_BITS | machine & _MACHINE_MASK
+    return ExecutionId(str(stamp << _COUNTER_BITS | counter & _COUNTER_MASK))
 
 
 def run_id(step: str, number: int) -> RunId:
@@ -39,20 +39,16 @@ def message_digest(message_id: str) -> str:
     return blake2b(message_id.encode(), digest_size=16).hexdigest()
 
 
-def idempotency_key(
-    execution_id: str,
-    step: str,
-    number: int,
-    task: str,
-    visit: int = 1,
-    item: str | int | None = None,
-    sink: str | None = None,
-) -> str:
+def run_key(execution_id: str, step: str, number: int, item: str | int | None = None) -> str:
+    """Give what the keys of the tasks of a run begin with, or of an item of its loop; the first run adds no number."""
+    run = step if number == 1 else f"{step}#{number}"
+    return f"{execution_id}:{run}" if item is None else f"{execution_id}:{run}:{item}"
+
+
+def idempotency_key(run: str, task: str, visit: int = 1, sink: str | None = None) -> str:
     """Name a piece of work: the same for every retry and re-delivery, and for nothing else.
 
-    The first run of a step and the first visit of a task add no number.
+    `run` is the key of its run, or of the call that it is part of. The first visit of a task adds no number.
     """
-    run = step if number == 1 else f"{step}#{number}"
-    named = task if visit == 1 else f"{task}#{visit}"
-    key = f"{execution_id}:{run}:{named}" if item is None else f"{execution_id}:{run}:{item}:{named}"
+    key = f"{run}:{task}" if visit == 1 else f"{run}:{task}#{visit}"
     return key if sink is None else f"{key}:{sink}"
