@@ -14,7 +14,8 @@ from noetl.model.errors import CredentialUnavailable
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Runner
 from noetl.ports.work import AtOnce
-from noetl.worker.context import TaskContext
+from noetl.worker.context import Run, TaskContext
+from noetl.worker.reporter import Reporter
 
 _log = logging.getLogger(__name__)
 
@@ -29,12 +30,16 @@ async def attempted(runner: Runner, task: RunTask, context: TaskContext) -> Outc
         return _trouble(task, error)
 
 
-def attempted_at_once(at_once: AtOnce, task: RunTask, context: TaskContext) -> Outcome:
-    """Run an attempt of a kind that never waits likewise."""
+def attempted_at_once(at_once: AtOnce, task: RunTask, index: int | None, run: Run, reporter: Reporter) -> Outcome:
+    """Run an attempt of a kind that never waits likewise; what it logs is recorded."""
+    context = TaskContext(run, task, index, reporter.lease.work.deadline)
     try:
-        return at_once(task.fields, context)
+        outcome = at_once(task.fields, context)
     except Exception as error:  # noqa: BLE001 - likewise
-        return _trouble(task, error)
+        outcome = _trouble(task, error)
+    if context.lines is not None:
+        reporter.take_lines(context, context.lines)
+    return outcome if outcome.error is None else run.shared.secrets.outcome(outcome)
 
 
 async def _limited(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:

@@ -16,13 +16,14 @@ from typing import Any, Final
 from msgspec import DecodeError, ValidationError
 
 from noetl.model.errors import NoetlError
-from noetl.model.messages import Ending
+from noetl.model.messages import Ending, Report
 from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease
 from noetl.ports import Commit
 from noetl.ports.work import NearControl
 from noetl.worker.context import Equipment
 from noetl.worker.holding import hold
+from noetl.worker.lone import LoneWork, Tried
 from noetl.worker.playbooks import Playbooks
 from noetl.worker.reporter import FLUSH_MS, Reporter
 from noetl.worker.run_step import StepWork
@@ -168,8 +169,11 @@ class Worker:
         try:
             plan = self._playbooks.at_hand(work)
             if plan is not None and plan.is_plain:
-                step = StepWork(self._shared, plan, held, self._want)
-                report = step.begin()
+                is_lone = plan.lone is not None and work.chunk is None and work.resume is None
+                report: Report | Tried | None = LoneWork(self._shared, plan, held).done() if is_lone else None
+                if not isinstance(report, Report):
+                    step = StepWork(self._shared, plan, held, self._want)
+                    report = step.begin(report)
                 if report is not None:
                     held.last = (report, self._want())
                     if not near.report_soon(work.execution_id, *held.last, partial(self._told, held)):

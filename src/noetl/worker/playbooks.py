@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from noetl.dsl.pin import unpinned
 from noetl.dsl.playbook import Playbook, Step
+from noetl.engine.lone import lone_task
 from noetl.engine.patches import patched, patched_calls
 from noetl.engine.plan import Plan, plan
 from noetl.engine.run_info import RunInfo, for_step, info_for
@@ -56,7 +57,7 @@ class _Book:
 class PlannedStep:
     """A step, and what all of its runs have in common."""
 
-    __slots__ = ("_book", "at_once", "info", "is_best_effort", "is_parallel", "is_plain", "playbook", "step")
+    __slots__ = ("_book", "at_once", "info", "is_best_effort", "is_parallel", "is_plain", "lone", "playbook", "step")
 
     def __init__(self, book: _Book, step: Step, info: RunInfo, tools: Tools) -> None:
         self._book = book
@@ -69,6 +70,7 @@ class PlannedStep:
         is_written_later = any(plan.layered.is_durable or plan.pages is not None for plan in info.plans)
         waits = any(task.kind not in self.at_once for task in step.tasks)
         self.is_plain = not (waits or is_written_later or step.loop is not None or book.playbook.keychain)
+        self.lone = lone_task(info) if self.is_plain else None  # its only task, where that has no use for a pipeline
 
     @property
     def reads(self) -> frozenset[tuple[str | int, ...]]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from noetl.model.errors import Conflict, NoetlError, StoreUnavailable
 from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspension
 from noetl.model.work import Lease
-from noetl.worker.context import Equipment
+from noetl.worker.context import Equipment, Log
 
 FLUSH_MS: Final = 200  # how long something may stay unreported
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -49,6 +49,11 @@ class Reporter:
             self.is_stopped = True
             if self.task is not None:
                 self.task.cancel()
+
+    def take_lines(self, source: object, lines: Log) -> None:
+        """Take what an attempt that has ended had logged."""
+        self.records += lines.records()
+        del self.sources[source]
 
     def begin(self) -> None:
         """Have it told soon that the work has begun, though nothing came of it yet: a time-out runs from here on."""

@@ -29,10 +29,11 @@ from noetl.model.refs import holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
 from noetl.ports import Confirm
 from noetl.worker.attempts import attempted, attempted_at_once
-from noetl.worker.context import SMALL, Equipment, Log, Results, TaskContext
+from noetl.worker.context import SMALL, Equipment, Results, TaskContext
 from noetl.worker.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.keychain import KeyRing
 from noetl.worker.last import last_of
+from noetl.worker.lone import Tried
 from noetl.worker.playbooks import PlannedStep
 from noetl.worker.reporter import Reporter
 
@@ -114,12 +115,15 @@ class StepWork:
 
     # A step-run without a loop
 
-    def begin(self) -> Report | None:
+    def begin(self, tried: Tried | None = None) -> Report | None:
         """Do work of a plain step, whose tasks never wait, here and now, and give its only report.
 
-        None where something has to be waited for after all: then `run` goes on from there.
+        None where something has to be waited for after all: then `run` goes on from there. `tried`: how far it came.
         """
         work, shared = self._work, self.shared
+        if tried is not None:
+            self._begun = self._after(*tried)
+            return None
         if work.chunk is not None or work.resume is not None or self._reads_stored:
             return None
         now, outcome = shared.clock.now, None
@@ -136,6 +140,14 @@ class StepWork:
             return self._reporter.report_of(self._ending(pipeline, action), action.writes)
         self._begun = (pipeline, action, outcome)
         return None
+
+    def _after(self, began: int, outcome: Outcome) -> tuple[Pipeline, Next, Outcome]:
+        """Give the pipeline that asked for the attempt of a lone task, with what came of that."""
+        logged, self._reporter.records = self._reporter.records, []
+        pipeline = start(self._step.tasks, self._scopes, self.info, self._reporter.records)
+        action = pipeline.advance(began)
+        self._reporter.records += logged
+        return pipeline, action, outcome
 
     async def _run_whole(self) -> list[Lease]:
         reporter = self._reporter
@@ -342,7 +354,7 @@ class StepWork:
             outcome = await attempted(runner, task, context)
         finally:
             if context.lines is not None:
-                self._take_lines(context, context.lines)
+                self._reporter.take_lines(context, context.lines)
         return outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
 
     def _attempt_at_once(self, task: RunTask, index: int | None) -> Outcome | None:
@@ -350,15 +362,7 @@ class StepWork:
         runner = self._plan.at_once.get(task.kind)
         if runner is None or task.timeout_ms is not None or task.auth is not None:
             return None
-        context = TaskContext(self, task, index, self._work.deadline)
-        outcome = attempted_at_once(runner, task, context)
-        if context.lines is not None:
-            self._take_lines(context, context.lines)
-        return outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
-
-    def _take_lines(self, context: TaskContext, lines: Log) -> None:
-        self._reporter.records += lines.records()
-        del self._reporter.sources[context]
+        return attempted_at_once(runner, task, index, self, self._reporter)
 
     async def _kept(
         self, results: Results, task: RunTask, outcome: Outcome, index: int | None

@@ -58,6 +58,17 @@ STEPS = {
             result: "{{ _attempt }}"
             spec: {policy: {rules: [{when: "{{ output.data < 3 }}", then: {do: retry, attempts: 5, delay: 0.01}}, {else: {then: {do: continue}}}]}}
         """,
+    "a lone task that logs": """
+        - step: one
+          tool: {kind: noop, message: "hello", result: 7}
+          next: two
+        - step: two
+          tool: {kind: noop, message: "bye", result: "a text"}
+        """,
+    "a lone task that fails": """
+        - step: one
+          tool: {kind: noop, message: [1]}
+        """,
     "a wait between": """
         - step: one
           tool:
