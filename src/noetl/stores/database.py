@@ -114,7 +114,10 @@ class Database:
 
     def _note_time(self, start: float) -> None:
         took = time.perf_counter() - start
-        self._long = self._long + 1 if took > _LONG_S else 0
+        if took <= _LONG_S:
+            self._long = 0
+            return
+        self._long += 1
         if self._long >= _MOST_LONG:
             self._slow_until, self._long = start + _RESPITE * took, 0
 

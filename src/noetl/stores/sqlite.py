@@ -25,7 +25,7 @@ from noetl.stores.database import Database
 from noetl.stores.letters_sqlite import SqliteLetters
 from noetl.stores.queries import queries
 from noetl.stores.sqlite_commit import commit_batch, message_row
-from noetl.stores.sqlite_queue import Epochs, serve
+from noetl.stores.sqlite_queue import Epochs, is_due, serve
 from noetl.stores.steps import Written
 
 _SQL = queries("sqlite")
@@ -75,11 +75,17 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         self._writer_id: str | None = None  # as soon as somebody asked
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        if not commits and not await self._has_due(claims):
+            return Receipt((), ((),) * len(claims))
         count = len(commits[0].events) if len(commits) == 1 else sum([len(commit.events) for commit in commits])
         done = await self.database.write(
             lambda connection: self._apply(connection, commits, claims), count <= _BRIEF, count <= _SHORT
         )
         return self._noted(done)
+
+    async def _has_due(self, claims: Sequence[Claim]) -> bool:
+        """Tell whether there may be work for those who ask; looking takes no transaction."""
+        return await self.database.run(lambda connection: is_due(connection, claims), brief=True)
 
     def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
         def job(connection: sqlite3.Connection) -> tuple[Receipt, Sequence[Commit] | Changes] | None:

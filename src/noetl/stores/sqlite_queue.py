@@ -63,8 +63,8 @@ def hand_out(
         if work:
             _put(connection, work.values(), born, connection.execute(_SQL["last_place"]).fetchone()[0])
         return ()
-    is_due, place, last = _standing(connection, claims)
-    if is_due:
+    due, place, last = _standing(connection, claims)
+    if due:
         if work:
             _put(connection, work.values(), born, place)
         return _take(connection, claims, epochs, last)
@@ -81,14 +81,17 @@ def serve(connection: sqlite3.Connection, claims: Sequence[Claim], epochs: Epoch
     return hand_out(connection, {}, {}, claims, epochs)
 
 
+def is_due(connection: sqlite3.Connection, claims: Sequence[Claim]) -> bool:
+    """Tell whether there may be work for those who ask."""
+    return bool(claims) and _standing(connection, claims)[0]
+
+
 def _standing(connection: sqlite3.Connection, claims: Sequence[Claim]) -> tuple[bool, int, tuple[int, str]]:
     """Tell whether work is due of a pool that is asked for, the last place of the queue, and what is said of epochs."""
-    is_due, place, last = False, 0, (0, "")
     pools = claims[0].pools if len(claims) == 1 else {pool for claim in claims for pool in claim.pools}
-    for pool in pools or ("",):
-        found, place, *of_epochs = connection.execute(_HAS_DUE, (pool, claims[0].now)).fetchone()
-        is_due, last = is_due or bool(found), (of_epochs[0], of_epochs[1])
-    return is_due, place, last
+    found = [connection.execute(_HAS_DUE, (pool, claims[0].now)).fetchone() for pool in pools or ("",)]
+    due, place, value, holder = found[0]
+    return bool(due) if len(found) == 1 else any(row[0] for row in found), place, (value, holder)
 
 
 def _put(connection: sqlite3.Connection, items: Iterable[WorkItem], born: Mapping[str, int], place: int) -> None:

@@ -55,6 +55,19 @@ async def test_a_start_takes_six_statements_and_a_last_step_as_many(tmp_path: Pa
     await store.close()
 
 
+async def test_whoever_asks_where_nothing_is_due_takes_one_statement(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "noetl.db")
+    seen: list[str] = []
+    await store.database.run(lambda connection: connection.set_trace_callback(seen.append))
+    assert (await store.commit([], [Claim("w", ("",), 3, 10, 20)])).leases == ((),)
+    assert len(seen) == 1, seen
+    await store.commit([commit(work=(work("a", available_at=30),))])
+    assert (await store.commit([], [Claim("w", ("",), 3, 29, 40)])).leases == ((),)
+    [[lease]] = (await store.commit([], [Claim("w", ("",), 3, 30, 40)])).leases
+    assert lease.work.step == "a"
+    await store.close()
+
+
 async def test_a_batch_of_steps_takes_four_statements_for_each(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "noetl.db")
     count = 16
