@@ -27,20 +27,33 @@ _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _MOST_RUNS = 10_000  # whose start is remembered
 _MOST_UNCOUNTED = 64  # commits
 _MOST_SHAPES = 1_000
+_MOST_ALIKE = 4_000
 _LONGEST_SHAPE = 32  # longer commits are hardly ever alike
 _type_of = attrgetter("event_type")
+_Adds = list[tuple[Counts, tuple[str, ...]]]
 _SPANS = frozenset(("step.scheduled", "step.done", "step.failed", "loop.done"))
 
 
+class _Alike:
+    """Commits that add the same: of one shape and step, with the very same word of the router, which a plan has ready."""
+
+    def __init__(self, word: Mapping[str, Any], adds: _Adds) -> None:
+        self.word = word  # kept, so that no other can be taken for it
+        self.adds = adds
+        self.count = 0  # those that are not added yet
+
+
 class _Shape(NamedTuple):
-    """Where in a commit what is that is counted."""
+    """Where in a commit what is that is counted: the same wherever the events are of the same types."""
 
     started: list[int]
     spans: list[tuple[int, bool]]  # where a step-run begins or, True, ends
     routed: list[int]
     tokens: list[int]
     tasks: list[int]  # that went well
-    others: list[tuple[int, Callable[[Metrics, str, str, Event], None]]]
+    others: Sequence[tuple[int, Callable[[Metrics, str, str, Event], None]]]
+    router: int | None  # where the only word of a router is, in a commit of one step and nothing special
+    alike: dict[tuple[str, str, int], _Alike]  # by workflow, step and the word's identity
 
 
 class Metrics:
@@ -85,10 +98,12 @@ class Metrics:
         self._begun: dict[tuple[str, str | None], int] = {}
         self._uncounted: list[Commit] = []
         self._shapes: dict[tuple[str, ...], _Shape] = {}
+        self._alike = 0  # kinds of commits that are remembered
 
     def collect(self) -> Iterator[Metric]:
         """Give what was counted, to the library."""
         self._count()
+        self._settle()
         for counted in self._counted:
             yield from counted.collect()
 
@@ -99,54 +114,95 @@ class Metrics:
             self._count()
 
     def _count(self) -> None:
-        """Count what was committed since the last time. What most commits hold is counted here, the rest by its handlers."""
+        """Count what was committed since the last time; of commits that are alike only how many there are."""
         commits, self._uncounted = self._uncounted, []
-        calls, runs, edges, took, begun = self._calls, self._runs, self._edges, self._took, self._begun
+        took, begun = self._took, self._begun
         for commit in commits:
-            row, events = commit.projection, commit.events
-            workflow, types = row.get("path", ""), tuple(map(_type_of, events))
-            started, spans, routed, tokens, tasks, others = self._shapes.get(types) or self._shape(types)
-            for place in started:
-                runs[workflow, events[place].entity_id] += 1
-            for place, is_end in spans:
+            events, workflow = commit.events, commit.projection.get("path", "")
+            types = tuple(map(_type_of, events))
+            shape = self._shapes.get(types) or self._shape(types)
+            for place, is_end in shape.spans:
                 event = events[place]
                 if not is_end:
                     begun[event.execution_id, event.step_run_id] = event.timestamp
                 elif (since := begun.pop((event.execution_id, event.step_run_id), None)) is not None:
                     took.observe((workflow, event.entity_id), (event.timestamp - since) / 1000)
-            for place in routed:
-                step, payload = events[place].entity_id, events[place].payload
-                taken = payload.get("taken", ())
-                for arc in payload.get("arcs", ()):
-                    outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
-                    edges[workflow, step, str(arc.get("step", "")), outcome] += 1
-            for place in tokens:
-                calls[workflow, str(events[place].payload.get("step", events[place].entity_id))] += 1
-            if tasks and self._tasks.has_sinks(row.get("playbook", "")):
-                for place in tasks:
-                    self._tasks.count(workflow, row.get("playbook", ""), events[place])
-            for place, handle in others:
-                handle(self, workflow, row.get("playbook", ""), events[place])
             if commit.letters:
                 self._count_letters(commit)
+            if shape.router is not None:
+                event = events[shape.router]
+                alike = shape.alike.get((workflow, event.entity_id, id(event.payload)))
+                if alike is not None:
+                    alike.count += 1
+                    continue
+            self._count_one(commit, workflow, shape)
         while len(begun) > _MOST_RUNS:
             del begun[next(iter(begun))]
 
+    def _count_one(self, commit: Commit, workflow: str, shape: _Shape) -> None:
+        """Count what a commit holds, and remember it for those that are alike."""
+        events, playbook = commit.events, commit.projection.get("playbook", "")
+        adds = self._adds(events, workflow, shape)
+        for counts, labels in adds:
+            counts[labels] += 1
+        for place, handle in shape.others:
+            handle(self, workflow, playbook, events[place])
+        if shape.tasks and self._tasks.has_sinks(playbook):
+            for place in shape.tasks:
+                self._tasks.count(workflow, playbook, events[place])
+        elif shape.router is not None:
+            if self._alike >= _MOST_ALIKE:
+                self._settle(forget=True)
+            event = events[shape.router]
+            shape.alike[workflow, event.entity_id, id(event.payload)] = _Alike(event.payload, adds)
+            self._alike += 1
+
+    def _adds(self, events: Sequence[Event], workflow: str, shape: _Shape) -> _Adds:
+        """Give what a commit adds one to: runs that began, arcs that were looked at, tokens that were sent."""
+        found: _Adds = [(self._runs, (workflow, events[place].entity_id)) for place in shape.started]
+        for place in shape.routed:
+            step, word = events[place].entity_id, events[place].payload
+            taken = word.get("taken", ())
+            for arc in word.get("arcs", ()):
+                outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
+                found.append((self._edges, (workflow, step, str(arc.get("step", "")), outcome)))
+        for place in shape.tokens:
+            step = str(events[place].payload.get("step", events[place].entity_id))
+            found.append((self._calls, (workflow, step)))
+        return found
+
+    def _settle(self, *, forget: bool = False) -> None:
+        """Add up what commits that are alike have added."""
+        for shape in self._shapes.values():
+            for alike in shape.alike.values():
+                for counts, labels in alike.adds if alike.count else ():
+                    counts[labels] += alike.count
+                alike.count = 0
+            if forget:
+                shape.alike.clear()
+        self._alike = 0 if forget else self._alike
+
     def _shape(self, types: tuple[str, ...]) -> _Shape:
-        """Tell where in a commit with events of these types what is that is counted; it is the same in many commits."""
         places = list(enumerate(types))
+        routed = [place for place, name in places if name == "next.evaluated"]
+        others = [(place, _HANDLERS[name]) for place, name in places if name in _HANDLERS]
+        is_known = len(types) <= _LONGEST_SHAPE
+        is_step = is_known and not others and len(routed) == types.count("step.started") == 1
         made = _Shape(
             [place for place, name in places if name == "step.started"],
             [(place, name != "step.scheduled") for place, name in places if name in _SPANS],
-            [place for place, name in places if name == "next.evaluated"],
+            routed,
             [place for place, name in places if name == "token.created"],
             [place for place, name in places if name == "task.done"],
-            [(place, _HANDLERS[name]) for place, name in places if name in _HANDLERS],
+            others,
+            routed[0] if is_step and types.count("token.created") <= 1 else None,
+            {},
         )
-        if len(types) <= _LONGEST_SHAPE:
-            self._shapes[types] = made
-            if len(self._shapes) > _MOST_SHAPES:
+        if is_known:
+            if len(self._shapes) >= _MOST_SHAPES:
+                self._settle(forget=True)
                 self._shapes.clear()
+            self._shapes[types] = made
         return made
 
     def _count_letters(self, commit: Commit) -> None:
