@@ -11,7 +11,7 @@ from noetl import Client
 from noetl.model.errors import Conflict, Denied, InvalidInput, InvalidPlaybook, UnknownExecution, Unreachable
 from noetl.settings import ServerSettings
 from tests.client.working import network, working
-from tests.server.serving import FAILS, TWO, WAITS, listening
+from tests.server.serving import FAILS, ONE, TWO, WAITS, listening
 
 pytestmark = pytest.mark.asyncio
 
@@ -132,3 +132,21 @@ async def test_following_goes_on_after_a_cut_without_a_gap(tmp_path: Path) -> No
                     await served.json("POST", f"/api/executions/{started.execution_id}/signal", {"name": "go"})
         assert seen == list(range(1, len(seen) + 1))
         assert len(seen) == (await client.status(started.execution_id)).last_seq
+
+
+async def test_many_are_started_by_one_call_and_waited_for(tmp_path: Path) -> None:
+    async with listening(tmp_path) as served, working(tmp_path, served.url), Client(served.url) as client:
+        await client.register(ONE)
+        told = await client.execute_many(
+            "test/one", [{"n": number} for number in range(5)], tags=["t"], idempotency_key="k", wait_ms=30_000
+        )
+        assert [one.result for one in told.executions] == [0, 1, 2, 3, 4]
+        assert told.counts == {"completed": 5}
+        again = await client.execute_many("test/one", [{"n": number} for number in range(5)], idempotency_key="k")
+        assert [one.execution_id for one in again.executions] == [one.execution_id for one in told.executions]
+        assert all(one.repeated for one in again.executions)
+        with pytest.raises(Conflict, match="other payloads"):
+            await client.execute_many("test/one", [{}], idempotency_key="k")
+        for count in (0, 1_001):
+            with pytest.raises(InvalidInput, match=r"\$\.payloads"):
+                await client.execute_many("test/one", [{}] * count)

@@ -1,22 +1,39 @@
-"""`noetl exec`: starts an execution on a server, and waits for it or follows it where asked.
+"""`noetl exec`: starts an execution on a server, or many of them, and waits for it or follows it where asked.
 
-Prints the id, or with `--wait` and `--follow` what `noetl run` prints. Exit codes are those of `noetl run`. Tested in
-tests/client/test_api.py.
+Prints the id, or with `--wait` and `--follow` what `noetl run` prints; of many, each one's. Exit codes are those of
+`noetl run`; of many, that of the first that is not completed. Tested in tests/acceptance/test_exec_each.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import AsyncIterator, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noetl.cli.completing import playbooks
-from noetl.cli.store import AsJson, Place, as_json, call
+from noetl.cli.each import Order, begun, orders
+from noetl.cli.store import AsJson, Place, call
+from noetl.cli.store import as_json as written
+from noetl.model.errors import InvalidInput
 
 FOREVER = float("inf")
 
 if TYPE_CHECKING:
     from noetl import Client
+    from noetl.wire.answers import Started
+
+
+Each = Annotated[
+    str | None,
+    typer.Option(
+        "--each",
+        metavar="FILE",
+        help="Start one for each order of a file, `-` is standard input: JSON objects, one a line or in an array. "
+        "What `--set` and `--payload` say holds for all that do not say otherwise.",
+    ),
+]
 
 
 def command(
@@ -30,6 +47,7 @@ def command(
     payload: Annotated[
         str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Values of `workload` as a JSON object.")
     ] = None,
+    each: Each = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag to find it by; may be given often.")] = None,
     priority: Annotated[int, typer.Option("--priority", help="Work of a higher one is handed out first.")] = 0,
     key: Annotated[
@@ -55,20 +73,52 @@ def command(
         from noetl.cli.run import patience
         from noetl.cli.target import connected, the_server
 
-        limit = FOREVER if wait is None else patience(wait)
+        stays = patience(wait) if wait is not None else FOREVER if follow else None
         target = the_server(server, "`noetl run FILE` runs a playbook here.")
-        given, begun = payload_of(set or [], payload), _traceparent() if trace else None
+        given = payload_of(set or [], payload)
+        wanted = None if each is None else _orders(each, given, follow=follow)
+        asked = {"path": path, "version": version, "tags": tag or (), "priority": priority, "idempotency_key": key}
+        asked |= {"trace": _traceparent() if trace else None}
         async with connected(target) as client:
-            started = await client.execute(
-                path, given, version=version, tags=tag or (), priority=priority, idempotency_key=key, trace=begun
-            )
-            if wait is None and not follow:
-                typer.echo(as_json(started) if json else started.execution_id)
-                return 0
-            typer.echo(f"execution {started.execution_id} on {target.url}", err=True)
-            return await _followed(client, started.execution_id, limit, show=follow and not json, as_json=json)
+            started = _one(client, given, asked) if wanted is None else begun(client, wanted, asked)
+            return await _told(client, started, target.url, stays, show=follow and not json, as_json=json)
 
     raise typer.Exit(call(job))
+
+
+def _orders(name: str, for_all: Mapping[str, Any], *, follow: bool) -> list[Order]:
+    if follow:
+        said = "`--follow` shows one execution; with `--each`, use `--wait`, or `noetl events ID --follow`."
+        raise InvalidInput(said)
+    return orders(name, for_all)
+
+
+async def _one(client: Client, payload: Mapping[str, Any], asked: Mapping[str, Any]) -> AsyncIterator[list[Started]]:
+    yield [await client.execute(payload=payload, **asked)]
+
+
+async def _told(
+    client: Client,
+    started: AsyncIterator[list[Started]],
+    url: str,
+    stays: float | None,
+    *,
+    show: bool,
+    as_json: bool,
+) -> int:
+    """Tell of executions as they are started, or stay so many seconds for their ends; gives the exit code."""
+    names: list[str] = []
+    async for part in started:
+        names += [one.execution_id for one in part]
+        if stays is None:
+            typer.echo("\n".join(written(one) if as_json else one.execution_id for one in part))
+    if stays is None:
+        return 0
+    until, codes = monotonic() + stays, list[int]()
+    for name in names:
+        typer.echo(f"execution {name} on {url}", err=True)
+        codes.append(await _followed(client, name, max(0.0, until - monotonic()), show=show, as_json=as_json))
+    return next((code for code in codes if code), 0)
 
 
 def _traceparent() -> str:

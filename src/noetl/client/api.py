@@ -40,6 +40,7 @@ from noetl.wire.answers import (
     Registered,
     Removed,
     Started,
+    StartedMany,
     State,
     TokenMade,
     TokenRow,
@@ -123,12 +124,31 @@ class Client(LetterCalls):
 
         With `wait_ms`, the answer comes when it has ended, or after that time (30,000 at most).
         """
-        named = {"path": path, "version": version, "playbook": playbook, "content": content, "trace": trace}
-        named |= {"wait_ms": wait_ms}
-        body = _given(priority=priority, **named)
-        body |= {"payload": dict(payload or {}), "tags": list(tags)}
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        return await self._http.ask("POST", "/api/execute", Started, body, headers=headers)
+        body = _given(path=path, version=version, playbook=playbook, content=content, trace=trace, wait_ms=wait_ms)
+        body |= {"payload": dict(payload or {}), "tags": list(tags), "priority": priority}
+        return await self._http.ask("POST", "/api/execute", Started, body, headers=_keyed(idempotency_key))
+
+    async def execute_many(
+        self,
+        path: str | None = None,
+        payloads: Sequence[Mapping[str, Any]] = (),
+        *,
+        version: int | None = None,
+        playbook: str | None = None,
+        content: str | None = None,
+        tags: Sequence[str] = (),
+        priority: int = 0,
+        idempotency_key: str | None = None,
+        trace: str | None = None,
+        wait_ms: int | None = None,
+    ) -> StartedMany:
+        """Start an execution for each of 1 to 1,000 payloads by one request, all or none, as `execute` starts one.
+
+        With `wait_ms`, the answer comes when all have ended, or after that time.
+        """
+        body = _given(path=path, version=version, playbook=playbook, content=content, trace=trace, wait_ms=wait_ms)
+        body |= {"payloads": [dict(payload) for payload in payloads], "tags": list(tags), "priority": priority}
+        return await self._http.ask("POST", "/api/execute/many", StartedMany, body, headers=_keyed(idempotency_key))
 
     async def executions(
         self,
@@ -244,9 +264,8 @@ class Client(LetterCalls):
 
     async def signal(self, execution_id: str, name: str, data: Any = None, idempotency_key: str | None = None) -> Told:
         """Send a signal; sent again with the same key, it is the same signal."""
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         body = {"name": name, "data": data}
-        return await self._http.ask("POST", _place(execution_id, "signal"), Told, body, headers=headers)
+        return await self._http.ask("POST", _place(execution_id, "signal"), Told, body, headers=_keyed(idempotency_key))
 
     async def patch(self, execution_id: str, writes: Mapping[str, Any]) -> Told:
         """Change values of `ctx`."""
@@ -356,6 +375,10 @@ class Client(LetterCalls):
 def _place(execution_id: str, more: str = "") -> str:
     path = f"/api/executions/{quote(execution_id, safe='')}"
     return f"{path}/{more}" if more else path
+
+
+def _keyed(key: str | None) -> dict[str, str]:
+    return {"Idempotency-Key": key} if key else {}
 
 
 def _given(**fields: Any) -> dict[str, Any]:
