@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.routing import Match
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from noetl.server.api import endpoints
-from noetl.server.app import app, routes
+from noetl.server.app import app
 from noetl.server.limits import MOST_BYTES
 from tests.server.fuzzing import asked, no_traces
-from tests.server.serving import WAITS, Served, in_process, listening
+from tests.server.serving import WAITS, Served, listening
 
 pytestmark = pytest.mark.asyncio
 Answer = tuple[int, dict[str, str], bytes]
-STRAIGHT = [one for one in endpoints() if "{" not in one.path]
 
 
 def rendering(execution_id: str, template: str = "{{ 1 + 1 }}") -> bytes:
@@ -174,17 +171,6 @@ async def test_a_look_at_the_head_alone_and_the_older_protocol_are_served(tmp_pa
         await connection.send(request("GET", "/health").replace(b"HTTP/1.1", b"HTTP/1.0"))
         status, headers, body = await connection.answer()
         assert (status, headers["connection"], body[:1]) == (200, "close", b"{")
-
-
-async def test_a_route_that_is_found_by_one_look_is_the_one_that_would_be_found_by_looking_through_all(
-    tmp_path: Path,
-) -> None:
-    async with in_process(tmp_path) as served:
-        found = routes(served.services)
-        for endpoint in STRAIGHT:
-            scope = {"type": "http", "method": endpoint.method, "path": endpoint.path, "root_path": "", "headers": []}
-            first = next(route for route in found if route.matches(scope)[0] is Match.FULL)
-            assert getattr(first, "name", None) == endpoint.name
 
 
 async def test_a_mistake_of_ours_is_told_without_its_insides_and_logged(

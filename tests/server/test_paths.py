@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import pytest_asyncio
+from starlette.routing import Match, Route
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from noetl.server.api import endpoints
-from noetl.server.app import app
+from noetl.server.app import app, routes
 from noetl.server.auth import ROLES, may
 from noetl.server.auth import Actor as Somebody
 from noetl.server.endpoint import Endpoint
 from noetl.server.guard import HEADERS as HEADERS_OF_ANSWERS
+from noetl.server.paths import Paths
 from noetl.server.tokens import made
 from noetl.settings import ServerSettings
 from noetl.wiring import open_store, open_team
@@ -100,6 +103,23 @@ async def status(url: str, method: str, target: str, headers: dict[str, str]) ->
     line = await asyncio.wait_for(reader.readline(), 30)
     writer.close()
     return int(line.split()[1])
+
+
+async def test_a_route_is_found_by_its_path_as_by_looking_through_all(served: tuple[Served, dict[str, str]]) -> None:
+    known = [route for route in routes(served[0].services) if isinstance(route, Route)]
+    paths = Paths((one.method, one.path, one.name) for one in endpoints())
+    targets = ["/", "", *(target for one in PROTECTED for target in spellings(place(one)))]
+    for path in (target for target in targets if not target.endswith("%0a")):  # looking through all overlooks it
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            scope: dict[str, Any] = {"type": "http", "method": method, "path": unquote(path), "root_path": ""}
+            fits = (route.matches(scope) for route in known)
+            full = [(told["endpoint"], told["path_params"]) for match, told in fits if match is Match.FULL]
+            found = paths.find(method, unquote(path))
+            if found is None:
+                assert not full, (method, path)
+            else:
+                by_name = next(route for route in known if route.name == found[0])
+                assert full[0] == (by_name.endpoint, found[1]), (method, path)
 
 
 @pytest.mark.parametrize("endpoint", PROTECTED, ids=lambda endpoint: endpoint.name)

@@ -39,6 +39,7 @@ class Call(msgspec.Struct, eq=False):
     receive: Receive
     services: Services
     headers: Mapping[bytes, bytes]
+    parameters: Mapping[str, str]  # of its path
     actor: Actor = NOBODY
     action: str = ""  # what the audit trail calls it
     is_noted: bool = False
@@ -108,7 +109,7 @@ class Endpoint:
 
         async def serve(request: Request) -> Response:
             scope = request.scope
-            made = await self.answered(Call(scope, request.receive, services, headers_of(scope)))
+            made = await self.answered(Call(scope, request.receive, services, headers_of(scope), request.path_params))
             return made if isinstance(made, Response) else Response(made, self.status, media_type=self.gives)
 
         return Route(self.path, serve, methods=[self.method], name=self.name)
@@ -124,7 +125,7 @@ class Endpoint:
                 raise unauthorised("this needs a token") if actor is NOBODY else forbidden(actor, self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
                 raise _overloaded()
-            given = {name: call.scope["path_params"][name] for name in self.places} if self.places else {}
+            given: dict[str, Any] = {name: call.parameters[name] for name in self.places} if self.places else {}
             if self.query is not None:
                 given["query"] = _query(call.scope["query_string"], self.query)
             if self.body is not None:

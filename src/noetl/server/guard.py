@@ -1,7 +1,7 @@
 """Stands before every route: whose Host and Origin may call, how many at once, and the headers that every answer has.
 
-A page of another site cannot call this server, also not through a name that it makes point here. Routes whose path has no
-parameters are found here by one look; for the others there is an application behind. Tested in tests/server/test_guard.py.
+A page of another site cannot call this server, also not through a name that it makes point here. Routes are found and served
+here; for what is none, and for sessions, there is an application behind. Tested in tests/server/test_guard.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noetl.server.connections import Head
 from noetl.server.endpoint import Call, Endpoint, headers_of
+from noetl.server.paths import Paths
 from noetl.server.problems import Refusal, answer
 from noetl.server.services import Services
 
@@ -44,7 +45,7 @@ class Guard:
         self._services = services
         self._under_way = 0
         self._host = b""  # the last one that was good
-        self._straight = {(one.method, one.path): (one, _head(one)) for one in endpoints if "{" not in one.path}
+        self._paths = Paths((one.method, one.path, (one, _head(one))) for one in endpoints)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -57,14 +58,14 @@ class Guard:
         except Refusal as refusal:
             await _refuse(refusal, scope, receive, _with_headers(send, _NOTHING))
             return
-        found = None if extra or kind == "websocket" else self._straight.get((scope["method"], scope["path"]))
+        found = None if extra or kind == "websocket" else self._paths.find(scope["method"], scope["path"])
         self._under_way += 1
         try:
             if found is None:
                 await self._pass_on(scope, receive, send, extra)
                 return
-            endpoint, head = found
-            made = await endpoint.answered(Call(scope, receive, self._services, headers))
+            (endpoint, head), parameters = found
+            made = await endpoint.answered(Call(scope, receive, self._services, headers, parameters))
             if isinstance(made, Response):
                 await made(scope, receive, _with_headers(send, _NOTHING))
             elif not head.write(send, made):
