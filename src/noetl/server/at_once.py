@@ -1,51 +1,43 @@
-"""Decides and commits one report before anything else happens, where nothing has to be waited for.
+"""Decides and commits one message before anything else happens, where nothing has to be waited for.
 
-A report that would be a batch by itself need not wait for a turn of the sequencer, and whoever sent it need not wait for
-an answer. Everything that can go wrong goes the usual way: here it gives nothing. Tested in
+A report or a start that would be a batch by itself need not wait for a turn of the sequencer, and whoever sent it need not
+wait for an answer. Everything that can go wrong goes the usual way: here it gives nothing. Tested in
 tests/unit/server/test_at_once.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from noetl.engine.decide import Needs, decide
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution
-from noetl.model.messages import Report
+from noetl.model.messages import Report, Start
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Claim, Clock, Commit, EventLog, QuickLog, Receipt
+from noetl.ports import Claim, Clock, Commit, Committed, EventLog, QuickLog, Receipt
+from noetl.server.commits import commit_of
 from noetl.server.handed import Handed
-from noetl.server.inbox import Ask, Inbox, Takes, fits
+from noetl.server.inbox import Ask, Entry, Inbox, fits
 from noetl.server.plans import Plans
 from noetl.server.states import States
 
 
-class Single(Struct, eq=False):
-    """A report on its way by itself; `told` is called with the new work, or with None where it has to be submitted."""
-
-    execution_id: str
-    report: Report
-    want: int
-    takes: Takes
-    told: Callable[[list[Lease] | None], None]
-
-
 class Done(Struct):
-    """What a report changes, who asks for work with it, and what everybody was given; the reporter first, if it `wants`."""
+    """What a message changes, who asks for work with it, and what everybody was given; the reporter first, if it `wants`."""
 
     commit: Commit
     now: int
     wants: bool
     claims: Sequence[Claim]
     asks: Sequence[Ask] = ()
+    verdict: Committed | None = None
     leases: tuple[tuple[Lease, ...], ...] = ()
 
 
 class AtOnce:
-    """Takes single reports: before anything else happens over a log that is quick, and without ceremony over another."""
+    """Takes single messages: before anything else happens over a log that is quick, and without ceremony over another."""
 
     def __init__(
         self, log: EventLog, states: States, plans: Plans, inbox: Inbox, handed: Handed, clock: Clock, lease_ms: int
@@ -61,18 +53,17 @@ class AtOnce:
         self._lease_ms = lease_ms
         self.in_vain = False  # the last one was decided, and is not known to be applied
 
-    def take(self, execution_id: str, report: Report, want: int, takes: Takes) -> Done | None:
-        """Decide and commit a report; None where that cannot be at once."""
+    def take(self, entry: Entry) -> Done | None:
+        """Decide and commit a message; None where that cannot be at once."""
         self.in_vain = False
-        state = self._states.at_hand(execution_id)
-        plan = self._plans.at_hand(state.playbook) if state is not None else None
-        if self._quick is None or state is None or plan is None:
+        known = self._known(entry)
+        if self._quick is None or known is None:
             return None
         done: Done | None = None
 
         def make() -> tuple[Commit, Sequence[Claim]] | None:
             nonlocal done
-            done = self._decided(plan, state, report, want, takes)
+            done = self._decided(*known, entry)
             return None if done is None else (done.commit, done.claims)
 
         try:
@@ -81,47 +72,63 @@ class AtOnce:
                 return done
         except Exception:  # noqa: BLE001  it is told when it happens again; what was written is found in the store
             self._doubt(done)
-        if self.in_vain:
-            self._states.drop(execution_id)
+        self._undo(entry, done)
         return None
 
-    async def take_soon(self, single: Single) -> Done | None:
-        """Decide and commit a report likewise over a log that has to be waited for."""
+    async def take_soon(self, entry: Entry) -> Done | None:
+        """Decide and commit a message likewise over a log that has to be waited for."""
         self.in_vain = False
-        state = self._states.at_hand(single.execution_id)
-        plan = self._plans.at_hand(state.playbook) if state is not None else None
-        if state is None or plan is None:
+        known = self._known(entry)
+        if known is None:
             return None
         done: Done | None = None
         try:
-            done = self._decided(plan, state, single.report, single.want, single.takes)
+            done = self._decided(*known, entry)
             if done is not None and self._is_applied(done, await self._log.commit([done.commit], done.claims)):
                 return done
         except Exception:  # noqa: BLE001  likewise
             self._doubt(done)
-        self._states.drop(single.execution_id)
+        self._undo(entry, done)
         return None
 
-    def _decided(self, plan: Plan, state: Execution, report: Report, want: int, takes: Takes) -> Done | None:
-        """Decide a report; None where something has to be brought for it."""
+    def _known(self, entry: Entry) -> tuple[Plan, Execution] | None:
+        """Give the plan and the state that a message is decided on, where both are in memory."""
+        if isinstance(entry.message, Start):
+            is_known = self._states.known(entry.execution_id) is not None
+            plan = None if is_known else self._plans.at_hand(entry.message.playbook)
+            return None if plan is None else (plan, self._states.new(entry.execution_id))
+        state = self._states.at_hand(entry.execution_id)
+        plan = None if state is None else self._plans.at_hand(state.playbook)
+        return None if state is None or plan is None else (plan, state)
+
+    def _decided(self, plan: Plan, state: Execution, entry: Entry) -> Done | None:
+        """Decide a message; None where something has to be brought for it."""
         self.in_vain = True  # until it is applied
-        now = self._clock.now()
-        made = decide(plan, state, report, now)
+        message, want, now = entry.message, entry.want, self._clock.now()
+        made: Commit | Needs = decide(plan, state, message, now)
         if isinstance(made, Needs):
             return None
+        if entry.act is not None:
+            made = commit_of(entry, made)
         claims: tuple[Claim, ...] = ()
-        if want > 0:
-            claims = (Claim(report.worker, takes[0], want, now, now + self._lease_ms, takes[1]),)
-        done = Done(made, now, want > 0, claims)  # nothing of the inbox is consumed by it, and it is nobody's act
-        if made.work and self._inbox.waiting and not _takes_all(claims, made.work):
-            done.asks = self._inbox.beside(claims, made.work, now)
+        if want > 0 and entry.takes is not None and isinstance(message, Report):
+            pools, tags = entry.takes
+            claims = (Claim(message.worker, pools, want, now, now + self._lease_ms, tags),)
+        done = Done(made, now, want > 0, claims)  # no message of the inbox is consumed by it
+        inbox = self._inbox
+        if inbox.asks:
+            done.asks = inbox.served(claims, (made,), now)
+        elif made.work and inbox.waiting and not _takes_all(claims, made.work):
+            done.asks = inbox.beside(claims, made.work, now)
+        if done.asks:
             done.claims = (*claims, *claims_of(done.asks, now, self._lease_ms))
         return done
 
     def _is_applied(self, done: Done, receipt: Receipt) -> bool:
-        if receipt.commits[0].status == "applied":
+        verdict = receipt.commits[0]
+        if verdict.status == "applied":
             self.in_vain = False
-            done.leases = receipt.leases
+            done.verdict, done.leases = verdict, receipt.leases
             return True
         # Somebody else was first; those who asked have been served all the same.
         self._handed.give_back([lease for found in receipt.leases for lease in found])
@@ -130,6 +137,14 @@ class AtOnce:
     def _doubt(self, done: Done | None) -> None:
         if done is not None:
             self._handed.doubt(done.claims)
+
+    def _undo(self, entry: Entry, done: Done | None) -> None:
+        """Forget a state that may not be what is committed, and let those who ask do so again."""
+        if self.in_vain or isinstance(entry.message, Start):
+            self._states.drop(entry.execution_id)
+        if done is not None and done.asks:
+            self._inbox.waiting = [ask for ask in self._inbox.waiting if ask not in done.asks]
+            self._inbox.asks[:0] = done.asks
 
 
 def _takes_all(claims: Sequence[Claim], work: Sequence[WorkItem]) -> bool:

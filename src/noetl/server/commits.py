@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from noetl.engine.decide import Decision
 from noetl.engine.state import Execution
 from noetl.model.errors import Conflict, NoetlError
-from noetl.model.messages import ChildEnded, Start, TimerDue
+from noetl.model.messages import ChildEnded, Report, Start, TimerDue
 from noetl.ports import Claim, Commit, Committed, EventLog
 from noetl.server.inbox import Answer, Entry
 from noetl.server.starting import is_started_by
@@ -30,6 +30,14 @@ class Batch(Struct):
     postponed: list[Entry] = []  # to be decided later
     poison: list[tuple[Entry, Exception]] = []  # that cannot be decided
 
+    def claim(self, entry: Entry, lease_ms: int) -> None:
+        """Ask for what a worker wants with its report, unless it is gone."""
+        message, takes, now = entry.message, entry.takes, self.now
+        if takes is None or not isinstance(message, Report) or (entry.answer is not None and entry.answer.done()):
+            entry.want = 0
+        else:
+            self.claims.append(Claim(message.worker, takes[0], entry.want, now, now + lease_ms, takes[1]))
+
 
 def answer_of(row: Mapping[str, Any], verdict: Committed, is_late: bool = False) -> Answer:
     """Give what whoever sent a message is told, after it is durable."""
@@ -42,7 +50,7 @@ def commit_of(entry: Entry, made: Decision) -> Commit:
     cleared = made.cleared
     if isinstance(entry.message, TimerDue) and entry.message.timer_id not in dict(made.timers):
         cleared = tuple(dict.fromkeys((*cleared, entry.message.timer_id)))  # also one that nobody waits for any more
-    elif entry.answer is not None and entry.act is None:
+    elif not entry.is_own and entry.act is None:
         return made
     audit = () if entry.act is None else (entry.act,)
     return replace(made, cleared=cleared, consumed=entry.consumed, audit=audit)
@@ -53,7 +61,7 @@ async def of_another(log: EventLog, entry: Entry, start: Start, state: Execution
     if not state.seq:
         return None
     first = await log.read(entry.execution_id, 0, 1)
-    if not first and entry.answer is not None:  # it is about to be written: whose it is can be seen in a moment
+    if not first and not entry.is_own:  # it is about to be written: whose it is can be seen in a moment
         raise Conflict
     if not first or is_started_by(first[0], start.message_id):
         return None
@@ -62,7 +70,7 @@ async def of_another(log: EventLog, entry: Entry, start: Start, state: Execution
 
 def no_child(entry: Entry, start: Start, problem: NoetlError, at: int = 0) -> Commit:
     """Tell a parent that its child cannot be started; whoever else asked is told by an exception."""
-    if start.parent is None or entry.answer is not None:
+    if start.parent is None or not entry.is_own:
         raise problem
     is_taken = isinstance(problem, Conflict)
     error = {"kind": "not_found", "code": "UNKNOWN_PLAYBOOK", "message": str(problem), "retryable": is_taken}

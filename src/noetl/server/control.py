@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -24,10 +24,9 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Act, Blobs, Catalog, Clock, Doorbell, EventLog, Upkeep, WorkQueue
-from noetl.server.at_once import Single
 from noetl.server.endings import Endings
 from noetl.server.followers import Followers
-from noetl.server.inbox import Ask, Takes
+from noetl.server.inbox import Ask, Entry, Takes, Told
 from noetl.server.leases import Leases
 from noetl.server.plans import Plans
 from noetl.server.sequencer import Sequencer
@@ -157,39 +156,38 @@ class LocalControl:
         """Apply a report, and give new work in the same commit."""
         if self.sequencer.in_row >= _MOST_IN_ROW:
             await self._let_others()
-        takes = self._takes.get(report.worker, _ANYTHING)
-        leases = self.sequencer.at_once(execution_id, report, want, takes)
-        return (await self.sequencer.report(execution_id, report, want, takes)).leases if leases is None else leases
+        entry = Entry(execution_id, report, None, None, self._takes.get(report.worker, _ANYTHING), want)
+        leases = self.sequencer.at_once(entry)
+        return (await self.sequencer.report(entry)).leases if leases is None else leases
 
     async def reported(self, execution_id: str, report: Report, want: int = 0) -> tuple[str, list[Lease]]:
         """Apply a report likewise; also tells whether it was applied, a duplicate, or late."""
         if self.sequencer.in_row >= _MOST_IN_ROW:
             await self._let_others()
-        takes = self._takes.get(report.worker, _ANYTHING)
-        leases = self.sequencer.at_once(execution_id, report, want, takes)
+        entry = Entry(execution_id, report, None, None, self._takes.get(report.worker, _ANYTHING), want)
+        leases = self.sequencer.at_once(entry)
         if leases is not None:
             return "applied", leases
-        answer = await self.sequencer.report(execution_id, report, want, takes)
+        answer = await self.sequencer.report(entry)
         return answer.status, answer.leases
 
-    def report_soon(
-        self, execution_id: str, report: Report, want: int, told: Callable[[list[Lease] | None], None]
-    ) -> bool:
-        """Apply a report that nobody else can share a batch with, and call with the new work; False: it cannot be.
+    def report_soon(self, execution_id: str, report: Report, want: int, told: Told) -> bool:
+        """Apply a report, and call with the new work; False: it cannot be.
 
         Called with None it cannot be either: then the report is to be sent the usual way.
         """
-        single = Single(execution_id, report, want, self._takes.get(report.worker, _ANYTHING), told)
+        takes = self._takes.get(report.worker, _ANYTHING)
+        entry = Entry(execution_id, report, None, None, takes, want, told=told)
         if self.sequencer.in_row < _MOST_IN_ROW:
-            return self.sequencer.soon(single)
+            return self.sequencer.soon(entry)
         self.sequencer.in_row = 0
         loop = asyncio.get_running_loop()
-        loop.call_soon(loop.call_soon, self._soon, single)  # when others had their turn
+        loop.call_soon(loop.call_soon, self._soon, entry, told)  # when others had their turn
         return True
 
-    def _soon(self, single: Single) -> None:
-        if not self.sequencer.soon(single):
-            single.told(None)
+    def _soon(self, entry: Entry, told: Told) -> None:
+        if not self.sequencer.soon(entry):
+            told(None)
 
     def give_back(self, leases: Sequence[Lease]) -> None:
         """Put work back that came when nobody was there any more."""

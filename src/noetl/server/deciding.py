@@ -49,7 +49,7 @@ async def decided(entry: Entry, log: EventLog, states: States, plans: Plans, now
     if isinstance(message, Start) and (refused := await of_another(log, entry, message, state)) is not None:
         return refused
     if not state.seq and not isinstance(message, Start):
-        if entry.answer is None:  # sent to an execution that never was
+        if entry.is_own:  # sent to an execution that never was
             return Commit(entry.execution_id, 0, (), consumed=entry.consumed)
         raise UnknownExecution(f"there is no execution {entry.execution_id} in this store")
     plan = await plans.get(message.playbook if isinstance(message, Start) and not state.seq else state.playbook)

@@ -224,12 +224,12 @@ class Handouts:
         return Leases(frame.id, tuple(leases), status if is_held or status == "duplicate" else "late")
 
     def report_soon(self, hand: Hand, frame: Report, answer: Callable[[Leases | None], bool]) -> bool:
-        """Apply a report likewise where it is plainly the worker's own and can be a batch by itself; False: it cannot be.
+        """Apply a report likewise where it is plainly the worker's own; False: it is not.
 
         `answer` is called when it is done, or with None where it cannot be after all; it tells whether somebody was there.
         """
         report = frame.report
-        if hand.draining or not self._control.sequencer.would_be_alone():
+        if hand.draining:
             return False
         name = f"{frame.execution_id}:{report.run_id}" + (f":{report.chunk}" if report.chunk is not None else "")
         held = (name, report.epoch)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -18,6 +18,7 @@ from noetl.ports import Act, Claim, Commit
 
 Kind = tuple[str, tuple[str, ...]]  # of work: its pool, and the tags that it requires
 Takes = tuple[tuple[str, ...], tuple[str, ...]]  # what a worker takes: pools, tags
+Told = Callable[[list[Lease] | None], None]
 
 
 class Ask(Struct, eq=False):
@@ -43,7 +44,7 @@ class Answer(Struct, frozen=True):
 
 
 class Entry(Struct, eq=False):
-    """A message on its way; without an `answer` it is one that the system sent itself, kept in the store until applied."""
+    """A message on its way, and who is told what became of it: by an `answer`, or by a call."""
 
     execution_id: str
     message: AnyMessage
@@ -52,6 +53,8 @@ class Entry(Struct, eq=False):
     takes: Takes | None = None  # of a worker that reports
     want: int = 0  # how much new work such a worker asks for with it, until it was served
     leases: list[Lease] = []  # what it was given then
+    told: Told | None = None  # is called with that, or with None where the report is to be sent again
+    is_own: bool = False  # the system sent it itself, and keeps it in the store until it is applied
     refused: bool = False  # it was decided on a state that is not in the store, or may not be
     late: bool = False  # the store refused it: the lease was gone
     alone: bool = False  # a batch with it could not be written: it is decided by itself
@@ -61,7 +64,7 @@ class Entry(Struct, eq=False):
 
     @property
     def consumed(self) -> tuple[str, ...]:
-        return () if self.answer is not None else (self.message.message_id,)
+        return (self.message.message_id,) if self.is_own else ()
 
 
 class Outcomes:
@@ -122,7 +125,7 @@ class Inbox(Struct):
         if message.message_id in self.sent:
             return False
         self.sent.add(message.message_id)
-        self.entries.append(Entry(execution_id, message))
+        self.entries.append(Entry(execution_id, message, is_own=True))
         return True
 
     def served(self, first: Sequence[Claim], commits: Iterable[Commit], now: int) -> list[Ask]:

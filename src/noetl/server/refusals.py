@@ -22,7 +22,9 @@ from noetl.model.errors import Conflict, Foreign, NoetlError, StoreUnavailable, 
 from noetl.model.events import Event
 from noetl.model.messages import ChildEnded, Discard, Mend, Replay, Start, TimerDue
 from noetl.ports import Clock, Commit, EventLog
+from noetl.server.handed import Handed
 from noetl.server.inbox import Entry, Inbox
+from noetl.server.room import Room
 
 _log = logging.getLogger(__name__)
 _MOST_TRIES: Final = 5  # where others commit to the same execution meanwhile
@@ -38,10 +40,14 @@ class Refusals:
 
     note: Callable[[Commit], None]  # what is done after a letter was written
 
-    def __init__(self, log: EventLog, inbox: Inbox, clock: Clock, keeps: bool) -> None:
+    def __init__(
+        self, log: EventLog, inbox: Inbox, room: Room[Entry], handed: Handed, clock: Clock, keeps: bool
+    ) -> None:
         self.set_aside: set[str] = set()  # messages of the system that this process cannot decide
         self._store = log
         self._inbox = inbox
+        self._room = room
+        self._handed = handed
         self._clock = clock
         self._keeps = keeps  # letters
         self._told: dict[str, int] = {}  # message → when
@@ -66,20 +72,28 @@ class Refusals:
 
     def tell(self, entry: Entry, error: Exception) -> None:
         """Tell whoever sent a message that it is refused; one of the system's own is set aside."""
-        if entry.answer is not None:
-            if not entry.answer.done():
+        if not entry.is_own:
+            if entry.answer is not None and not entry.answer.done():
                 entry.answer.set_exception(error)
+            self.send_back(entry)
             return
         name = entry.message.message_id  # nobody asked: it stays in the store for a process that can decide it
         self._inbox.sent.discard(name)
         self.set_aside.add(name)
         _log.error("message %s of execution %s is set aside: %s", name, entry.execution_id, error)
 
+    def send_back(self, entry: Entry) -> None:
+        """Let a worker that is told by a call send its report the usual way, which tells what is wrong with it."""
+        if entry.told is not None:
+            self._room.leave(entry)
+            self._handed.give_back(entry.leases)
+            entry.told(None)
+
     @staticmethod
     def _is_poison(entry: Entry, error: Exception) -> bool:
         if isinstance(error, _NOT_POISON) or isinstance(entry.message, _NO_LETTER):
             return False
-        is_own = entry.answer is None or isinstance(entry.message, TimerDue)
+        is_own = entry.is_own or isinstance(entry.message, TimerDue)
         return is_own or not isinstance(error, _BAD_INPUT)
 
     async def _kept(self, entry: Entry, error: Exception) -> bool:

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from noetl.engine.decide import Needs
 from noetl.engine.state import Execution
 from noetl.model.errors import StoreUnavailable
-from noetl.model.messages import AnyMessage, Report, Start
+from noetl.model.messages import AnyMessage, Start
 from noetl.model.work import Lease
-from noetl.ports import Act, Claim, Clock, EventLog, WorkQueue
-from noetl.server.at_once import AtOnce, Done, Single, claims_of
-from noetl.server.commits import Batch
+from noetl.ports import Act, Clock, EventLog, WorkQueue
+from noetl.server.at_once import AtOnce, claims_of
+from noetl.server.commits import Batch, answer_of
 from noetl.server.deciding import at_hand, decided
 from noetl.server.handed import Handed
-from noetl.server.inbox import Answer, Ask, Entry, Inbox, Outcomes, Takes, pause_of
+from noetl.server.inbox import Answer, Ask, Entry, Inbox, Outcomes, pause_of
 from noetl.server.listeners import Listeners
 from noetl.server.plans import Plans
 from noetl.server.refusals import Refusals
@@ -68,10 +68,10 @@ class Sequencer:
         self.handed = Handed(queue, clock, self.look)
         self.listeners = Listeners()
         self._alone = AtOnce(log, self._states, plans, self._inbox, self.handed, clock, lease_ms)
-        self._single: Single | None = None  # a report that is the next batch, all by itself
-        self._refusals = Refusals(log, self._inbox, clock, plans.keeps_letters)
+        self._single: Entry | None = None  # a report that is the next batch, all by itself
+        self._refusals = Refusals(log, self._inbox, self._room, self.handed, clock, plans.keeps_letters)
         self._settling = Settling(
-            self._inbox, self._states, self.handed, self.listeners, self._refusals, clock, self._wake
+            self._inbox, self._room, self._states, self.handed, self.listeners, self._refusals, clock, self._wake
         )
         self._refusals.note = self._settling.note
         self._stopped: Exception | None = None
@@ -86,8 +86,11 @@ class Sequencer:
 
         Where too many are unanswered it waits for room, as long as the patience lasts. Raises Overloaded after that.
         """
+        entry = Entry(execution_id, message, None, act)
+        if isinstance(message, Start) and (found := self._begun(entry)) is not None:
+            return found
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        entry = Entry(execution_id, message, answer, act)
+        entry.answer = answer
         if not self._room.enter(entry):
             await self._room.wait(entry)
         try:
@@ -109,10 +112,10 @@ class Sequencer:
             self._room.inside.difference_update(entries)
             self._room.leave(first)
 
-    async def report(self, execution_id: str, report: Report, want: int, takes: Takes) -> Answer:
+    async def report(self, entry: Entry) -> Answer:
         """Decide a report of a worker likewise; with the answer comes new work."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        entry = Entry(execution_id, report, answer, None, takes, want)
+        entry.answer = answer
         if not self._room.enter(entry):
             await self._room.wait(entry)
         try:
@@ -120,7 +123,7 @@ class Sequencer:
             return await answer
         except BaseException:
             if entry.leases:  # nobody is there any more to receive them
-                self.handed.take_back(report.message_id, entry.leases)
+                self.handed.take_back(entry.message.message_id, entry.leases)
             raise
         finally:
             self._room.leave(entry)
@@ -132,59 +135,77 @@ class Sequencer:
         if self._sleep is not None:
             self._wake()
 
-    def at_once(self, execution_id: str, report: Report, want: int, takes: Takes) -> list[Lease] | None:
-        """Do all about a report here and now, and give new work for it; None where it has to be submitted."""
-        if not self._alone.is_quick or not self.would_be_alone():
-            return None
+    def at_once(self, entry: Entry) -> list[Lease] | None:
+        """Do all about a report here and now, and give new work for it; None where it has to wait for its turn."""
+        return self._at_once(entry) if self._alone.is_quick and self.would_be_alone() else None
+
+    def _at_once(self, entry: Entry) -> list[Lease] | None:
         self.in_row += 1
-        done = self._alone.take(execution_id, report, want, takes)
+        done = self._alone.take(entry)
         if done is None:
             self._left = self._alone.in_vain
             return None
         self._settling.note(done.commit)
-        return self._given(report.message_id, done)
+        return self._settling.given(entry, done)
 
-    def soon(self, single: Single) -> bool:
-        """Take a report as a batch by itself, whose sender is told by a call; False where it has to be submitted."""
-        if self._alone.is_quick:
-            given = self.at_once(single.execution_id, single.report, single.want, single.takes)
-            if given is not None:
-                single.told(given)
-            return given is not None
-        if not self.would_be_alone():
+    def _begun(self, entry: Entry) -> Answer | None:
+        """Do all about a start here and now, likewise.
+
+        Only where a worker waits and nothing is out: of many that come together the first is taken so, and brings work
+        out, and the others share a batch.
+        """
+        if not self._alone.is_quick or not self._inbox.waiting or self.handed.out or not self.would_be_alone():
+            return None
+        done = self._alone.take(entry)
+        if done is None or done.verdict is None:
+            self._left = self._alone.in_vain
+            return None
+        self._settling.note(done.commit)
+        self._settling.given(entry, done)
+        return answer_of(done.commit.projection, done.verdict)
+
+    def soon(self, entry: Entry) -> bool:
+        """Take a report whose sender is told by a call; False where it has to be sent the usual way.
+
+        It is a batch by itself where it would be alone, and else in the next one.
+        """
+        if self.would_be_alone():
+            if not self._alone.is_quick:
+                self._single, self._is_waiting = entry, False
+                self._wake()
+                return True
+            given = self._at_once(entry)
+            if given is not None and entry.told is not None:
+                entry.told(given)
+            if given is not None or self._left:
+                return given is not None
+        if self._stopped is not None or not self._room.enter(entry):
             return False
-        self._single, self._is_waiting = single, False
-        self._wake()
+        self._take_in((entry,))
         return True
 
     def would_be_alone(self) -> bool:
-        """Tell whether no other message can be in a batch with a report that came now."""
+        """Tell whether no other message can be in a batch with one that came now."""
+        if not self._is_waiting or len(self.handed.out) > 1:
+            return False
         inbox = self._inbox
-        idle = self._is_waiting and not (inbox.entries or inbox.asks or inbox.look or self._left or self._more)
-        return idle and len(self.handed.out) <= 1
+        return not (inbox.entries or inbox.look or self._left or self._more)
 
-    async def _take_single(self, single: Single) -> None:
+    async def _take_single(self, single: Entry) -> None:
         done = await self._alone.take_soon(single)
         self._single = None
         if done is None:
             self._left = self._alone.in_vain
-            single.told(None)
+            self._refusals.send_back(single)
             return
         self._settling.take_in(done.commit)
         try:
-            single.told(self._given(single.report.message_id, done))
+            given = self._settling.given(single, done)
+            if single.told is not None:
+                single.told(given)
             self.listeners.tell(done.commit)
         except Exception:  # noqa: BLE001  what is committed stands, and one that cannot be told ends nothing
             _log.exception("not everybody can be told of a report of execution %s", single.execution_id)
-
-    def _given(self, message_id: str, done: Done) -> list[Lease]:
-        """Note what a reporter was given, and hand out what is for others."""
-        given, work = list(done.leases[0]) if done.wants else [], done.commit.work
-        self.handed.gave(given, message_id)
-        is_all = not work or (len(work) == 1 and bool(given) and given[0].work.work_id == work[0].work_id)
-        if not is_all and self._inbox.waiting:
-            self._settling.hand_out(done.asks, done.leases, (done.commit,), done.now)
-        return given
 
     def ask(self, ask: Ask) -> None:
         """Let a worker ask for work with the next batch, and wait if it says so."""
@@ -233,7 +254,10 @@ class Sequencer:
                     self._sleep, self._is_waiting = asyncio.get_running_loop().create_future(), True
                     await self._sleep
                 self._is_waiting = False
-                await (self._turn() if self._single is None else self._take_single(self._single))
+                if self._single is not None:
+                    await self._take_single(self._single)
+                elif not self._inbox.idle():
+                    await self._turn()
         finally:
             self._stop()
 
@@ -256,12 +280,11 @@ class Sequencer:
         self._stopped = StoreUnavailable(text)
         self._is_waiting = False
         if self._single is not None:
-            self._single.told(None)
+            self._refusals.send_back(self._single)
         for task in self._aside:
             task.cancel()
-        for entry in self._room.inside:
-            if entry.answer is not None and not entry.answer.done():
-                entry.answer.set_exception(self._stopped)
+        for entry in list(self._room.inside):
+            self._refusals.tell(entry, self._stopped)
         for ask in (*self._inbox.asks, *self._inbox.waiting):
             if not ask.answer.done():
                 ask.answer.set_result([])
@@ -306,17 +329,8 @@ class Sequencer:
                 continue
             batch.entries.append(entry)
             batch.commits.append(made)
-            if entry.want and entry.takes is not None:
-                self._claim(entry, entry.takes, batch)
-
-    def _claim(self, entry: Entry, takes: Takes, batch: Batch) -> None:
-        """Ask for what a worker wants with its report, unless it is gone."""
-        if entry.answer is None or entry.answer.done():
-            entry.want = 0
-            return
-        assert isinstance(entry.message, Report)
-        until = batch.now + self._lease_ms
-        batch.claims.append(Claim(entry.message.worker, takes[0], entry.want, batch.now, until, takes[1]))
+            if entry.want:
+                batch.claim(entry, self._lease_ms)
 
     def _set_out(self, entry: Entry, needs: Needs) -> bool:
         """Set a message aside while what it needs is brought, others go on; tells whether its state was touched."""
@@ -369,7 +383,7 @@ class Sequencer:
 
     def _may_try_again(self, entry: Entry, error: StoreUnavailable) -> bool:
         entry.tries += 1
-        if entry.answer is None or entry.tries <= _MOST_TRIES:
+        if entry.is_own or entry.tries <= _MOST_TRIES:
             return True
         self._refusals.tell(entry, error)
         return False

@@ -5,6 +5,7 @@ Nothing here is done before a commit is durable. Tested in tests/unit/server/tes
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,13 +13,16 @@ from noetl.engine.decision import projection
 from noetl.model.errors import StoreUnavailable
 from noetl.model.work import Lease
 from noetl.ports import Clock, Commit, Committed, Receipt
+from noetl.server.at_once import Done
 from noetl.server.commits import Batch, answer_of
 from noetl.server.handed import Handed
-from noetl.server.inbox import Answer, Ask, Entry, Inbox
+from noetl.server.inbox import Answer, Ask, Entry, Inbox, Told
 from noetl.server.listeners import Listeners
 from noetl.server.refusals import Refusals
+from noetl.server.room import Room
 from noetl.server.states import States
 
+_log = logging.getLogger(__name__)
 _NO_ROW: Final[Mapping[str, Any]] = {}
 
 
@@ -28,6 +32,7 @@ class Settling:
     def __init__(
         self,
         inbox: Inbox,
+        room: Room[Entry],
         states: States,
         handed: Handed,
         listeners: Listeners,
@@ -36,6 +41,7 @@ class Settling:
         wake: Callable[[], None],
     ) -> None:
         self._inbox = inbox
+        self._room = room
         self._states = states
         self._handed = handed
         self._listeners = listeners
@@ -64,12 +70,12 @@ class Settling:
                 entry.refused, entry.late = True, entry.late or verdict.status == "fenced"
                 again.append(entry)
                 continue
-            if entry.answer is None:
+            if entry.takes is not None:
+                self._tell_worker(entry, verdict)
+            elif entry.answer is None:
                 self._inbox.sent.discard(entry.message.message_id)
             elif entry.answer.done():
                 continue
-            elif entry.takes is not None:
-                self._tell_worker(entry, verdict)
             elif commit.projection:
                 entry.answer.set_result(answer_of(commit.projection, verdict, entry.late))
             else:
@@ -98,23 +104,45 @@ class Settling:
         self.take_in(commit)
         self._listeners.tell(commit)
 
+    def given(self, entry: Entry, done: Done) -> list[Lease]:
+        """Note what a reporter was given with a commit of its own, and hand out what is for others."""
+        given, work = list(done.leases[0]) if done.wants else [], done.commit.work
+        if given:
+            self._handed.gave(given, entry.message.message_id)
+        is_all = not work or (len(work) == 1 and bool(given) and given[0].work.work_id == work[0].work_id)
+        if done.asks or (not is_all and self._inbox.waiting):
+            self.hand_out(done.asks, done.leases, (done.commit,), done.now)
+        return given
+
     def _serve(self, entry: Entry, found: Sequence[Lease]) -> None:
         """Note what a worker is given with its report; whoever went away while the batch was written is given nothing."""
         entry.want = 0
-        if found and entry.answer is not None and not entry.answer.done():
+        if found and entry.answer is not None and entry.answer.done():
+            self._handed.give_back(found)
+        elif found:
             entry.leases = list(found)
             self._handed.gave(entry.leases)
-        else:
-            self._handed.give_back(found)
 
     def _tell_worker(self, entry: Entry, verdict: Committed) -> None:
-        assert entry.answer is not None
         status, leases = "late" if entry.late else verdict.status, entry.leases
+        if entry.told is not None and status != "applied":
+            self._refusals.send_back(entry)
+            return
         if status == "duplicate":
             leases = [*self._handed.with_report(entry.message.message_id), *leases]
         elif leases:
             self._handed.remember(entry.message.message_id, leases)
-        entry.answer.set_result(Answer(_NO_ROW, status, leases))
+        if entry.told is not None:
+            self._room.leave(entry)
+            self._call(entry, entry.told, leases)
+        elif entry.answer is not None and not entry.answer.done():
+            entry.answer.set_result(Answer(_NO_ROW, status, leases))
+
+    def _call(self, entry: Entry, told: Told, leases: list[Lease]) -> None:
+        try:
+            told(leases)
+        except Exception:  # noqa: BLE001  what is committed stands, and one that cannot be told ends nothing
+            _log.exception("nobody can be told of a report of execution %s", entry.execution_id)
 
     async def _tell_row(self, entry: Entry, verdict: Committed) -> None:
         assert entry.answer is not None

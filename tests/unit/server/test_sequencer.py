@@ -102,7 +102,7 @@ async def test_the_parent_of_a_child_whose_id_is_taken_is_told(store: Store, con
     await control.submit("77", Start("first", "a", playbook))
     state = await control.sequencer.state("77")
     child = Start("5/0", "a", playbook, parent={"execution_id": "5", "run_id": "call#1"})
-    told = await of_another(store, Entry("77", child), child, state)
+    told = await of_another(store, Entry("77", child, is_own=True), child, state)
     assert told is not None
     assert (told.expected_seq, told.events, told.consumed) == (state.seq, (), ("5/0",))
     [(parent, message)] = told.inbox
@@ -110,8 +110,8 @@ async def test_the_parent_of_a_child_whose_id_is_taken_is_told(store: Store, con
     assert (parent, message.run_id, message.child_id, message.status) == ("5", "call#1", "77", "failed")
     assert message.error is not None
     assert (message.error["code"], message.error["retryable"]) == ("ID_TAKEN", True)
-    assert await of_another(store, Entry("77", child), Start("first", "a", playbook), state) is None
-    assert await of_another(store, Entry("78", child), child, Execution("78")) is None
+    assert await of_another(store, Entry("77", child, is_own=True), Start("first", "a", playbook), state) is None
+    assert await of_another(store, Entry("78", child, is_own=True), child, Execution("78")) is None
 
 
 async def test_the_state_in_memory_is_the_fold_of_the_log(store: Store) -> None:
