@@ -50,6 +50,14 @@ class Epochs:
         self._given += count
         return self._given - count
 
+    def next(self) -> tuple[int, int, str]:
+        """Give the next epoch, and what the file says if it may be used: the end of the last block, and who took it."""
+        return self._given + 1, self._end if self._given < self._end else -1, self._holder
+
+    def took(self, epoch: int) -> None:
+        """Note that the next epoch is used."""
+        self._given = epoch
+
 
 def hand_out(
     connection: sqlite3.Connection,

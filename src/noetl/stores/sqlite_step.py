@@ -20,7 +20,7 @@ from noetl.stores.sqlite_rows import log_row, text, work_row
 from noetl.stores.steps import done, next_holder
 
 _SQL = queries("sqlite")
-_HAS_DUE, _REPLACE, _APPEND = _SQL["has_due_work"], _SQL["replace_work"], _SQL["append_events"]
+_REPLACE, _APPEND = _SQL["replace_work"], _SQL["append_events"]
 _work = msgspec.json.Decoder(WorkItem).decode
 
 
@@ -35,14 +35,12 @@ def commit_step(
     if place is None:
         return None
     claim, item, events = claims[place], commit.work[0], commit.events
-    execute = connection.execute
-    is_due, last, value, holder = execute(_HAS_DUE, (item.pool, claim.now)).fetchone()
-    if is_due:
-        return None
-    epoch = epochs.take(connection, 1, (value, holder)) + 1
+    epoch, *block = epochs.next()
     written = text(item)
     row = work_row(item, events[-1].timestamp, written)
-    if not execute(_REPLACE, (*row, epoch, claim.worker, claim.until, last + 1, *commit.finished[0])).rowcount:
-        return None  # it is not leased so, or other work of this name is there
-    execute(_APPEND, log_row(events))
+    given = (*row, epoch, claim.worker, claim.until, *commit.finished[0], claim.now, *block)
+    if not connection.execute(_REPLACE, given).rowcount:
+        return None  # older work is due, or it is not leased so, or other work of this name is there, or another took epochs
+    epochs.took(epoch)
+    connection.execute(_APPEND, log_row(events))
     return done(commit, claims, place, Lease(_work(written), epoch, 1, claim.until, claim.worker))

@@ -63,6 +63,8 @@ def test_every_statement_is_used(name: str) -> None:
         ("due_timers", "timer_at"),
         ("known", "event_log_message"),
         ("append_events", "event_log_message"),
+        ("replace_work", "queue_order"),
+        ("end_work", "sqlite_autoindex_queue_1"),
         ("read_events", "sqlite_autoindex_event_log_1"),
         ("read_feed", "INTEGER PRIMARY KEY"),
         ("next_requires", "queue_order"),

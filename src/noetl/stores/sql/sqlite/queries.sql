@@ -110,11 +110,16 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'leased', ?11, 1, ?12, ?13, -?1
 ON CONFLICT (work_id) DO NOTHING;
 
 -- name: replace_work
--- What ended becomes what follows, in the hands of whoever asked.
+-- What ended becomes what follows, in the hands of whoever asked: where no other work is due, and the epoch is of the last
+-- block that was taken; see has_due_work.
 UPDATE OR IGNORE queue SET
   work_id = ?1, execution_id = ?2, run_id = ?3, chunk = ?4, pool = ?5, requires = ?6, priority = ?7, available_at = ?8,
-  created_at = ?9, work = ?10, epoch = ?11, attempts = 1, worker_id = ?12, lease_until = ?13, number = -?11, place = ?14
-WHERE work_id = ?15 AND epoch = ?16 AND status = 'leased';
+  created_at = ?9, work = ?10, epoch = ?11, attempts = 1, worker_id = ?12, lease_until = ?13, number = -?11,
+  place = (SELECT max(coalesce(max(number), 0), 0) FROM queue) + 1
+WHERE work_id = ?14 AND epoch = ?15 AND status = 'leased'
+  AND NOT EXISTS (SELECT 1 FROM queue WHERE pool = ?5 AND status = 'queued' AND available_at = 0)
+  AND NOT EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?16)
+  AND EXISTS (SELECT 1 FROM counter WHERE name = 'epoch' AND value = ?17 AND holder = ?18);
 
 -- name: end_work
 DELETE FROM queue WHERE work_id = ? AND epoch = ? AND status = 'leased';
