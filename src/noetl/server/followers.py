@@ -41,16 +41,14 @@ class _Follower(Struct, eq=False):
 
     def passes_over(self, commit: Commit) -> bool:
         """Tell whether a commit that ends nothing comes right after what it has seen, and is not for it; it is seen then."""
-        if commit.expected_seq != self.after or self.wants(commit):
+        if commit.expected_seq != self.after or (not self.at_end and self.wants(commit)):
             return False
         self.after += len(commit.events)
         return True
 
     def wants(self, commit: Commit) -> bool:
-        """Tell whether a commit that ends nothing has events for it."""
-        if self.wanted is None:
-            return True
-        return not (self.at_end or self.wanted.isdisjoint(map(_type_of, commit.events)))
+        """Tell whether a commit has events for it."""
+        return self.wanted is None or not self.wanted.isdisjoint(map(_type_of, commit.events))
 
     def wake(self, ended: bool) -> None:
         self.more.set()

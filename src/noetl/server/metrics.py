@@ -27,7 +27,7 @@ _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _MOST_RUNS = 10_000  # whose start is remembered
 _MOST_UNCOUNTED = 64  # commits
 _MOST_SHAPES = 1_000
-_MOST_ALIKE = 4_000
+_MOST_ALIKE = 2_000
 _LONGEST_SHAPE = 32  # longer commits are hardly ever alike
 _type_of = attrgetter("event_type")
 _Adds = list[tuple[Counts, tuple[str, ...]]]
@@ -35,7 +35,7 @@ _SPANS = frozenset(("step.scheduled", "step.done", "step.failed", "loop.done"))
 
 
 class _Alike:
-    """Commits that add the same: of one shape and step, with the very same word of the router, which a plan has ready."""
+    """Commits that add the same: of one shape and step, with the very same word about where to go on, as plans have ready."""
 
     def __init__(self, word: Mapping[str, Any], adds: _Adds) -> None:
         self.word = word  # kept, so that no other can be taken for it
@@ -52,7 +52,8 @@ class _Shape(NamedTuple):
     tokens: list[int]
     tasks: list[int]  # that went well
     others: Sequence[tuple[int, Callable[[Metrics, str, str, Event], None]]]
-    router: int | None  # where the only word of a router is, in a commit of one step and nothing special
+    executions: list[tuple[int, Callable[[Metrics, str, Event], None]]]  # where one begins or ends
+    word: int | None  # where the only word about where to go on is, in a commit of one step and nothing special
     alike: dict[tuple[str, str, int], _Alike]  # by workflow, step and the word's identity
 
 
@@ -127,10 +128,12 @@ class Metrics:
                     begun[event.execution_id, event.step_run_id] = event.timestamp
                 elif (since := begun.pop((event.execution_id, event.step_run_id), None)) is not None:
                     took.observe((workflow, event.entity_id), (event.timestamp - since) / 1000)
+            for place, count in shape.executions:
+                count(self, workflow, events[place])
             if commit.letters:
                 self._count_letters(commit)
-            if shape.router is not None:
-                event = events[shape.router]
+            if shape.word is not None:
+                event = events[shape.word]
                 alike = shape.alike.get((workflow, event.entity_id, id(event.payload)))
                 if alike is not None:
                     alike.count += 1
@@ -150,10 +153,10 @@ class Metrics:
         if shape.tasks and self._tasks.has_sinks(playbook):
             for place in shape.tasks:
                 self._tasks.count(workflow, playbook, events[place])
-        elif shape.router is not None:
+        elif shape.word is not None:
             if self._alike >= _MOST_ALIKE:
                 self._settle(forget=True)
-            event = events[shape.router]
+            event = events[shape.word]
             shape.alike[workflow, event.entity_id, id(event.payload)] = _Alike(event.payload, adds)
             self._alike += 1
 
@@ -184,18 +187,23 @@ class Metrics:
 
     def _shape(self, types: tuple[str, ...]) -> _Shape:
         places = list(enumerate(types))
-        routed = [place for place, name in places if name == "next.evaluated"]
+        started, routed, tokens, tasks = [
+            [place for place, name in places if name == wanted]
+            for wanted in ("step.started", "next.evaluated", "token.created", "task.done")
+        ]
         others = [(place, _HANDLERS[name]) for place, name in places if name in _HANDLERS]
+        entries = tokens if "playbook.started" in types else []
         is_known = len(types) <= _LONGEST_SHAPE
-        is_step = is_known and not others and len(routed) == types.count("step.started") == 1
+        is_plain = is_known and not others and len(started) == len(routed) <= 1 and len(tokens) <= 1
         made = _Shape(
-            [place for place, name in places if name == "step.started"],
+            started,
             [(place, name != "step.scheduled") for place, name in places if name in _SPANS],
             routed,
-            [place for place, name in places if name == "token.created"],
-            [place for place, name in places if name == "task.done"],
+            tokens,
+            tasks,
             others,
-            routed[0] if is_step and types.count("token.created") <= 1 else None,
+            [(place, _EXECUTIONS[name]) for place, name in places if name in _EXECUTIONS],
+            next(iter(routed or entries), None) if is_plain else None,
             {},
         )
         if is_known:
@@ -240,10 +248,10 @@ class Metrics:
         self._workers.set(workers)
         return generate_latest(self.registry)
 
-    def _execution_started(self, workflow: str, _playbook: str, _event: Event) -> None:
+    def _execution_started(self, workflow: str, _event: Event) -> None:
         self._started[workflow,] += 1
 
-    def _execution_ended(self, workflow: str, _playbook: str, event: Event) -> None:
+    def _execution_ended(self, workflow: str, event: Event) -> None:
         status = str(event.status or event.payload.get("status", ""))
         self._completed[workflow, _STATUSES.get(status, status)] += 1
 
@@ -270,10 +278,9 @@ class Metrics:
             self._repaired[workflow, what] += 1
 
 
+_EXECUTIONS = {"playbook.started": Metrics._execution_started, "playbook.finished": Metrics._execution_ended}
 # Those of tasks that went well are looked at only where there are sinks.
 _HANDLERS = dict.fromkeys(TASK_EVENTS - {"task.done"}, Metrics._task) | {
-    "playbook.started": Metrics._execution_started,
-    "playbook.finished": Metrics._execution_ended,
     "loop.started": Metrics._loop,
     "loop.iteration.done": Metrics._item,
     "loop.iteration.failed": Metrics._item,
