@@ -68,7 +68,7 @@ async def test_an_execution_that_is_followed_asks_the_database_little(
         path = await served.register(ONE)
         monkeypatch.setattr(PostgresDatabase, "rows", counted)
         await _followed(served, path)
-        assert (asked["find_version"], asked["find_execution"]) == (1, 1)
+        assert (asked["find_content_hash"], asked["find_version"], asked["find_execution"]) == (1, 0, 1)
         assert asked["read_events"] in (1, 2)  # what is there when it is asked, and the rest
 
 
