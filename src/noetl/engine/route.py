@@ -186,7 +186,8 @@ class Input(Mapping[str, Any]):
 
 def took(state: Execution, run: StepRun, at: int) -> float:
     """Give how long a run that ends now has taken, in milliseconds."""
-    return float(max(0, at - max(run.scheduled_at, state.started_at)))  # a fork's history is older than itself
+    since = max(run.scheduled_at, state.started_at)  # a fork's history is older than itself
+    return float(at - since) if at > since else 0.0
 
 
 def _emit_done(d: Deciding, run: StepRun, known: StepPlan, ending: Ending) -> None:

@@ -7,7 +7,6 @@ test_placing.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -23,8 +22,6 @@ from noetl.engine.step_plan import StepPlan
 from noetl.engine.work import item
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.messages import Report
-
-_AT: attrgetter[int] = attrgetter("at")
 
 
 def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
@@ -133,7 +130,10 @@ def started(d: Deciding, run: StepRun, report: Report) -> None:
 
 def began(run: StepRun, report: Report, at: int) -> int:
     """Give when a run began, by the first report of it that came now."""
-    return max(run.scheduled_at, min([at, *map(_AT, report.records)]))
+    for record in report.records:
+        if record.at < at:
+            at = record.at
+    return max(at, run.scheduled_at)
 
 
 def _timeout(d: Deciding, run: StepRun) -> float | None:

@@ -1,8 +1,9 @@
 """What is known of a step before it runs: found out once per version of a playbook, and looked up ever after.
 
-Also tells where a token goes a straight way: through a router with nothing to evaluate (`onward`), and into a step that
-asks nothing of a lone token (`lets_in`). The straight ways write what the general ones in `route` and `flow` would.
-Made by `plan`. Tested in tests/unit/engine/test_straight.py and test_slice.py.
+Also tells where a token goes a straight way: through a router with nothing to evaluate (`onward`), into a step that asks
+nothing of a lone token (`lets_in`), or whose work it becomes at once (`enters`), and into an execution that begins so
+(`entrance`). The straight ways, in `route`, `flow` and `straight`, write what the general ones would. Made by `plan`.
+Tested in tests/unit/engine/test_straight.py and test_slice.py.
 """
 
 from __future__ import annotations

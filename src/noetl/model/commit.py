@@ -28,7 +28,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
     number: int = 0  # given by the store
 
 
-class Commit(msgspec.Struct, frozen=True):
+class Commit(msgspec.Struct, frozen=True, gc=False):
     """Everything that one execution's decision changes; applied whole or not at all."""
 
     execution_id: str

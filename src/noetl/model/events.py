@@ -1,7 +1,8 @@
 """Events: the facts that every state is a fold of.
 
 An event is frozen, named in the past tense, and says something that happened in one execution. Names, display names and
-older names are one table, from which the reference page is made. Tested in tests/unit/engine/test_laws.py.
+older names are one table, from which the reference page is made. Events, messages, work and commits hold plain data,
+never each other in a circle, so the garbage collector need not look at them. Tested in tests/unit/engine/test_laws.py.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ EntityType = Literal[
 ]
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One fact of one execution; `seq` orders them without gaps."""
 
     event_id: str

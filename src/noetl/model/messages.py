@@ -14,7 +14,7 @@ import msgspec
 from noetl.model.work import WorkItem
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """What every message has."""
 
     message_id: str
@@ -34,7 +34,7 @@ class Start(Message, frozen=True):
     trace: str = ""  # a W3C traceparent that it belongs to
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One event that a worker saw: a task began, ended, was retried, a policy decided."""
 
     event_type: str
@@ -78,7 +78,7 @@ class Suspension(msgspec.Struct, frozen=True, omit_defaults=True):
     index: int | None = None  # the item of a loop that suspends, alone
 
 
-class Ending(msgspec.Struct, frozen=True, omit_defaults=True):
+class Ending(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """How a step-run ended."""
 
     status: str  # ok, error, cancelled

@@ -35,7 +35,7 @@ class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
         return len(self.items) if self.source is None else self.count
 
 
-class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True):
+class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A step-run, or a chunk of one, that waits for a worker."""
 
     work_id: str  # `<execution>:<run>` or `<execution>:<run>:<chunk>`; the key in the queue
@@ -58,7 +58,7 @@ class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True):
     patch: Mapping[str, Any] | None = None  # of a replay: {task, values}, over what the playbook says
 
 
-class Lease(msgspec.Struct, frozen=True, omit_defaults=True):
+class Lease(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A piece of work in one worker's hands; a report with another epoch is late."""
 
     work: WorkItem
