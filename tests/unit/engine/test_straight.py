@@ -217,3 +217,22 @@ def test_what_a_plan_wrote_once_is_not_changed_by_executions() -> None:
     fresh = plan(read(book(CHAIN)), "hash")
     assert script.plan.steps["one"].onward == fresh.steps["one"].onward
     assert play(book(CHAIN)).events == script.events
+
+
+SHARED = """
+- {step: one, tool: {kind: noop, result: '{{ workload.deep }}'}, next: two}
+- step: two
+  tool: {kind: noop}
+  set: {ctx.deep: '{{ workload.deep }}', ctx.deep.b: 9, ctx.deep.c.d: 9}
+"""
+
+
+def test_what_all_executions_share_of_a_workload_is_not_changed_by_one() -> None:
+    text = book(SHARED, "workload: {deep: {b: 1, c: {d: 1}}, list: [1]}\n")
+    script = Script(text, payload={"deep": {"c": {"e": 2}}}).run()
+    assert script.state.workload == {"deep": {"b": 1, "c": {"d": 1, "e": 2}}, "list": [1]}
+    plain = Script(text)
+    plain.plan = script.plan
+    plain.run()
+    assert plain.state.ctx["deep"] == {"b": 9, "c": {"d": 9}}
+    assert script.plan.fixed_workload == {"deep": {"b": 1, "c": {"d": 1}}, "list": [1]}
