@@ -60,8 +60,11 @@ class Database:
     async def run(self, job: Callable[[sqlite3.Connection], Result], brief: bool = False) -> Result:
         """Run a job in the thread and give its result; a `brief` one, which only reads, here and now where that is quick."""
         if brief and (start := self._quick()) is not None:
-            with suppress(sqlite3.Error):  # the thread waits for another process, or finds out what is wrong
+            try:
                 result = job(self._connection)
+            except sqlite3.Error:
+                pass  # the thread waits for another process, or finds out what is wrong
+            else:
                 self._note_time(start)
                 return result
         if self._closed:

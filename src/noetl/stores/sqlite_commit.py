@@ -114,9 +114,8 @@ class _Facts:
 
 def apply(connection: sqlite3.Connection, changes: Changes, unchanged: set[str]) -> None:
     """Write what a batch changes but its work, in the transaction that has begun; some executions' rows are `unchanged`."""
-    for events in changes.logs:
-        for first in range(0, len(events), MOST_EVENTS):
-            connection.execute(_APPEND, log_row(events[first : first + MOST_EVENTS]))
+    parts = [log[first : first + MOST_EVENTS] for log in changes.logs for first in range(0, len(log), MOST_EVENTS)]
+    connection.executemany(_APPEND, map(log_row, parts))
     for execution_id, seq in changes.last_seqs.items():
         projection = changes.projections.get(execution_id)
         if projection is not None:
@@ -124,8 +123,7 @@ def apply(connection: sqlite3.Connection, changes: Changes, unchanged: set[str])
                 connection.execute(_PUT_EXECUTION, _execution_row(execution_id, projection))
         elif seq:
             connection.execute(_SQL["note_execution"], (execution_id,))
-    for work_id in changes.removed:
-        connection.execute(_SQL["remove_work"], (work_id,))
+    connection.executemany(_SQL["remove_work"], [(work_id,) for work_id in changes.removed])
     for key, at in changes.timers.items():
         if at is None:
             connection.execute(_SQL["clear_timer"], key)

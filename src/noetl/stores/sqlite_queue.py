@@ -97,9 +97,12 @@ def is_due(connection: sqlite3.Connection, claims: Sequence[Claim]) -> bool:
 def _standing(connection: sqlite3.Connection, claims: Sequence[Claim]) -> tuple[bool, int, tuple[int, str]]:
     """Tell whether work is due of a pool that is asked for, the last place of the queue, and what is said of epochs."""
     pools = claims[0].pools if len(claims) == 1 else {pool for claim in claims for pool in claim.pools}
-    found = [connection.execute(_HAS_DUE, (pool, claims[0].now)).fetchone() for pool in pools or ("",)]
-    due, place, value, holder = found[0]
-    return bool(due) if len(found) == 1 else any(row[0] for row in found), place, (value, holder)
+    due, now = False, claims[0].now
+    row: Any = ()
+    for pool in pools or ("",):
+        row = connection.execute(_HAS_DUE, (pool, now)).fetchone()
+        due = due or bool(row[0])
+    return due, row[1], row[2:]
 
 
 def _put(connection: sqlite3.Connection, items: Iterable[WorkItem], born: Mapping[str, int], place: int) -> None:
