@@ -25,11 +25,12 @@ from noetl.server.task_metrics import TASK_EVENTS, PlanOf, TaskMetrics
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
 _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _MOST_RUNS = 10_000  # whose start is remembered
-_MOST_UNCOUNTED = 64  # commits
+_MOST_UNCOUNTED = 500  # commits and their events
 _MOST_SHAPES = 1_000
 _MOST_ALIKE = 2_000
 _LONGEST_SHAPE = 32  # longer commits are hardly ever alike
 _type_of = attrgetter("event_type")
+_events_of = attrgetter("events")
 _Adds = list[tuple[Counts, tuple[str, ...]]]
 _SPANS = frozenset(("step.scheduled", "step.done", "step.failed", "loop.done"))
 
@@ -98,6 +99,7 @@ class Metrics:
         self._outbox = Gauge("noetl_outbox_messages", "Messages that are not delivered.", ("state",), registry=registry)
         self._begun: dict[tuple[str, str | None], int] = {}
         self._uncounted: list[Commit] = []
+        self._size = 0  # how many those and their events are
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         self._alike = 0  # kinds of commits that are remembered
 
@@ -111,12 +113,13 @@ class Metrics:
     def committed(self, commits: Sequence[Commit]) -> None:
         """Count what commits hold, some time before somebody looks."""
         self._uncounted += commits
-        if len(self._uncounted) >= _MOST_UNCOUNTED:
+        self._size += len(commits) + sum(map(len, map(_events_of, commits)))
+        if self._size >= _MOST_UNCOUNTED:
             self._count()
 
     def _count(self) -> None:
         """Count what was committed since the last time; of commits that are alike only how many there are."""
-        commits, self._uncounted = self._uncounted, []
+        commits, self._uncounted, self._size = self._uncounted, [], 0
         took, begun = self._took, self._begun
         for commit in commits:
             events, workflow = commit.events, commit.projection.get("path", "")
