@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from noetl.server import connections
 from noetl.server.app import app
 from noetl.server.limits import MOST_BYTES
 from tests.server.fuzzing import asked, no_traces
@@ -110,6 +111,18 @@ async def test_a_whole_request_is_read_and_answered_at_once(tmp_path: Path, monk
             status, headers, text = await connection.answer()
             assert (status, text) == (200, b'{"result":2}')
             assert "date" in headers
+
+
+async def test_connections_that_are_made_otherwise_are_served_the_long_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with listening(tmp_path) as served, line(served) as connection:
+        whole = request("POST", "/context/render", rendering(await served.start(WAITS)))
+        await connection.send(whole)
+        short = without_date(await connection.answer())
+        monkeypatch.setattr(connections, "_KNOWN", None)
+        await connection.send(whole)
+        assert without_date(await connection.answer()) == short
 
 
 async def test_a_body_may_come_in_parts(tmp_path: Path) -> None:
