@@ -67,6 +67,7 @@ class Sequencer:
         self.in_row = 0  # reports that were decided at once since others had their turn
         self.handed = Handed(queue, clock, self.look)
         self.listeners = Listeners()
+        self.listeners.on_end.append(lambda commit: self._states.over(commit.execution_id))
         self._alone = AtOnce(log, self._states, plans, self._inbox, self.handed, clock, lease_ms)
         self._single: Entry | None = None  # a report that is the next batch, all by itself
         self._refusals = Refusals(log, self._inbox, self._room, self.handed, clock, plans.keeps_letters)

@@ -30,11 +30,12 @@ class Known(Struct):
 
 
 class States:
-    """States by execution, the least used thrown out first."""
+    """States by execution: those that have ended are thrown out first, then the least used; a few ended ones may stay."""
 
-    def __init__(self, log: EventLog, most: int = 512, every: int = 500) -> None:
+    def __init__(self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512) -> None:
         self._log = log
         self._most = most
+        self._few = min(few, most)
         self.every = every  # events, at least, is a snapshot worth
         self._known: OrderedDict[str, Known] = OrderedDict()
 
@@ -62,9 +63,17 @@ class States:
 
     def _keep(self, execution_id: str, state: Execution, snapshot_at: int) -> Execution:
         self._known[execution_id] = Known(state, snapshot_at)
-        if len(self._known) > self._most:
+        while len(self._known) > self._few:
+            first = next(iter(self._known.values()))
+            if first.state.phase != "ended" and len(self._known) <= self._most:
+                break
             self._known.popitem(last=False)
         return state
+
+    def over(self, execution_id: str) -> None:
+        """Let a state be the next that is thrown out: its execution has ended."""
+        if execution_id in self._known:
+            self._known.move_to_end(execution_id, last=False)
 
     def at_hand(self, execution_id: str) -> Execution | None:
         """Give a state that is in memory, unless a snapshot of it is to be saved."""

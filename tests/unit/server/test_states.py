@@ -74,3 +74,16 @@ async def test_states_are_kept_until_dropped_or_pushed_out(store: Store) -> None
     states.drop("1")
     states.drop("unknown")
     assert await states.get("1") is not one
+
+
+async def test_states_of_executions_that_have_ended_are_pushed_out_before_any_that_has_not(store: Store) -> None:
+    states = States(store, most=4, few=2)
+    live = {name: await states.get(name) for name in ("1", "2", "3")}
+    live["2"].phase = "ended"
+    states.over("2")
+    states.over("unknown")
+    live["4"] = await states.get("4")  # there is no place for 2 any more, and for all others
+    assert [await states.get(name) is live[name] for name in ("1", "3", "4")] == [True] * 3
+    assert await states.get("2") is not live["2"]
+    await states.get("5")
+    assert await states.get("1") is not live["1"]  # the least used of more than there is place for
