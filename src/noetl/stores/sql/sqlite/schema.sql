@@ -31,7 +31,8 @@ CREATE INDEX execution_path ON execution (path, number);
 
 CREATE INDEX execution_parent ON execution (parent_id, number) WHERE parent_id IS NOT NULL;
 
--- The number of leased work is minus its epoch, so it stands together; `place` is its place in the order.
+-- The number of leased work is minus its epoch, so it stands together; `place` is its place in the order. A status that is
+-- looked up in a list (IN) would make SQLite build a table of the list for every row.
 CREATE TABLE queue (
   number INTEGER PRIMARY KEY,
   place INTEGER NOT NULL,
@@ -43,7 +44,7 @@ CREATE TABLE queue (
   requires TEXT NOT NULL,
   priority INTEGER NOT NULL,
   available_at INTEGER NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('queued', 'leased', 'dead')),
+  status TEXT NOT NULL CHECK (status = 'queued' OR status = 'leased' OR status = 'dead'),
   epoch INTEGER NOT NULL,
   attempts INTEGER NOT NULL,
   worker_id TEXT NOT NULL,
