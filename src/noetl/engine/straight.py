@@ -27,7 +27,7 @@ from noetl.engine.work import new_item, work_id
 from noetl.engine.writes import merge
 from noetl.model.events import Event
 from noetl.model.ids import message_digest
-from noetl.model.messages import AnyMessage, Report, Start
+from noetl.model.messages import AnyMessage, Ending, Report, Start
 from noetl.model.work import WorkItem
 
 
@@ -36,7 +36,7 @@ def straight(plan: Plan, state: Execution, message: AnyMessage, at: int) -> Deci
     if not plan.is_plain or state.letters:
         return None
     if isinstance(message, Report):
-        return _report(plan, state, message, at)
+        return None if message.ending is None else _report(plan, state, message, message.ending, at)
     return _start(plan, state, message, at) if isinstance(message, Start) else None
 
 
@@ -67,10 +67,10 @@ def _start(plan: Plan, state: Execution, message: Start, at: int) -> Decision | 
     return _made(state, before, events, (work,), (), at)
 
 
-def _report(plan: Plan, state: Execution, message: Report, at: int) -> Decision | None:
+def _report(plan: Plan, state: Execution, message: Report, ending: Ending, at: int) -> Decision | None:
     """End a run that went well; its only arc leads into the work of the next step, or nothing is left to do."""
     run = state.runs.get(message.run_id)
-    if run is None or not _is_plain(state, run, message):
+    if run is None or ending.status != "ok" or not _is_plain(state, run, message):
         return None
     onward = plan.steps[run.step].onward
     if onward is None:
@@ -87,7 +87,7 @@ def _report(plan: Plan, state: Execution, message: Report, at: int) -> Decision 
     ]  # fmt: skip
     if add_records(events, message.records, stem, execution_id, before + 1, run_id):
         return None  # one of them changes more than the log
-    count, result = len(events), message.ending.result if message.ending is not None else None
+    count, result = len(events), ending.result
     done = before + count + 1
     events += (
         Event(f"{stem}{count}", execution_id, done, "step.done", at, "server", "step", step, None, run_id, None, None,
@@ -105,12 +105,9 @@ def _report(plan: Plan, state: Execution, message: Report, at: int) -> Decision 
 
 
 def _is_plain(state: Execution, run: StepRun, message: Report) -> bool:
-    """Tell whether a report is the first and last one of a run that went well, alone and with nothing to wait for."""
-    ending = message.ending
+    """Tell whether the last report of a run is its first one too, alone and with nothing to wait for."""
     return (
-        ending is not None
-        and ending.status == "ok"
-        and run.phase == "scheduled"
+        run.phase == "scheduled"
         and not run.started_at
         and run.loop is None
         and message.epoch >= run.epoch
