@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from noetl.model.errors import StoreUnavailable
@@ -16,7 +17,17 @@ from noetl.server.tokens import made
 from noetl.settings import ServerSettings
 from noetl.wiring import open_store, open_team
 from tests.databases import fresh_database
-from tests.server.serving import FAILS, ONE, WAITS, Served, in_process, places, playbook
+from tests.server.serving import (
+    FAILS,
+    ONE,
+    PATIENCE_S,
+    WAITS,
+    Served,
+    in_process,
+    places,
+    playbook,
+    process,
+)
 
 pytestmark = pytest.mark.asyncio
 PLACE = "/api/execute/many"
@@ -230,6 +241,27 @@ async def test_a_list_that_was_cut_off_is_finished_by_the_same_request(tmp_path:
         assert [one["repeated"] for one in told["executions"]] == [True] * 4 + [False] * 6
         assert {one["execution_id"] for one in told["executions"][:4]} == set(first)
         assert len(await ids(served)) == 10
+
+
+async def test_a_list_whose_server_is_killed_in_the_middle_is_started_once(tmp_path: Path) -> None:
+    """Whatever was written when it died: the same request at the next server gives every execution, and none twice."""
+    key, asked = {"Idempotency-Key": "k"}, {"path": "test/waits", "payloads": several(1_000)}
+    for patience in (0.02, 0.1, 0.3, None):
+        with process(tmp_path, "serve", "--store", "noetl.db") as (url, server):
+            async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as client:
+                await client.post("/api/catalog", json={"content": WAITS})
+                asking = asyncio.create_task(client.post(PLACE, json=asked, headers=key))
+                await asyncio.wait([asking], timeout=patience)
+                if patience is not None:
+                    server.kill()
+                    await asyncio.gather(asking, return_exceptions=True)
+                    continue
+                told = (await asking).json()["executions"]
+                page = (await client.get("/api/executions?limit=1000")).json()["executions"]
+                assert len({one["execution_id"] for one in told}) == len(page) == 1_000
+                assert {one["execution_id"] for one in page} == {one["execution_id"] for one in told}
+                row = (await client.get(f"/api/executions/{told[700]['execution_id']}")).json()
+                assert row["workload"] == {"n": 700}
 
 
 async def test_one_that_was_deleted_is_started_anew_and_the_others_stay(tmp_path: Path) -> None:
