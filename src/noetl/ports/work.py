@@ -57,9 +57,22 @@ class ControlPlane(Protocol):
         """Give a canonical tree by its content hash."""
 
 
+class Asking(Protocol):
+    """What a worker asks for all the time."""
+
+    def room(self, free: int) -> None:
+        """Say how many pieces of work there is room for now."""
+
+    def end(self) -> None:
+        """Ask for nothing any more."""
+
+
 @runtime_checkable
 class NearControl(ControlPlane, Protocol):
-    """A control plane in the same process: it can tell by a call what became of a report."""
+    """A control plane in the same process: it can tell by a call of new work, and of what became of a report."""
+
+    def attend(self, worker: str, pools: Sequence[str], most: int, told: Callable[[list[Lease]], None]) -> Asking:
+        """Call with new work of these pools whenever there is some, as long as there is room for it."""
 
     def report_soon(
         self, execution_id: str, report: Report, want: int, told: Callable[[list[Lease] | None], None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -30,6 +30,7 @@ from noetl.server.inbox import Ask, Entry, Takes, Told
 from noetl.server.leases import Leases
 from noetl.server.plans import Plans
 from noetl.server.sequencer import Sequencer
+from noetl.server.standing import Standing
 from noetl.server.starting import new_execution
 from noetl.server.states import States
 from noetl.server.stored import LOAD_MAX_BYTES, Stored
@@ -139,18 +140,25 @@ class LocalControl:
         self, worker: str, pools: Sequence[str], most: int, wait_s: float, tags: Sequence[str] = ()
     ) -> list[Lease]:
         """Give work of these pools, and wait for it that long."""
-        self._takes[worker] = (tuple(pools), tuple(tags))
-        ask = self._ask(worker, most, waits=wait_s > 0)
-        self.sequencer.ask(ask)
-        timer = asyncio.get_running_loop().call_later(wait_s, _wait_no_longer, ask) if wait_s > 0 else None
+        self.takes(worker, pools, tags)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[Lease]] = loop.create_future()
+        self.sequencer.ask(Ask(worker, tuple(pools), most, answer, wait_s > 0, tuple(tags)))
+        timer = loop.call_later(wait_s, _wait_no_longer, answer) if wait_s > 0 else None
         try:
-            return await ask.answer
+            return await answer
         except BaseException:
-            self._let_go(ask)
+            if not answer.cancel() and not answer.cancelled():  # nobody is there any more to receive it
+                self.sequencer.handed.give_back(answer.result())
             raise
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def attend(self, worker: str, pools: Sequence[str], most: int, told: Callable[[list[Lease]], None]) -> Standing:
+        """Give work of these pools from now on, whenever there is some, by a call."""
+        self.takes(worker, pools, ())
+        return Standing(worker, self._takes[worker], most, told, self.sequencer)
 
     async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
         """Apply a report, and give new work in the same commit."""
@@ -215,11 +223,6 @@ class LocalControl:
         """Forget a worker that is gone."""
         self._takes.pop(worker, None)
 
-    def _let_go(self, ask: Ask) -> None:
-        """Nobody is there any more to receive what a worker asked for."""
-        if not ask.answer.cancel() and not ask.answer.cancelled():
-            self.sequencer.handed.give_back(ask.answer.result())
-
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
         """Keep leases alive; gives the work that must stop."""
         return await self._store.extend(worker, held, self._clock.now() + self._lease_ms)
@@ -254,10 +257,6 @@ class LocalControl:
         if self._upkeep is not None:
             await self.liveness(self._upkeep).run()
 
-    def _ask(self, worker: str, most: int, *, waits: bool = False) -> Ask:
-        pools, tags = self._takes.get(worker, _ANYTHING)
-        return Ask(worker, pools, most, asyncio.get_running_loop().create_future(), waits, tags)
-
     async def _watch(self) -> None:
         """Notice what other processes commit to the same store."""
         version, left = -1, frozenset[str]()
@@ -278,7 +277,7 @@ class LocalControl:
             await self._doorbell.heard(min(self._look_s, _LOOK_AGAIN_S) if left else self._look_s)
 
 
-def _wait_no_longer(ask: Ask) -> None:
+def _wait_no_longer(answer: asyncio.Future[list[Lease]]) -> None:
     """Let whoever asked go without; what is handed out from here on goes back to the queue."""
-    if not ask.answer.done():
-        ask.answer.set_result([])
+    if not answer.done():
+        answer.set_result([])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -21,13 +21,22 @@ Takes = tuple[tuple[str, ...], tuple[str, ...]]  # what a worker takes: pools, t
 Told = Callable[[list[Lease] | None], None]
 
 
+class Taker(Protocol):
+    """Whoever takes what there is for an ask: mostly somebody who waits for it."""
+
+    def done(self) -> bool:
+        """Tell whether nothing is wanted any more."""
+
+    def set_result(self, leases: list[Lease], /) -> None: ...
+
+
 class Ask(Struct, eq=False):
     """A worker that asks for work; `waits` until there is some, else it is answered with what there is."""
 
     worker: str
     pools: tuple[str, ...]
     most: int
-    answer: asyncio.Future[list[Lease]]
+    answer: Taker
     waits: bool = False
     tags: tuple[str, ...] = ()
 
@@ -154,6 +163,10 @@ class Inbox(Struct):
         for ask in first:
             _takes(ask, fresh)
         return [ask for ask in self.waiting if _takes(ask, fresh) and not ask.answer.done()]
+
+    def ask_no_more(self, ask: Ask) -> None:
+        """Let a worker wait no longer."""
+        self.waiting = [other for other in self.waiting if other is not ask]
 
     def left_over(self, work: Iterable[WorkItem]) -> None:
         """Look again for those who wait, where a batch has left work that is for one of them."""

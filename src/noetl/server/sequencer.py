@@ -62,6 +62,7 @@ class Sequencer:
         self._lease_ms = lease_ms
         self._room: Room[Entry] = Room(most_unanswered, patience_s)  # those inside wait for their answer
         self._inbox = Inbox()
+        self.ask_no_more = self._inbox.ask_no_more
         self._sleep: asyncio.Future[None] | None = None
         self._is_waiting = False  # for something to do
         self.in_row = 0  # reports that were decided at once since others had their turn

@@ -166,10 +166,12 @@ class Settling:
         """Answer those who asked; where new work is left for one who waits, the queue is looked into again."""
         inbox = self._inbox
         if asks:
-            self._handed.answer(asks, leases[len(leases) - len(asks) :])
-            inbox.waiting = [
-                ask for ask in dict.fromkeys([*inbox.waiting, *asks]) if ask.waits and not ask.answer.done()
-            ]
+            found = leases[len(leases) - len(asks) :]
+            self._handed.answer(asks, found)
+            waiting = [ask for ask in dict.fromkeys([*inbox.waiting, *asks]) if ask.waits and not ask.answer.done()]
+            if len(waiting) > 1:  # who was given something and wants more comes after the others
+                waiting.sort(key=[ask for ask, given in zip(asks, found, strict=True) if given].__contains__)
+            inbox.waiting = waiting
         if inbox.waiting:
             taken = {lease.work.work_id for found in leases for lease in found}
             inbox.left_over(

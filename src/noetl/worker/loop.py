@@ -20,7 +20,7 @@ from noetl.model.messages import Ending, Report
 from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease
 from noetl.ports import Commit
-from noetl.ports.work import NearControl
+from noetl.ports.work import Asking, NearControl
 from noetl.worker.context import Equipment
 from noetl.worker.holding import hold
 from noetl.worker.lone import LoneWork, Tried
@@ -59,9 +59,11 @@ class Worker:
         self._near = shared.control if isinstance(shared.control, NearControl) else None
         self._held: dict[str, Reporter] = {}  # by work id: the lease of it that came last
         self._todo: deque[Reporter] = deque()  # what came and is not begun
+        self._fresh: list[Reporter] = []  # likewise, and begun after that
         self._is_beginning = False
         self._tasks: set[asyncio.Task[None]] = set()  # what has to be waited for
         self._is_over = False
+        self._asking: Asking | None = None
         self._room = asyncio.Event()
         self._draining = asyncio.Event()
         self._playbooks = Playbooks(shared)
@@ -91,21 +93,34 @@ class Worker:
     async def run(self) -> None:
         """Work until drained; cancelled, it ends at once what is under way and reports nothing."""
         keepers = [asyncio.create_task(part(), name=part.__qualname__) for part in (self._beat, self._flush)]
-        claiming = asyncio.create_task(self._claim(), name="claim")
-        draining = asyncio.create_task(self._draining.wait())
+        until: list[asyncio.Task[Any]] = [asyncio.create_task(self._draining.wait())]
         try:
-            await asyncio.wait({claiming, draining}, return_when=asyncio.FIRST_COMPLETED)
-            await _cancel(claiming)
+            if self._near is not None:
+                self._asking = self._near.attend(self.name, self._pools, self._capacity, self._given)
+            else:
+                until.append(asyncio.create_task(self._claim(), name="claim"))
+            await asyncio.wait(until, return_when=asyncio.FIRST_COMPLETED)
+            self._ask_no_more()
+            for task in until:
+                await _cancel(task)
             while self._held:
                 self._room.clear()
                 await self._room.wait()
         finally:
             self._is_over = True
+            self._ask_no_more()
             self._todo.clear()
-            for task in (claiming, draining, *keepers, *self._tasks):
+            self._fresh.clear()
+            for task in (*until, *keepers, *self._tasks):
                 await _cancel(task)
 
+    def _ask_no_more(self) -> None:
+        if self._asking is not None:
+            self._asking.end()
+            self._asking = None
+
     async def _claim(self) -> None:
+        """Ask again and again, of a control plane elsewhere."""
         while not self._draining.is_set():
             free = self._capacity - len(self._held)
             if free <= 0:
@@ -118,8 +133,7 @@ class Worker:
                 _log.warning("no work can be claimed now: %s", error)
                 await self._shared.clock.sleep(_AGAIN_S)
                 continue
-            for lease in leases:
-                self._begin(lease)
+            self._go_on(leases)
 
     # One lease
 
@@ -130,11 +144,22 @@ class Worker:
             return
         if self._near is None:
             self._spawn(held)
+        else:
+            self._todo.append(held)
+            self._begin_soon(self._near)
+
+    def _given(self, leases: Sequence[Lease]) -> None:
+        """Take what was asked for; what a report of the same commit brings begins before it."""
+        if self._is_over or self._near is None:
+            self._go_on(leases)
             return
-        self._todo.append(held)
+        self._fresh += [held for lease in leases if (held := self._take(lease)) is not None]
+        self._begin_soon(self._near)
+
+    def _begin_soon(self, near: NearControl) -> None:
         if not self._is_beginning:
             self._is_beginning = True
-            asyncio.get_running_loop().call_soon(self._begin_some, self._near)
+            asyncio.get_running_loop().call_soon(self._begin_some, near)
 
     def _take(self, lease: Lease) -> Reporter | None:
         work_id, all_held = lease.work.work_id, self._held
@@ -150,20 +175,24 @@ class Worker:
     def _begin_some(self, near: NearControl) -> None:
         """Begin what has come, and what that brings; but not too much before others have their turn."""
         todo = self._todo
+        if self._fresh:
+            todo.extend(self._fresh)
+            self._fresh.clear()
         try:
             for _ in range(_MOST_IN_ROW):
                 if not todo:
                     break
                 self._begin_one(todo.popleft(), near)
         finally:
-            self._is_beginning = bool(todo)
-            if todo:
-                asyncio.get_running_loop().call_soon(self._begin_some, near)
+            self._is_beginning = False
+            if todo or self._fresh:
+                self._begin_soon(near)
 
     def _begin_one(self, held: Reporter, near: NearControl) -> None:
         """Do plain work here and now, so that only its report is on its way; other work gets a task of its own."""
         if held.is_stopped:
             self._forget(held)
+            self._has_room()
             return
         work, step = held.lease.work, None
         try:
@@ -193,6 +222,8 @@ class Worker:
         self._forget(held)
         if leases:
             self._go_on(leases)
+        else:
+            self._has_room()
 
     def _go_on(self, leases: Sequence[Lease]) -> None:
         if not self._is_over:
@@ -210,6 +241,7 @@ class Worker:
     def _ended(self, held: Reporter, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._forget(held)  # it may have been stopped before it began
+        self._has_room()
 
     async def _serve(self, held: Reporter, doing: Doing | None) -> None:
         """Do the work of a lease, and then of the one that its last report brought."""
@@ -245,6 +277,10 @@ class Worker:
         if self._held.get(work_id) is held:
             del self._held[work_id]
         self._room.set()
+
+    def _has_room(self) -> None:
+        if self._asking is not None:
+            self._asking.room(self._capacity - len(self._held))
 
     def _want(self) -> int:
         return 0 if self._draining.is_set() else 1

@@ -93,7 +93,7 @@ async def test_whoever_asks_while_a_batch_is_written_is_none_of_those_it_serves(
 
 async def test_reporters_come_first_and_those_who_left_are_passed_over() -> None:
     gone = ask("gone")
-    gone.answer.cancel()
+    gone.answer.set_result([])
     inbox = Inbox(asks=[ask("new"), gone], waiting=[ask("old")])
     assert asking(inbox.served([REPORTER], changes(*(work(name) for name in "abcd")), 0)) == ["new", "old"]
     assert inbox.asks == []

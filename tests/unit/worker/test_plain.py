@@ -14,6 +14,7 @@ from noetl.model.messages import Cancel, Report
 from noetl.model.work import Lease
 from noetl.server.control import LocalControl
 from noetl.worker import loop
+from noetl.worker.reporter import Reporter
 from noetl.worker.run_step import StepWork
 from tests.unit.worker.system import system
 
@@ -159,7 +160,7 @@ class Slow(Far):
 
     def __init__(self, control: LocalControl) -> None:
         super().__init__(control)
-        self._control = control
+        self._control, self.attend = control, control.attend
         self._kept: list[tuple[str, Report, int, Any]] = []
         self.asked, self.returned = asyncio.Event(), asyncio.Event()
 
@@ -217,13 +218,15 @@ async def test_work_that_is_cancelled_before_it_begins_does_not_begin() -> None:
     async with system(workers=0) as run:
         worker = run.worker()
         await run.run(THREE)
-        begin = worker._begin
+        take = worker._take
 
-        def stopped(lease: Lease) -> None:
-            begin(lease)
-            worker._held[lease.work.work_id].stop()
+        def stopped(lease: Lease) -> Reporter | None:
+            held = take(lease)
+            assert held is not None
+            held.stop()
+            return held
 
-        worker._begin = stopped  # type: ignore[method-assign]
+        worker._take = stopped  # type: ignore[method-assign]
         execution = await run.start(THREE)
         while worker.busy:
             await asyncio.sleep(0)
