@@ -8,9 +8,12 @@ import psycopg
 import pytest
 
 from noetl.ports import Claim
+from noetl.ports.outbox import OutboxMessage
 from noetl.server.control import LocalControl
+from noetl.stores.outbox_postgres import PostgresOutbox
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.postgres_database import connect
+from noetl.stores.queries import queries
 from tests.conformance.commits import put, work
 from tests.databases import fresh_database
 from tests.unit.server.system import RealClock, begin, chain, ended, register, workers
@@ -62,3 +65,18 @@ async def test_who_takes_leases_back_leaves_the_next_work_alone() -> None:
     finally:
         await store.close()
         await connection.close()
+
+
+async def test_no_more_messages_are_claimed_than_asked_for_whatever_the_plan() -> None:
+    address = fresh_database()
+    store, connection = PostgresStore(address), await connect(address)
+    try:
+        outbox = PostgresOutbox(store.database)
+        for key in "abc":
+            await outbox.put(OutboxMessage(key), 10)
+        for name in ("hashjoin", "mergejoin", "hashagg", "sort", "material"):
+            await connection.execute(f"SET enable_{name} = off")
+        assert len(await connection.fetch(queries("postgres")["claim_outbox"], 20, 30, 1)) == 1
+    finally:
+        await connection.close()
+        await store.close()

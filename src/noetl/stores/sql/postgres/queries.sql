@@ -537,13 +537,15 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (key) DO NOTHING RE
 SELECT number FROM outbox WHERE key = $1;
 
 -- name: claim_outbox
--- Messages that somebody else is claiming are passed over.
-UPDATE outbox SET attempts = attempts + 1, available_at = $2 WHERE number IN (
+-- Messages that somebody else is claiming are passed over. They are chosen once: a plan that looked again for every row
+-- would pass over its own, and take more.
+WITH due AS MATERIALIZED (
   SELECT number FROM outbox WHERE state = 'pending' AND available_at <= $1 ORDER BY available_at, number LIMIT $3
   FOR UPDATE SKIP LOCKED
 )
+UPDATE outbox AS o SET attempts = attempts + 1, available_at = $2 FROM due WHERE o.number = due.number
 RETURNING
-  number, key, topic, target, address, payload, headers, auth, execution_id, state, attempts, available_at, created_at,
+  o.number, key, topic, target, address, payload, headers, auth, execution_id, state, attempts, available_at, created_at,
   delivered_at, error;
 
 -- name: deliver_outbox
