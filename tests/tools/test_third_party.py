@@ -111,10 +111,13 @@ async def run(input, context):
 """
 
 
-def test_the_kind_of_a_package_is_run_by_its_own_function(site: Path) -> None:
-    install(site, "acme_runs", GREET + RUNS, "greet = acme_runs.tool")
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_kind_of_a_package_is_run_by_its_own_function(site: Path, waits: bool) -> None:
+    name, runs = f"acme_runs_{waits}".lower(), RUNS if waits else RUNS.replace("async def", "def")
+    install(site, name, GREET + runs, f"greet = {name}.tool")
     runner = ToolKinds(MODULES, GROUP).runner("greet")
     assert runner is not None
+    assert hasattr(runner, "at_once") is not waits  # whoever does not wait is not waited for
     assert asyncio.run(_call(runner, {"who": "ann"})) == "hello ann"
     refused = asyncio.run(_call(runner, {"name": "ann"}))
     assert refused.error.kind == "schema"
