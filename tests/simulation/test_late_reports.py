@@ -29,9 +29,13 @@ def test_reports_that_come_again_or_a_day_late_change_nothing(first: int) -> Non
 
 
 def test_a_report_that_is_under_way_when_everything_has_ended_is_waited_for() -> None:
-    world, logs = play_world(lambda: LateWorld(7545), 7545)
-    assert world.weather.seen["report_repeated"] + world.weather.seen["report_delayed"]
-    assert [event.event_type for event in logs[EXECUTION]][-1] == "report.late"
+    found = [play_world(lambda seed=seed: LateWorld(seed), seed) for seed in range(7_926, 7_936)]  # type: ignore[misc]
+    last = [
+        logs[EXECUTION][-1].event_type
+        for world, logs in found
+        if world.weather.seen["report_repeated"] + world.weather.seen["report_delayed"]
+    ]
+    assert "report.late" in last
 
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.chaos) for n in range(_PART, 1_000, _PART))])

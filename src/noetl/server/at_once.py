@@ -111,11 +111,13 @@ class AtOnce:
         if entry.act is not None:
             made = commit_of(entry, made)
         claims: tuple[Claim, ...] = ()
-        if want > 0 and entry.takes is not None and isinstance(message, Report):
-            pools, tags = entry.takes
+        inbox, takes = self._inbox, entry.takes
+        if takes is not None and inbox.dry.get(takes, 0) > now and not made.work:
+            want = 0  # there is nothing
+        if want > 0 and takes is not None and isinstance(message, Report):
+            pools, tags = takes
             claims = (Claim(message.worker, pools, want, now, now + self._lease_ms, tags),)
         done = Done(made, now, want > 0, claims)  # no message of the inbox is consumed by it
-        inbox = self._inbox
         if inbox.asks:
             done.asks = inbox.served(claims, (made,), now)
         elif made.work and inbox.waiting and not _takes_all(claims, made.work):
@@ -140,6 +142,7 @@ class AtOnce:
 
     def _undo(self, entry: Entry, done: Done | None) -> None:
         """Forget a state that may not be what is committed, and let those who ask do so again."""
+        self._inbox.dry.clear()  # it may be written
         if self.in_vain or isinstance(entry.message, Start):
             self._states.drop(entry.execution_id)
         if done is not None and done.asks:

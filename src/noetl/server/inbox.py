@@ -19,6 +19,7 @@ from noetl.ports import Act, Claim, Commit
 Kind = tuple[str, tuple[str, ...]]  # of work: its pool, and the tags that it requires
 Takes = tuple[tuple[str, ...], tuple[str, ...]]  # what a worker takes: pools, tags
 Told = Callable[[list[Lease] | None], None]
+_DRY_MS = 1_000  # after that one looks again, whatever is known
 
 
 class Taker(Protocol):
@@ -103,6 +104,7 @@ class Inbox(Struct):
     asks: list[Ask] = []  # not yet looked for
     waiting: list[Ask] = []  # looked for in vain
     look: bool = False  # something happened to the queue that is not in a batch: look for all who wait
+    dry: dict[Takes, int] = {}  # what the queue has none of, as nothing has come since one looked in vain → until when
     lonely: bool = False  # an entry among those that were put back must be alone
     sent: set[str] = set()  # ids of the system's own messages that are under way
 
@@ -171,8 +173,30 @@ class Inbox(Struct):
     def left_over(self, work: Iterable[WorkItem]) -> None:
         """Look again for those who wait, where a batch has left work that is for one of them."""
         kinds = {(item.pool, item.requires) for item in work}
+        if kinds:
+            self.dry.clear()
         if any(fits(ask, *kind) for kind in kinds for ask in self.waiting):
             self.look = True
+
+    def ask(self, ask: Ask, now: int) -> bool:
+        """Take in a worker that asks; tells whether the queue has to be looked into for it."""
+        if ask.waits and self.dry and self.dry.get((ask.pools, ask.tags), 0) > now:
+            if ask not in self.waiting:
+                self.waiting.append(ask)
+            return False
+        self.asks.append(ask)
+        return True
+
+    def answered(self, asks: Sequence[Ask], claims: Sequence[Claim], leases: Sequence[Sequence[Lease]]) -> None:
+        """Note who goes on waiting after a look into the queue, and what it has none of then."""
+        waiting = [ask for ask in dict.fromkeys([*self.waiting, *asks]) if ask.waits and not ask.answer.done()]
+        if len(waiting) > 1:  # who was given something and wants more comes after the others
+            waiting.sort(key=[ask for ask, given in zip(asks, leases, strict=True) if given].__contains__)
+        self.waiting = waiting
+        if not self.look:  # else something came meanwhile
+            for claim, given in zip(claims, leases, strict=True):
+                is_dry = len(given) < claim.most
+                self.dry[claim.pools, claim.tags] = claim.now + _DRY_MS if is_dry else 0
 
 
 def fits(ask: Ask | Claim, pool: str, requires: tuple[str, ...]) -> bool:

@@ -134,8 +134,7 @@ class Sequencer:
         if self._stopped is not None:
             raise self._stopped
         self._inbox.entries.extend(entries)
-        if self._sleep is not None:
-            self._wake()
+        self._wake()
 
     def at_once(self, entry: Entry) -> list[Lease] | None:
         """Do all about a report here and now, and give new work for it; None where it has to wait for its turn."""
@@ -213,12 +212,13 @@ class Sequencer:
         """Let a worker ask for work with the next batch, and wait if it says so."""
         if self._stopped is not None:
             raise self._stopped
-        self._inbox.asks.append(ask)
-        self._wake()
+        if self._inbox.ask(ask, self._clock.now()):
+            self._wake()
 
     def look(self) -> None:
         """Look into the queue for those who wait: it may have changed by another hand or by time."""
         self._inbox.look = True
+        self._inbox.dry.clear()
         self._wake()
 
     @property
@@ -264,9 +264,8 @@ class Sequencer:
             self._stop()
 
     def _wake(self) -> None:
-        sleep, self._sleep = self._sleep, None
-        if sleep is not None and not sleep.done():
-            sleep.set_result(None)
+        if self._sleep is not None and not self._sleep.done():
+            self._sleep.set_result(None)
 
     async def _gather_more(self) -> None:
         try:
@@ -356,11 +355,12 @@ class Sequencer:
         self._wake()
 
     async def _commit(self, batch: Batch, asks: Sequence[Ask]) -> None:
-        claims = [*batch.claims, *claims_of(asks, batch.now, self._lease_ms)] if asks else batch.claims
+        batch.claims += claims_of(asks, batch.now, self._lease_ms)
         try:
-            receipt = await self._store.commit(batch.commits, claims)
+            receipt = await self._store.commit(batch.commits, batch.claims)
         except Exception as error:  # noqa: BLE001  whatever it was: nothing in memory can be trusted, the log can
-            self.handed.doubt(claims)
+            self.handed.doubt(batch.claims)
+            self._inbox.dry.clear()
             self._inbox.waiting = [ask for ask in self._inbox.waiting if ask not in asks]
             self._inbox.asks[:0] = asks
             await self._start_over(batch.entries, error)

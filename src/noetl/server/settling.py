@@ -12,7 +12,7 @@ from typing import Any, Final
 from noetl.engine.decision import projection
 from noetl.model.errors import StoreUnavailable
 from noetl.model.work import Lease
-from noetl.ports import Clock, Commit, Committed, Receipt
+from noetl.ports import Claim, Clock, Commit, Committed, Receipt
 from noetl.server.at_once import Done
 from noetl.server.commits import Batch, answer_of
 from noetl.server.handed import Handed
@@ -63,9 +63,11 @@ class Settling:
             elif (
                 verdict.status == "duplicate"
             ):  # a commit of unknown outcome had applied it, and nobody was told of that
+                self._inbox.dry.clear()
                 self._states.drop(commit.execution_id)
                 self._listeners.tell_unknown(commit.execution_id, self._clock.now())
             else:
+                self._inbox.dry.clear()  # others write to the same store
                 self._states.drop(commit.execution_id)
                 entry.refused, entry.late = True, entry.late or verdict.status == "fenced"
                 again.append(entry)
@@ -82,7 +84,7 @@ class Settling:
                 unread.append((entry, verdict))
         if again:
             self._inbox.again(again)
-        self.hand_out(asks, receipt.leases, batch.commits, batch.now)
+        self.hand_out(asks, batch.claims, receipt.leases, batch.commits, batch.now)
         if applied:
             self._listeners.tell_soon(applied)
         for entry, verdict in unread:
@@ -110,8 +112,8 @@ class Settling:
         if given:
             self._handed.gave(given, entry.message.message_id)
         is_all = not work or (len(work) == 1 and bool(given) and given[0].work.work_id == work[0].work_id)
-        if done.asks or (not is_all and self._inbox.waiting):
-            self.hand_out(done.asks, done.leases, (done.commit,), done.now)
+        if done.asks or (not is_all and (self._inbox.waiting or self._inbox.dry)):
+            self.hand_out(done.asks, done.claims, done.leases, (done.commit,), done.now)
         return given
 
     def _serve(self, entry: Entry, found: Sequence[Lease]) -> None:
@@ -161,19 +163,21 @@ class Settling:
                 await self._states.committed(verdict.execution_id, verdict.last_seq)
 
     def hand_out(
-        self, asks: Sequence[Ask], leases: Sequence[Sequence[Lease]], commits: Sequence[Commit], now: int
+        self,
+        asks: Sequence[Ask],
+        claims: Sequence[Claim],
+        leases: Sequence[Sequence[Lease]],
+        commits: Sequence[Commit],
+        now: int,
     ) -> None:
         """Answer those who asked; where new work is left for one who waits, the queue is looked into again."""
         inbox = self._inbox
         if asks:
             found = leases[len(leases) - len(asks) :]
             self._handed.answer(asks, found)
-            waiting = [ask for ask in dict.fromkeys([*inbox.waiting, *asks]) if ask.waits and not ask.answer.done()]
-            if len(waiting) > 1:  # who was given something and wants more comes after the others
-                waiting.sort(key=[ask for ask, given in zip(asks, found, strict=True) if given].__contains__)
-            inbox.waiting = waiting
-        if inbox.waiting:
-            taken = {lease.work.work_id for found in leases for lease in found}
+            inbox.answered(asks, claims[len(claims) - len(asks) :], found)
+        if inbox.waiting or inbox.dry:
+            taken = {lease.work.work_id for given in leases for lease in given}
             inbox.left_over(
                 item
                 for commit in commits

@@ -44,6 +44,7 @@ class Noting(SqliteStore):
         super().__init__(path)
         self.ways: list[str] = []
         self.made: list[Commit] = []
+        self.claims: list[Claim] = []
         self.trouble = ""
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
@@ -66,6 +67,7 @@ class Noting(SqliteStore):
     def _looked_at(self, made: tuple[Commit, Sequence[Claim]] | None) -> tuple[Commit, Sequence[Claim]] | None:
         if made is not None:
             self.made.append(made[0])
+            self.claims += made[1]
         return made
 
 
@@ -372,3 +374,27 @@ async def test_a_start_that_goes_wrong_goes_the_usual_way_and_is_applied_once(tm
     ids = [event.event_id for event in await store.read(execution_id)]
     assert len(ids) == len(set(ids))
     await store.close()
+
+
+async def test_work_that_is_known_not_to_be_there_is_not_asked_for_until_another_process_brings_some(
+    tmp_path: Path,
+) -> None:
+    store, other = Noting(tmp_path / "noetl.db"), SqliteStore(tmp_path / "noetl.db")
+    async with LocalControl(store, RealClock(), look_s=0.01) as control, LocalControl(other, RealClock()) as second:
+        book = await register(store, chain(1))
+        waiting = asyncio.create_task(control.claim("w", [""], 5, 30))
+        await idle(control, book)
+        execution_id = await begin(control, book)
+        [lease] = await waiting
+        control.sequencer._inbox.dry.update({(("",), ()): 2**62})  # however slow this machine is
+        waiting = await asking(control, "w")
+        assert [ask.worker for ask in control.sequencer._inbox.waiting] == ["w"]
+        await idle(control, book)
+        asked = len(store.claims)
+        assert await control.report(execution_id, done(lease), want=1) == []
+        assert (store.ways[-1], store.claims[asked:]) == ("at once", [])
+        await begin(second, book)
+        async with asyncio.timeout(20):
+            assert len(await waiting) == 1
+    await store.close()
+    await other.close()

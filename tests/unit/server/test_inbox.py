@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from noetl.model.messages import Pause
-from noetl.model.work import WorkItem
+from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim, Commit
 from noetl.server.inbox import Answer, Ask, Entry, Inbox
 from tests.conformance.commits import work
@@ -106,3 +106,35 @@ async def test_what_reporters_take_is_not_looked_for_by_others() -> None:
     assert not inbox.look
     inbox.left_over([work("b")])
     assert inbox.look
+
+
+async def test_what_the_queue_has_none_of_is_not_looked_for_until_something_comes_or_a_while_has_passed() -> None:
+    inbox, first = Inbox(), ask("x", most=2)
+    assert inbox.ask(first, 0)
+    [chosen] = inbox.served([], changes(), 0)
+    inbox.answered([chosen], [Claim("x", ("",), 2, 5, 9)], [()])
+    assert not inbox.ask(ask("y"), 6)
+    assert not inbox.ask(first, 6)  # it waits already
+    assert inbox.ask(ask("z", "other"), 6)
+    assert asking(inbox.waiting) == ["x", "y"]
+    assert asking(inbox.served([], changes(work("a")), 6)) == ["z", "x"]  # those who wait are served as ever
+    assert inbox.ask(ask("y"), 5 + 1_000)
+    inbox.left_over([work("a", pool="anywhere")])
+    assert inbox.ask(ask("y"), 7)
+
+
+async def test_nothing_is_known_of_the_queue_where_something_came_meanwhile_or_it_had_enough() -> None:
+    inbox, first = Inbox(), ask("x", most=1)
+    lease = Lease(work("a"), 1, 1, 9, "x")
+    inbox.answered([first], [REPORTER], [(lease,)])
+    assert inbox.ask(ask("y"), 0)
+    inbox.look = True
+    inbox.answered([first], [REPORTER], [()])
+    assert inbox.ask(ask("y"), 0)
+
+
+async def test_one_that_does_not_wait_is_always_looked_for() -> None:
+    inbox, brief = Inbox(), ask("x")
+    inbox.answered([brief], [REPORTER], [()])
+    brief.waits = False
+    assert inbox.ask(brief, 0)
