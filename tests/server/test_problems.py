@@ -10,7 +10,7 @@ import pytest
 from noetl.model import errors
 from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.server.problems import STATUSES, Refusal, problem_of
-from tests.server.serving import in_process
+from tests.server.serving import ONE, in_process
 
 pytestmark = pytest.mark.asyncio
 
@@ -67,3 +67,23 @@ async def test_a_refusal_says_what_where_why_and_what_to_do() -> None:
     problem = Refusal(422, "word", "why", where="$.x", fix="do").problem
     assert (problem.type, problem.title) == ("about:blank#word", "Unprocessable Entity")
     assert (problem.detail, problem.where, problem.fix) == ("why", "$.x", "do")
+
+
+async def test_a_server_of_which_a_part_has_ended_is_not_ready_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken() -> None:
+        raise RuntimeError("a mistake of ours")
+
+    async with in_process(tmp_path) as served:
+        path = await served.register(ONE)
+        monkeypatch.setattr(served.services.control.sequencer, "_turn", broken)
+        assert (await served.http.get("/ready")).status_code == 200
+        assert (await served.http.post("/api/execute", json={"path": path})).status_code == 503
+        answer = await served.http.get("/ready")
+        assert answer.status_code == 503
+        assert "start it again" in answer.json()["detail"]
+        assert (await served.http.get("/health")).status_code == 200
+    [told] = [record for record in caplog.records if record.levelname == "CRITICAL"]
+    assert "Sequencer.run has ended" in told.getMessage()
+    assert "a mistake of ours" in str(told.exc_info)

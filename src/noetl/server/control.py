@@ -109,6 +109,8 @@ class LocalControl:
         parts = [self.sequencer.run, self.timers.run, self.leases.run, self._watch]
         parts += [self._keep_alive] if self._upkeep is not None and self._liveness_s > 0 else []
         self._tasks = [asyncio.create_task(part(), name=f"noetl-{part.__qualname__}") for part in parts]
+        for task in self._tasks:
+            task.add_done_callback(_tell_of_end)
         return self
 
     async def __aexit__(
@@ -118,6 +120,11 @@ class LocalControl:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._doorbell.close()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its parts run; one that has ended before the others did so by a mistake."""
+        return not any(task.done() for task in self._tasks)
 
     async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Mapping[str, Any]:
         """Decide a message; a start whose payload does not fit is refused before anything is written."""
@@ -281,3 +288,9 @@ def _wait_no_longer(answer: asyncio.Future[list[Lease]]) -> None:
     """Let whoever asked go without; what is handed out from here on goes back to the queue."""
     if not answer.done():
         answer.set_result([])
+
+
+def _tell_of_end(task: asyncio.Task[None]) -> None:
+    """Say which part of the control plane has ended by a mistake: without it nothing goes on as it should."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.critical("%s has ended and must be started again", task.get_name(), exc_info=error)

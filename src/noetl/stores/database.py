@@ -1,10 +1,10 @@
 """One SQLite connection: opens it, brings its tables up to date, runs what is asked in order.
 
 It has a thread of its own, so nobody waits for the disk. Brief jobs are done by whoever asks, while the disk is quick:
-handing over to a thread and back takes longer than they do. Of longer ones the thread does what waits for the disk. Knows nothing of events or work. A crash of the process loses
-nothing that was answered: the log is written ahead and flushed with every commit, and nothing is committed to a file that
-was deleted or replaced more than a moment ago. Tested in tests/conformance and
-tests/unit/stores/test_database.py.
+handing over to a thread and back takes longer than they do. Of longer ones the thread does what waits for the disk. Knows
+nothing of events or work. A crash of the process loses nothing that was answered: the log is written ahead and flushed with
+every commit, and nothing is committed to a file that was deleted or replaced more than a moment ago. Tested in
+tests/conformance and tests/unit/stores/test_database.py.
 """
 
 from __future__ import annotations

@@ -26,9 +26,11 @@ async def health(call: Call) -> Health:
 
 @noun.route("GET", "/ready", "open", problems=(503,))
 async def ready(call: Call) -> Health:
-    """Tell whether the server can work: its store answers, and it is not stopping."""
+    """Tell whether the server can work: all its parts run, its store answers, and it is not stopping."""
     if call.services.stopping.is_set():
         raise StoreUnavailable("the server is stopping")
+    if not call.services.control.is_whole:
+        raise StoreUnavailable("a part of the server has ended by a mistake, which its log tells; start it again")
     try:
         await asyncio.wait_for(call.services.store.version(), _PATIENCE_S)
     except TimeoutError:
