@@ -148,9 +148,11 @@ def _memory_mb(pid: int, line: str) -> float:
 
 
 @contextmanager
-def noetl(folder: str, wanted: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def noetl(
+    folder: str, wanted: str, *arguments: str, python: str = sys.executable
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a command; gives its process and what it says when it is there."""
-    command = [sys.executable, "-m", "noetl", *arguments]
+    command = [python, "-m", "noetl", *arguments]
     path = Path(folder) / f"{arguments[0]}-{uuid4().hex}.log"  # a file, because nobody reads on
     with (
         path.open("wb") as log,
@@ -168,7 +170,13 @@ def noetl(folder: str, wanted: str, *arguments: str) -> Iterator[tuple[subproces
 
 @contextmanager
 def system(
-    form: str, folder: str, database: str | None = None, *, postmaster: int | None = None, workers: int = 1
+    form: str,
+    folder: str,
+    database: str | None = None,
+    *,
+    postmaster: int | None = None,
+    workers: int = 1,
+    python: str = sys.executable,
 ) -> Iterator[System]:
     """Run the processes of a form, on a file in the folder or on a database."""
     store = database or str(Path(folder) / "noetl.db")
@@ -176,13 +184,13 @@ def system(
         begun = time.perf_counter()
         command = "up" if form == "up" else "serve"
         arguments = (command, "--port", "0", "--store", store)
-        server, url = stack.enter_context(noetl(folder, r"http://\S+", *arguments))
+        server, url = stack.enter_context(noetl(folder, r"http://\S+", *arguments, python=python))
         Client(url).ask("GET", "/health")
         healthy_s = time.perf_counter() - begun
         processes = {"server": [server.pid]} | ({"postgres": [postmaster]} if postmaster else {})
         if form == "cluster":
             worker = ("worker", "--server", url)
-            started = [stack.enter_context(noetl(folder, "worker", *worker)) for _ in range(workers)]
+            started = [stack.enter_context(noetl(folder, "worker", *worker, python=python)) for _ in range(workers)]
             processes["worker"] = [found.pid for found, _ in started]
         yield System(url, processes, healthy_s, store)
 
