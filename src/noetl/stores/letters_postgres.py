@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import msgspec
-
 from noetl.model.letters import DeadLetter, LetterChange
 from noetl.ports.letters import LetterSelection
 from noetl.stores.letter_rows import COLUMNS, closed, group_of, letter_of, narrowed, whole
 from noetl.stores.postgres_database import PostgresDatabase
-from noetl.stores.postgres_rows import number
+from noetl.stores.postgres_rows import number, text
 from noetl.stores.queries import queries
 
 _SQL = queries("postgres")
 _CLOSED = ("message_id", "status", "closed_at", "closed_by", "note")
 
 
-def letter_columns(changes: Collection[LetterChange]) -> list[str]:
-    """Give what changes about dead letters, as two lists of rows in JSON."""
-    fields = [{name: getattr(letter, name) for name in COLUMNS} for letter in whole(changes)]
-    rows = [dict(zip(_CLOSED, row, strict=True)) for row in closed(changes)]
-    return [msgspec.json.encode(fields).decode(), msgspec.json.encode(rows).decode()]
+def letter_rows(changes: Collection[LetterChange]) -> tuple[str | None, str | None]:
+    """Encode changed dead letters as JSON arrays of whole rows and of closed ones; None for an empty array."""
+    rows = [{name: getattr(letter, name) for name in COLUMNS} for letter in whole(changes)]
+    closed_rows = [dict(zip(_CLOSED, row, strict=True)) for row in closed(changes)]
+    return (text(rows) if rows else None, text(closed_rows) if closed_rows else None)
 
 
 class PostgresLetters:

@@ -1,12 +1,12 @@
-"""The store in memory: the same meaning as the others, nothing kept after the process.
+"""In-memory store for tests and simulations: behaves as the others, keeps nothing after the process ends.
 
-What is handed in is encoded and what is handed out is decoded, so nobody can change a fact by changing an object. Several
+Values are encoded on the way in and decoded on the way out, so changing an object never changes a stored fact. Several
 stores may share their tables, as several processes share a file. Tested in tests/conformance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,7 @@ from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
-from noetl.stores.batch import Changes, about, judge, lost
+from noetl.stores.batch import Changes, Facts, about, judge, lost
 from noetl.stores.catalog_memory import MemoryCatalog
 from noetl.stores.letters_memory import MemoryLetters
 from noetl.stores.tables import Row, Tables
@@ -29,10 +29,10 @@ _letter = msgspec.json.Decoder(DeadLetter)
 
 
 class MemoryStore(MemoryCatalog, MemoryLetters):
-    """An event log, a work queue, a catalog and the dead letters in memory."""
+    """Event log, work queue, catalog and dead letters in memory."""
 
-    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        verdicts, changes = judge(commits, self.tables)
+    def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
+        verdicts, changes = judge(commits, _read_facts(self.tables, commits))
         apply(self.tables, changes)
         self._count()
         return Receipt(verdicts, tuple(tuple(_claim(self.tables, claim)) for claim in claims))
@@ -105,7 +105,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         return self.tables.commits - self._own
 
     async def close(self) -> None:
-        """Keep what is there: others may share the tables."""
+        """Keep the tables: other stores may share them."""
 
     async def claim(
         self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
@@ -186,9 +186,18 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         return [(execution_id, _message.decode(text)) for execution_id, text in found]
 
 
+def _read_facts(tables: Tables, commits: Sequence[Commit]) -> Facts:
+    facts = Facts()
+    for commit in commits:
+        facts.last_seqs[commit.execution_id] = tables.last_seq(commit.execution_id)
+        facts.leases |= {work_id: tables.lease(work_id) for work_id, _ in (*commit.finished, *commit.held)}
+        facts.applied |= tables.event_ids & {(commit.execution_id, event.event_id) for event in commit.events[:1]}
+        facts.messages |= tables.messages.keys() & set(commit.consumed)
+    return facts
+
+
 def apply(tables: Tables, changes: Changes) -> None:
-    """Write what a batch changes."""
-    # What can fail comes first: after the encoding nothing does, so a batch is taken whole or not at all.
+    """Write what a batch changes, whole or not at all: encoding comes first, and nothing after it can fail."""
     events = [(event, _encode(event)) for event in changes.events]
     projections = {key: _encode(row) for key, row in changes.projections.items()}
     work = {key: _encode(item) for key, item in changes.work.items()}

@@ -10,10 +10,10 @@ import msgspec
 
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.team import Act
-from noetl.stores.audit_sqlite import note
 from noetl.stores.database import Database
 from noetl.stores.outbox_rows import given, message_of
 from noetl.stores.queries import queries
+from noetl.stores.sqlite_rows import write_audit
 
 _SQL = queries("sqlite")
 
@@ -76,7 +76,7 @@ class SqliteOutbox:
     async def _write(self, name: str, *parts: Any, act: Act = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
             changed = connection.execute(_SQL[name], parts).rowcount > 0
-            note(connection, [act] if changed else [])
+            write_audit(connection, [act] if changed else [])
             return changed
 
         return await self._database.write(job)

@@ -18,8 +18,7 @@ from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.batch import lost
 from noetl.stores.catalog_postgres import PostgresCatalog
 from noetl.stores.letters_postgres import PostgresLetters
-from noetl.stores.postgres_claims import Claims
-from noetl.stores.postgres_commit import commit_batch, new_writer
+from noetl.stores.postgres_commit import Claims, commit_batch, new_writer
 from noetl.stores.postgres_database import PostgresDatabase, columns
 from noetl.stores.postgres_migrations import make_partitions
 from noetl.stores.postgres_rows import (
@@ -33,7 +32,6 @@ from noetl.stores.postgres_rows import (
     projection_of,
 )
 from noetl.stores.queries import queries
-from noetl.stores.steps import Written
 
 if TYPE_CHECKING:
     import asyncpg
@@ -62,12 +60,11 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         super().__init__(PostgresDatabase(url))
         self._writer: int | None = None
         self._naming = asyncio.Lock()
-        self._written = Written()
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         if commits:
-            return await commit_batch(self.database, await self.writer(), self._written, commits, claims)
-        return Receipt((), await self._claim(claims))  # whoever finds nothing has written nothing
+            return await commit_batch(self.database, await self.writer(), commits, claims)
+        return Receipt((), await self._claim(claims))  # a claim that finds nothing writes nothing
 
     async def writer(self) -> int:
         """Give the number of this writer, which is new at every start."""

@@ -49,7 +49,7 @@ class PostgresAdmin:
     async def check(self) -> list[str]:
         """Tell what differs from what the tables should be."""
         async with self._connected() as connection:
-            return await differences(connection)
+            return await differences(connection, self._name)
 
     async def violations(self) -> list[str]:
         """Tell what cannot be, one sentence each, as of one moment: servers and workers may go on meanwhile."""
@@ -67,7 +67,7 @@ class PostgresAdmin:
         """
         told = []
         async with self._connected() as connection:
-            if not await level_of(connection):
+            if not await level_of(connection, self._name):
                 raise InvalidInput(f"{self._name} has no tables of NoETL; `noetl db init` makes them.")
             last = int(snowflake(before, 0, 0))
             for name, first, after in await connection.fetch(_SQL["list_partitions"]):

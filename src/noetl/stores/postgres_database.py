@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable
 from noetl.ports import Act
 from noetl.stores.postgres_migrations import SCHEMA, bring_up_to_date, make_partitions
-from noetl.stores.postgres_rows import audit_columns
+from noetl.stores.postgres_rows import audit_rows
 from noetl.stores.queries import queries
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class PostgresDatabase:
     async def note(self, connection: asyncpg.Connection, act: Act) -> None:
         """Write down who did something, in the transaction that does it."""
         if act is not None:
-            await connection.execute(self._sql["put_audit"], *audit_columns([act]))
+            await connection.execute(self._sql["put_audit"], audit_rows([act]))
 
     async def value(self, name: str, *given: Any) -> Any:
         """Give the first column of the first row."""

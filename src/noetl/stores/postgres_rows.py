@@ -20,7 +20,6 @@ from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Claim, Position
 from noetl.stores.batch import about
-from noetl.stores.steps import MOST_EVENTS
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
@@ -50,26 +49,23 @@ def text(value: Any) -> str:
     return _encode(value).decode()
 
 
-def audit_columns(entries: Sequence[AuditEntry]) -> list[list[Any]]:
-    """Give acts as the columns that they are handed over in."""
-    rows = [(one.at, one.actor, one.action, one.entity, text(one.detail)) for one in entries]
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], [], []]
+def audit_rows(entries: Sequence[AuditEntry]) -> list[tuple[Any, ...]]:
+    return [(one.at, one.actor, one.action, one.entity, text(one.detail)) for one in entries]
 
 
 def events_text(events: Sequence[Event]) -> str:
-    """Give events as a row holds them: without their execution and their numbers, which the row tells."""
+    """Encode events as a row holds them: without execution id and seq, which are columns of the row."""
     return _encode([(fields[0], *fields[3:]) for fields in map(astuple, events)]).decode()
 
 
-def log_rows(logs: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
-    """Give the events of commits, each of one execution, as rows."""
+def log_rows(parts: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
+    """Return the rows of the log, each with the position of its last event in the batch."""
     rows, place = [], 0
-    for events in logs:
-        execution_id = numbered(events[0].execution_id)
-        for start in range(0, len(events), MOST_EVENTS):
-            part = events[start : start + MOST_EVENTS]
-            place += len(part)
-            rows.append((execution_id, part[-1].seq, len(part), part[0].event_id, events_text(part), place))
+    for events in parts:
+        last = events[-1]
+        place += len(events)
+        row = (numbered(last.execution_id), last.seq, len(events), events[0].event_id, events_text(events), place)
+        rows.append(row)
     return rows
 
 

@@ -78,12 +78,6 @@ class Tables(Struct):
     def last_seq(self, execution_id: str) -> int:
         return len(self.logs.get(execution_id, ()))
 
-    def has_event(self, execution_id: str, event_id: str) -> bool:
-        return (execution_id, event_id) in self.event_ids
-
-    def has_message(self, message_id: str) -> bool:
-        return message_id in self.messages
-
     def lease(self, work_id: str) -> int | None:
         row = self.queue.get(work_id)
         return row.epoch if row is not None and row.state == "leased" else None

@@ -14,7 +14,7 @@ import msgspec
 from noetl.model.errors import Conflict
 from noetl.ports import Act, AuditEntry, Token, WorkerInfo
 from noetl.stores.postgres_database import PostgresDatabase
-from noetl.stores.postgres_rows import audit_columns, text
+from noetl.stores.postgres_rows import audit_rows, text
 
 _decode = msgspec.json.decode
 _FORGET_EVERY = 100  # keys: about so often, old ones are removed
@@ -99,7 +99,7 @@ class PostgresTeam:
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
         if entries:
-            await self._rows("put_audit", *audit_columns(entries))
+            await self._rows("put_audit", audit_rows(entries))
 
     async def audited(
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100

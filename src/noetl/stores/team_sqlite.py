@@ -13,10 +13,9 @@ import msgspec
 
 from noetl.model.errors import Conflict
 from noetl.ports import Act, AuditEntry, Token, WorkerInfo
-from noetl.stores.audit_sqlite import note
 from noetl.stores.database import Database
 from noetl.stores.queries import queries
-from noetl.stores.sqlite_rows import text
+from noetl.stores.sqlite_rows import text, write_audit
 
 _SQL = queries("sqlite")
 _decode = msgspec.json.decode
@@ -86,7 +85,7 @@ class SqliteTeam:
     ) -> int:
         def job(connection: sqlite3.Connection) -> int:
             given = (name, kind, sealed, text(about), now)
-            note(connection, [act])
+            write_audit(connection, [act])
             return int(connection.execute(_SQL["put_credential"], given).fetchone()[0])
 
         return await self._database.write(job)
@@ -117,7 +116,7 @@ class SqliteTeam:
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
         if entries:
-            await self._database.write(lambda connection: note(connection, entries))
+            await self._database.write(lambda connection: write_audit(connection, entries))
 
     async def audited(
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
@@ -127,14 +126,14 @@ class SqliteTeam:
             AuditEntry(at, who, what, entity, _decode(detail), number) for at, who, what, entity, detail, number in rows
         ]
 
-    async def _rows(self, name: str, *given: Any) -> list[Any]:
-        brief = name.startswith("find_")
-        return await self._database.run(lambda connection: connection.execute(_SQL[name], given).fetchall(), brief)
+    async def _rows(self, name: str, *values: Any) -> list[Any]:
+        run = self._database.read if name.startswith("find_") else self._database.run
+        return await run(lambda connection: connection.execute(_SQL[name], values).fetchall())
 
     async def _write(self, name: str, *given: Any, act: Act = None) -> int:
         def job(connection: sqlite3.Connection) -> int:
             changed = connection.execute(_SQL[name], given).rowcount
-            note(connection, [act] if changed else [])
+            write_audit(connection, [act] if changed else [])
             return changed
 
         return await self._database.write(job)

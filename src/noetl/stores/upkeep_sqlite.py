@@ -20,9 +20,10 @@ from noetl.ports.letters import LetterSelection
 from noetl.ports.upkeep import Open
 from noetl.stores.batch import ALL, by_id, changes_of
 from noetl.stores.queries import queries
-from noetl.stores.sqlite import SqliteStore, projection_of
-from noetl.stores.sqlite_commit import apply
+from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite_commit import write_changes
 from noetl.stores.sqlite_queue import Epochs, hand_out
+from noetl.stores.sqlite_rows import projection_of
 
 _SQL = queries("sqlite")
 _EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages", "empty_snapshots", "empty_letters")
@@ -88,7 +89,7 @@ class SqliteUpkeep:
     async def put_beside(self, rows: Sequence[Beside]) -> None:
         def job(connection: sqlite3.Connection) -> None:
             changes = changes_of(rows)
-            apply(connection, changes, set())
+            write_changes(connection, changes)
             hand_out(connection, changes.work, changes.born, (), Epochs())
 
         await self._store.database.write(job)

@@ -1,51 +1,8 @@
 -- Every statement that the PostgreSQL store runs, by name. Times come in as parameters, in milliseconds since the epoch.
 
 -- name: commit_batch
-SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
-
--- name: commit_step
--- As `commit_batch`, for one report that ends work and brings new work: rows are locked in the same order, and an error is
--- raised where it was decided on an older state. Where other work waits for those who ask, nothing is done. The row of the
--- work that ends becomes that of the new work.
-WITH noted AS (
-  UPDATE writer SET last_seq = last_seq + ($4::bigint - $3::bigint), commits = commits + 1
-  WHERE writer_id = $1 AND NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = $11)
-  RETURNING last_seq
-), moved AS (
-  UPDATE execution SET last_seq = $4 FROM noted WHERE execution_id = $2 AND execution.last_seq = $3 RETURNING 1
-), given AS (
-  UPDATE queue SET id = DEFAULT, node_id = $9, action = $10, pool = $11, priority = $12,
-    requires = coalesce($13::text[], '{}'), created_at = to_time($14), updated_at = now(), context = $15, worker_id = $16,
-    lease_until = to_time($17), epoch = nextval('lease_epoch'), attempts = 1, max_attempts = DEFAULT,
-    available_at = NULL, last_heartbeat = now()
-  FROM moved WHERE node_id = $5 AND status = 'leased' AND epoch = $6
-  RETURNING epoch
-), happened AS (
-  INSERT INTO log (execution_id, seq, writer_id, writer_seq, size, message, events)
-  SELECT $2, $4, $1, last_seq, $4::bigint - $3::bigint, $7, $8 FROM noted
-)
-SELECT coalesce((SELECT epoch FROM given), refuse_batch()) AS epoch FROM noted;
-
--- name: commit_noted_batch
-WITH noted AS (
-  INSERT INTO audit (at, actor, action, entity, detail)
-  SELECT * FROM unnest($12::bigint[], $13::text[], $14::text[], $15::text[], $16::json[])
-), letters AS (
-  INSERT INTO dlq SELECT * FROM json_populate_recordset(NULL::dlq, $17::json)
-  ON CONFLICT (message_id) DO UPDATE SET
-    step_id = excluded.step_id, run_id = excluded.run_id, reason = excluded.reason, attempts = excluded.attempts,
-    last_error = excluded.last_error, fingerprint = excluded.fingerprint, first_seen = excluded.first_seen,
-    last_seen = excluded.last_seen, path = excluded.path, loop_index = excluded.loop_index, loop_key =
-    excluded.loop_key, task = excluded.task, tool_kind = excluded.tool_kind, sink_id = excluded.sink_id, replays =
-    excluded.replays, last_stack = excluded.last_stack, payload = excluded.payload, context_excerpt =
-    excluded.context_excerpt, error = excluded.error, status = excluded.status, closed_at = excluded.closed_at,
-    closed_by = excluded.closed_by, note = excluded.note
-), closed AS (
-  UPDATE dlq SET status = x.status, closed_at = x.closed_at, closed_by = x.closed_by, note = x.note
-  FROM json_to_recordset($18::json) AS x (message_id text, status text, closed_at bigint, closed_by text, note text)
-  WHERE dlq.message_id = x.message_id
-)
-SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+SELECT claim, epoch, attempt, node_id, work
+FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14);
 
 -- name: lock_executions
 SELECT execution_id, last_seq FROM execution WHERE execution_id = ANY ($1::bigint[])
@@ -347,7 +304,7 @@ DELETE FROM credential WHERE name = $1 RETURNING 1;
 
 -- name: put_audit
 INSERT INTO audit (at, actor, action, entity, detail)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::json[]);
+SELECT at, actor, action, entity, detail FROM unnest($1::audit_row[]);
 
 -- name: list_audit
 SELECT at, actor, action, entity, detail, number FROM audit
@@ -358,7 +315,7 @@ ORDER BY number DESC LIMIT $4;
 SELECT to_regclass($1)::text;
 
 -- name: read_level
-SELECT coalesce(max(level), 0) FROM migration;
+SELECT coalesce(max(level), 0) AS level, min(name) FILTER (WHERE level = 1) AS first FROM migration;
 
 -- name: lock_migrations
 SELECT pg_advisory_xact_lock($1);

@@ -331,6 +331,7 @@ CREATE TABLE duty (
 
 CREATE TYPE lease_row AS (node_id text, epoch bigint, goes boolean); -- without an epoch it goes, whoever has it
 CREATE TYPE timer_row AS (execution_id bigint, timer_id text, at bigint);
+CREATE TYPE audit_row AS (at bigint, actor text, action text, entity text, detail json);
 CREATE TYPE message_row AS (message_id text, execution_id bigint, message json);
 CREATE TYPE claim_row AS (workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[]);
 CREATE TYPE execution_row AS (
@@ -430,7 +431,8 @@ END $$;
 
 CREATE FUNCTION commit_batch(
   writer bigint, executions execution_row[], leases lease_row[], consumed text[], logs log_row[], works work_row[],
-  pools text[], claims claim_row[], cleared timer_row[], timers timer_row[], messages message_row[]
+  pools text[], claims claim_row[], cleared timer_row[], timers timer_row[], messages message_row[], audits audit_row[],
+  letters json, closed json
 ) RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -463,8 +465,7 @@ BEGIN
       END IF;
     ELSE
       IF row.projection IS NOT NULL THEN
-        UPDATE execution SET last_seq = row.last_seq, status = row.status, path = row.path, parent = row.parent,
-          tags = row.tags, started_at = row.started_at, ended_at = row.ended_at, error = row.error,
+        UPDATE execution SET last_seq = row.last_seq, status = row.status, ended_at = row.ended_at, error = row.error,
           projection = row.projection
         WHERE execution_id = row.execution_id AND last_seq = row.expected;
       ELSIF row.last_seq <> row.expected THEN
@@ -519,6 +520,27 @@ BEGIN
     INSERT INTO message (message_id, execution_id, message)
     SELECT x.message_id, x.execution_id, x.message FROM unnest(messages) WITH ORDINALITY AS x ORDER BY x.ordinality
     ON CONFLICT (message_id) DO NOTHING;
+  END IF;
+
+  IF cardinality(audits) > 0 THEN
+    INSERT INTO audit (at, actor, action, entity, detail)
+    SELECT x.at, x.actor, x.action, x.entity, x.detail FROM unnest(audits) WITH ORDINALITY AS x ORDER BY x.ordinality;
+  END IF;
+  IF letters IS NOT NULL THEN
+    INSERT INTO dlq SELECT * FROM json_populate_recordset(NULL::dlq, letters)
+    ON CONFLICT (message_id) DO UPDATE SET
+      step_id = excluded.step_id, run_id = excluded.run_id, reason = excluded.reason, attempts = excluded.attempts,
+      last_error = excluded.last_error, fingerprint = excluded.fingerprint, first_seen = excluded.first_seen,
+      last_seen = excluded.last_seen, path = excluded.path, loop_index = excluded.loop_index,
+      loop_key = excluded.loop_key, task = excluded.task, tool_kind = excluded.tool_kind, sink_id = excluded.sink_id,
+      replays = excluded.replays, last_stack = excluded.last_stack, payload = excluded.payload,
+      context_excerpt = excluded.context_excerpt, error = excluded.error, status = excluded.status,
+      closed_at = excluded.closed_at, closed_by = excluded.closed_by, note = excluded.note;
+  END IF;
+  IF closed IS NOT NULL THEN
+    UPDATE dlq SET status = x.status, closed_at = x.closed_at, closed_by = x.closed_by, note = x.note
+    FROM json_to_recordset(closed) AS x (message_id text, status text, closed_at bigint, closed_by text, note text)
+    WHERE dlq.message_id = x.message_id;
   END IF;
 
   IF cardinality(pools) > 0 AND none_queued(pools) THEN
