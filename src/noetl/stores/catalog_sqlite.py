@@ -1,4 +1,4 @@
-"""The catalog in a SQLite file. Tested in tests/conformance/test_catalog.py."""
+"""Catalog in a SQLite file. Tested in tests/conformance/test_catalog.py."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from noetl.model.letters import DeadLetter, LetterChange
 from noetl.ports.letters import LetterSelection
-from noetl.stores.letter_rows import COLUMNS, closed, group_of, letter_of, narrowed, whole
+from noetl.stores.letter_rows import COLUMNS, closed, conditions_of, group_of, letter_of, whole
 from noetl.stores.postgres_database import PostgresDatabase
 from noetl.stores.postgres_rows import number, text
 from noetl.stores.queries import queries
@@ -24,7 +24,7 @@ def letter_rows(changes: Collection[LetterChange]) -> tuple[str | None, str | No
 
 
 class PostgresLetters:
-    """Work that failed for good, by id."""
+    """Dead letters by message id."""
 
     database: PostgresDatabase
 
@@ -45,20 +45,20 @@ class PostgresLetters:
         return len(await self.database.rows("prune_letters", before))
 
     async def _found(self, name: str, selection: LetterSelection, before: str | None) -> list[Any]:
-        asked = narrowed(selection)
-        if "execution_id" in asked:
-            asked["execution_id"] = number(asked["execution_id"])
-            if asked["execution_id"] is None:
+        wanted = conditions_of(selection)
+        if "execution_id" in wanted:
+            wanted["execution_id"] = number(wanted["execution_id"])
+            if wanted["execution_id"] is None:
                 return []
         conditions = [
             f"status = ANY (${place}::text[])" if column == "status" else f"{column} = ${place}"
-            for place, column in enumerate(asked, 2)
+            for place, column in enumerate(wanted, 2)
         ]
-        given = list(asked.values())
+        values = list(wanted.values())
         if before is not None:
-            place = f"(SELECT last_seen, message_id FROM dlq WHERE message_id = ${len(given) + 2})"
+            place = f"(SELECT last_seen, message_id FROM dlq WHERE message_id = ${len(values) + 2})"
             conditions.append(f"(last_seen, message_id) < {place}")
-            given.append(before)
+            values.append(before)
         text = _SQL[name].replace("attempts > -1", " AND ".join(("attempts > -1", *conditions)))
         async with self.database.connection() as connection:
-            return list(await connection.fetch(text, selection.limit, *given))
+            return list(await connection.fetch(text, selection.limit, *values))

@@ -64,8 +64,8 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         ids = list(self.tables.executions)
         if selection.before is not None:
             ids = ids[: ids.index(selection.before)] if selection.before in self.tables.executions else []
-        rows = (row for row in [await self.execution(found) for found in reversed(ids)] if row is not None)
-        return list(islice((row for row in rows if _chosen(row, selection)), selection.limit))
+        rows = (row for row in [await self.execution(name) for name in reversed(ids)] if row is not None)
+        return list(islice((row for row in rows if _matches(row, selection)), selection.limit))
 
     async def remove(self, execution_id: str, act: Act = None) -> bool:
         row = await self.execution(execution_id)
@@ -93,7 +93,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         self,
         after: Mapping[str, int],
         most: int,
-        wanted: Collection[str] | None = None,  # noqa: ARG002  all are at hand
+        wanted: Collection[str] | None = None,  # noqa: ARG002  events are in memory
     ) -> list[Position]:
         tables = self.tables
         start = after.get(tables.writer_id, 0)
@@ -143,12 +143,12 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         return len(rows)
 
     async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
-        return self._run_out(worker, now, lambda key, row: key in held and row.until <= until)
+        return self._expire_leases(worker, now, lambda key, row: key in held and row.until <= until)
 
     async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
-        return self._run_out(worker, now, lambda key, _: key not in held)
+        return self._expire_leases(worker, now, lambda key, _: key not in held)
 
-    def _run_out(self, worker: str, now: int, which: Callable[[tuple[str, int], Row], bool]) -> int:
+    def _expire_leases(self, worker: str, now: int, which: Callable[[tuple[str, int], Row], bool]) -> int:
         leased = [
             (name, row) for name, row in self.tables.queue.items() if (row.state, row.worker) == ("leased", worker)
         ]
@@ -267,7 +267,7 @@ def _claim(tables: Tables, claim: Claim) -> list[Lease]:
     return leases
 
 
-def _chosen(row: Mapping[str, Any], selection: Selection) -> bool:
+def _matches(row: Mapping[str, Any], selection: Selection) -> bool:
     path, parent, tags, started_at = about(row)
     message = (row.get("error") or {}).get("message", "")
     texts = (row["execution_id"], path, *tags, message)

@@ -1,4 +1,4 @@
-"""The SQLite file itself: how it is opened, what it survives, and what is said when it cannot be used."""
+"""SQLite file: opening, migrations, where jobs run, and errors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_a_new_migration_is_applied_to_new_and_to_old_files(
     await store.commit([commit(projection={"status": "running"})])
     await store.close()
     second = (
-        "ALTER TABLE execution ADD COLUMN owner TEXT NOT NULL DEFAULT 'nobody';\nCREATE TABLE more (x);",
+        "ALTER TABLE execution ADD COLUMN owner TEXT NOT NULL DEFAULT 'none';\nCREATE TABLE more (x);",
         "0002_more",
     )
     monkeypatch.setattr("noetl.stores.database.migrations", lambda dialect: (*migrations(dialect), second))
@@ -70,7 +70,7 @@ async def test_a_new_migration_is_applied_to_new_and_to_old_files(
         connection.close()
     assert shapes[0] == shapes[1] == shapes[2]
     connection = connect(str(old))
-    assert connection.execute("SELECT execution_id, owner FROM execution").fetchall() == [("1", "nobody")]
+    assert connection.execute("SELECT execution_id, owner FROM execution").fetchall() == [("1", "none")]
     connection.close()
     monkeypatch.undo()
     with pytest.raises(InvalidInput, match=r"newer version of NoETL \(schema level 2; this version supports 1\)"):
@@ -112,14 +112,14 @@ async def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"this is a text file, not a database" * 100, b"SQLite format 3\x00" + b"\xff" * 5_000]
 )
-async def test_a_file_that_is_no_database_is_told(tmp_path: Path, content: bytes) -> None:
+async def test_a_file_that_is_no_database_is_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "noetl.db"
     path.write_bytes(content)
     with pytest.raises(StoreUnavailable, match=r"noetl\.db"):
         Database(path)
 
 
-async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="nowhere"):
         Database(tmp_path / "nowhere" / "noetl.db")
 

@@ -35,7 +35,7 @@ _numbers = count()
 
 @asynccontextmanager
 async def empty_database() -> AsyncIterator[str]:
-    """Give the address of a database with nothing in it."""
+    """Create an empty database and yield its address."""
     server, name = server_address(), f"empty_{next(_numbers)}"
     admin = await asyncpg.connect(server)
     try:
@@ -59,7 +59,7 @@ async def test_a_new_migration_is_applied_to_new_and_to_old_databases(
     await store.commit([commit(projection={"status": "running"})])
     await store.close()
     second = (
-        "ALTER TABLE execution ADD COLUMN owner text NOT NULL DEFAULT 'nobody'; CREATE TABLE more (x int)",
+        "ALTER TABLE execution ADD COLUMN owner text NOT NULL DEFAULT 'none'; CREATE TABLE more (x int)",
         "0002_more",
     )
     monkeypatch.setattr(postgres_migrations, "migrations", lambda dialect: (*migrations(dialect), second))
@@ -74,7 +74,7 @@ async def test_a_new_migration_is_applied_to_new_and_to_old_databases(
         assert shapes[0] == shapes[1] == shapes[2]
     connection = await connect(address)
     rows = await connection.fetch("SELECT execution_id, owner FROM execution")
-    assert [tuple(row) for row in rows] == [(1, "nobody")]
+    assert [tuple(row) for row in rows] == [(1, "none")]
     names = [row[0] for row in await connection.fetch("SELECT name FROM migration ORDER BY level")]
     assert names == ["0001_schema", "0002_more"]
     await connection.execute("DROP TABLE more")
@@ -139,7 +139,7 @@ async def test_several_servers_start_at_once(address: str) -> None:
         await store.close()
 
 
-async def test_what_differs_is_told(address: str) -> None:
+async def test_what_differs_is_reported(address: str) -> None:
     connection = await connect(address)
     assert await differences(connection, "x") == [
         f"the database is at level 0, and this version of NoETL needs level {len(migrations('postgres'))}"
@@ -149,11 +149,11 @@ async def test_what_differs_is_told(address: str) -> None:
         "DROP INDEX queue_order; ALTER TABLE timer ADD COLUMN extra text; CREATE TABLE more (x int)"
     )
     await connection.execute("ALTER TABLE execution ALTER COLUMN last_seq TYPE integer")
-    told = await differences(connection, "x")
-    assert [line for line in told if line.startswith("index")] == ["index queue_order is missing"]
-    assert "column timer.extra should not be there" in told
-    assert "table more should not be there" in told
-    assert "column execution.last_seq is `integer not null p` and should be `bigint not null p`" in told
+    found = await differences(connection, "x")
+    assert [line for line in found if line.startswith("index")] == ["index queue_order is missing"]
+    assert "column timer.extra should not be there" in found
+    assert "table more should not be there" in found
+    assert "column execution.last_seq is `integer not null p` and should be `bigint not null p`" in found
     await connection.close()
 
 
