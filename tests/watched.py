@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,11 +18,14 @@ Result = TypeVar("Result")
 
 
 class WatchedDatabase(Database):
-    """Keeps pretended time still while its thread works."""
+    """Stops virtual time while its thread works."""
 
-    async def run(self, job: Callable[[Any], Result], brief: bool = False) -> Result:
-        with threads():
-            return await super().run(job, brief)
+    def submit(self, job: Callable[[Any], Result]) -> asyncio.Future[Result]:
+        stopped = ExitStack()
+        stopped.enter_context(threads())
+        future = super().submit(job)
+        future.add_done_callback(lambda _: stopped.close())
+        return future
 
 
 class WatchedStore(SqliteStore):

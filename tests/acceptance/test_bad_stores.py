@@ -54,7 +54,7 @@ def test_a_store_that_is_damaged(folder: Folder) -> None:
 def test_a_store_that_is_no_store_says_so(folder: Folder) -> None:
     (folder.path / "notes.txt").write_text("not a store" * 1_000)
     folder.playbook(HELLO)
-    told(folder.call("run", "play.yaml", "--store", "notes.txt"), 1, "notes.txt is no store of NoETL", "--store")
+    told(folder.call("run", "play.yaml", "--store", "notes.txt"), 1, "notes.txt is not a NoETL store", "--store")
 
 
 def test_a_store_that_may_only_be_read(folder: Folder) -> None:
@@ -69,8 +69,15 @@ def test_a_store_of_a_newer_noetl(folder: Folder) -> None:
     file = settled(folder)
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA user_version = 99")
-    told(folder.call("run", "play.yaml"), 2, "newer NoETL", "level 99")
-    told(folder.call("runs"), 2, "newer NoETL")
+    told(folder.call("run", "play.yaml"), 2, "newer version of NoETL", "schema level 99", "--store")
+    told(folder.call("runs"), 2, "newer version of NoETL")
+
+
+def test_a_store_of_a_development_version(folder: Folder) -> None:
+    file = settled(folder)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA application_id = 0")
+    told(folder.call("run", "play.yaml"), 2, "noetl.db was written by a development version", "Move the file away")
 
 
 def test_events_of_a_newer_noetl(folder: Folder) -> None:

@@ -1,4 +1,4 @@
-"""Short ways to say what a commit holds."""
+"""Builders of commits, events, work items and messages."""
 
 from __future__ import annotations
 

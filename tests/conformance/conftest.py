@@ -1,4 +1,4 @@
-"""Every store that the suite runs on, and a second one on the same data."""
+"""The stores that the suite runs on; each can be opened again on the same data."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from tests.databases import fresh_database
 
 
 class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
-    """All that a store is."""
+    """All ports of a store."""
 
 
 class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):
-    """All that is kept for a team."""
+    """All ports of a server's tables."""
 
 
 class Place:
-    """Where stores of one kind meet: each `open` is one more process on the same data."""
+    """Shared data of one kind of store: each `open` acts as one more process on it."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
@@ -58,7 +58,7 @@ class Place:
         return store
 
     def team(self, store: Store) -> Team:
-        """Give what is kept for a team beside a store."""
+        """Return the server's tables of a store."""
         if isinstance(store, MemoryStore):
             return MemoryTeam(store.tables)
         if isinstance(store, PostgresStore):
@@ -67,7 +67,7 @@ class Place:
         return SqliteTeam(store.database)
 
     def upkeep(self, store: Store) -> Upkeep:
-        """Give what makes the tables of a store again."""
+        """Return the maintenance adapter of a store."""
         if isinstance(store, MemoryStore):
             return MemoryUpkeep(store)
         if isinstance(store, PostgresStore):
@@ -76,7 +76,7 @@ class Place:
         return SqliteUpkeep(store)
 
     def outbox(self, store: Store) -> Outbox:
-        """Give the messages for other systems beside a store."""
+        """Return the outbox of a store."""
         if isinstance(store, MemoryStore):
             return MemoryOutbox(store.tables)
         if isinstance(store, PostgresStore):

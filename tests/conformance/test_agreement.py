@@ -1,4 +1,4 @@
-"""Whatever is done to them, the stores give the same answers."""
+"""Random operations: all stores return the same results."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ pieces = st.builds(
 commits = st.fixed_dictionaries(
     {
         "execution": EXECUTIONS,
-        "behind": st.sampled_from([0, 0, 0, 0, 1]),  # how far its expectation lags
+        "behind": st.sampled_from([0, 0, 0, 0, 1]),  # how stale the expected seq is
         "count": st.integers(0, 2),
         "message": st.integers(0, 30),
         "work": st.lists(pieces, max_size=2),
-        "finished": st.lists(st.integers(0, 5), max_size=1),  # which of the leases that were ever given
+        "finished": st.lists(st.integers(0, 5), max_size=1),  # index of a lease, counted from the last
         "held": st.lists(st.integers(0, 5), max_size=1),
         "dropped": st.lists(NAMES, max_size=1),
         "timers": st.lists(st.tuples(NAMES, TIMES), max_size=1),
@@ -67,7 +67,7 @@ def _row(number: int) -> dict[str, Any]:
 
 
 class Player:
-    """Does what it is told to a store; what it says depends on the store's answers only."""
+    """Runs operations on a store; each depends only on earlier results of the store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

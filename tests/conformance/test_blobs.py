@@ -1,4 +1,4 @@
-"""What every blob store keeps to: whole blobs, ranges of them, and a clear word about those that are not there."""
+"""Every blob store: whole blobs, ranges, and a clear error for a missing blob."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every catalog keeps to: versions by path, canonical trees by content hash."""
+"""Every catalog: versions by path, canonical trees by content hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters: written with the events that they follow from, listed, grouped, closed and pruned."""
+"""Every store's dead letters: written with their events, listed, grouped, closed and pruned."""
 
 from __future__ import annotations
 

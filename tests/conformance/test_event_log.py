@@ -1,4 +1,4 @@
-"""What every event log keeps to: guarded appends, batches that are whole, snapshots, and rows that tell of executions."""
+"""Every event log: guarded appends, atomic batches, snapshots, and rows of executions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every feed keeps to: whoever follows everything misses nothing, sees nothing twice, and waits for nobody."""
+"""Every feed: a reader misses no event, sees none twice, and never waits for a writer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDED = {"status": "completed", "ended_at": 1}
 
 
 async def rest(store: Store, after: Mapping[str, int], most: int = 3) -> tuple[list[Position], dict[str, int]]:
-    """Read to the end in pages; gives what came and the position after it."""
+    """Read to the end in pages; return the events and the position after them."""
     position, found = dict(after), []
     while page := await store.feed(position, most):
         assert len(page) <= most
@@ -36,7 +36,7 @@ def names(found: list[Position]) -> list[tuple[str, int]]:
 async def test_an_empty_store_has_no_writers_and_no_feed(store: Store) -> None:
     assert await store.writers() == {}
     assert await store.feed({}, 10) == []
-    assert await store.feed({"somebody": 7}, 10) == []
+    assert await store.feed({"unknown": 7}, 10) == []
 
 
 async def test_events_come_once_each_in_the_order_of_their_writer(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""A process that is killed while it commits: everything it acknowledged is there, and nothing is half there."""
+"""A process that is killed while it commits: everything acknowledged is stored, and nothing is stored partially."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ async def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, lines: int)
     command = [sys.executable, "-m", "tests.conformance.writer", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(lines)]
+        printed = [process.stdout.readline() for _ in range(lines)]
         process.kill()
-        told += process.stdout.readlines()
-    last, work_id, epoch = (line for line in told[-1].split())
+        printed += process.stdout.readlines()
+    last, work_id, epoch = (line for line in printed[-1].split())
     store = SqliteStore(path)
     events = await store.read("1")
     count = len(events)

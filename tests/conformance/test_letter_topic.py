@@ -1,4 +1,4 @@
-"""Dead letters under a topic: each goes to the outbox once, whoever looks and however often."""
+"""Dead letters under a topic: each goes to the outbox once, however many servers look."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOW = 100 * DAY_MS
 
 
 class Hand:
-    """A clock that somebody moves."""
+    """Clock that a test advances."""
 
     at = NOW
 

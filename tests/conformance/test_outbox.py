@@ -1,4 +1,4 @@
-"""What every store does with messages for other systems: put once, claimed by one, delivered, tried again, given up."""
+"""Every outbox: messages are stored once, claimed by one relay, delivered, retried and discarded."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_message_is_claimed_by_one_until_a_time(place: Place) -> None:
     assert [(m.number, m.attempts) for m in await one.claim(100, 160, 1)] == [(first, 1)]
     assert [(m.number, m.attempts) for m in await two.claim(100, 160, 9)] == [(second, 1)]
     assert await one.claim(159, 200, 9) == []
-    again = await two.claim(160, 220, 9)  # whoever had them is gone
+    again = await two.claim(160, 220, 9)  # the first claim has expired
     assert [(m.number, m.attempts) for m in again] == [(first, 2), (second, 2)]
     assert not await one.delivered(first, 1, 165)
     assert not await one.failed(first, 1, "late", 170)

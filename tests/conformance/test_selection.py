@@ -1,4 +1,4 @@
-"""How every store chooses executions, and how it removes one that has ended."""
+"""Every store: filters for executions, and the removal of an ended one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store keeps to where reports come one by one, each of which ends work and brings the next."""
+"""Every store: single reports, each of which finishes work and creates the next."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CLAIM = Claim("w", ("",), 1, 10, 20)
 
 
 async def begun(store: Store) -> Lease:
-    """Start an execution whose first work is handed out."""
+    """Start an execution and lease its first work."""
     receipt = await store.commit([commit(work=(work("s0"),), projection=RUNNING)], [CLAIM])
     return receipt.leases[0][0]
 
 
 def step(at: int, lease: Lease, following: str, message: str = "") -> Commit:
-    """The report on a lease, after which other work follows."""
+    """Build the report on a lease that creates the next work."""
     held = (lease.work.work_id, lease.epoch)
     return commit("1", at, 2, message, finished=(held,), work=(work(following),), projection=RUNNING)
 
@@ -49,7 +49,7 @@ async def test_each_report_brings_the_next_work(store: Store) -> None:
     assert await store.claim("v", ("",), 9, 10, 20) == []
 
 
-async def test_others_who_ask_get_nothing_of_it(store: Store) -> None:
+async def test_other_claims_get_nothing(store: Store) -> None:
     lease = await begun(store)
     await store.commit([step(1, lease, "s1")], [CLAIM])
     [(_, epoch)] = await store.leased("w", 20)
@@ -59,7 +59,7 @@ async def test_others_who_ask_get_nothing_of_it(store: Store) -> None:
     assert [[one.work.step for one in found] for found in receipt.leases] == [[], ["s2"], []]
 
 
-async def test_work_that_waits_longer_comes_first(store: Store) -> None:
+async def test_older_work_comes_first(store: Store) -> None:
     lease = await begun(store)
     lease = (await store.commit([step(1, lease, "s1")], [CLAIM])).leases[0][0]
     await store.commit([put(work("old", execution="2"), execution="2")])
@@ -68,13 +68,13 @@ async def test_work_that_waits_longer_comes_first(store: Store) -> None:
     assert [one.work.work_id for one in await store.claim("v", ("",), 9, 10, 20)] == ["1:s2"]
 
 
-@pytest.mark.parametrize("known", [True, False])
-async def test_a_report_on_an_older_state_changes_nothing(place: Place, known: bool) -> None:
+@pytest.mark.parametrize("reported", [True, False])
+async def test_a_report_on_a_stale_state_changes_nothing(place: Place, reported: bool) -> None:
     one, two = place.open(), place.open()
     lease = await begun(one)
-    if known:  # what the execution's row says
+    if reported:
         lease = (await one.commit([step(1, lease, "s1")], [CLAIM])).leases[0][0]
-    at = 3 if known else 1
+    at = 3 if reported else 1
     await two.commit([commit("1", at, message="elsewhere", projection=RUNNING)])
     receipt = await one.commit([step(at, lease, "never")], [CLAIM])
     assert (status(receipt), receipt.leases) == ("stale", ((),))
@@ -116,7 +116,7 @@ async def test_work_that_is_there_already_stays_where_it_is(store: Store) -> Non
     assert len(await store.read("1")) == 7
 
 
-async def test_a_row_that_somebody_else_wrote_is_written_again(place: Place) -> None:
+async def test_a_row_that_another_process_wrote_is_written_again(place: Place) -> None:
     one, two = place.open(), place.open()
     lease = await begun(one)
     lease = (await one.commit([step(1, lease, "s1")], [CLAIM])).leases[0][0]

@@ -1,4 +1,4 @@
-"""What every store keeps for a team: workers and how deep the queue is, tokens, credentials, who did what."""
+"""Every store's server tables: workers, queue depths, tokens, credentials, idempotency keys, audit trail."""
 
 from __future__ import annotations
 

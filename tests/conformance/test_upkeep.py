@@ -1,4 +1,4 @@
-"""Upkeep: what follows from the log is taken out and put in again, and differences are told."""
+"""Every store's maintenance: derived rows are read, deleted and inserted again."""
 
 from __future__ import annotations
 

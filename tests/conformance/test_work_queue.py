@@ -1,4 +1,4 @@
-"""What every work queue keeps to: order, leases with epochs, fencing inside commits, expiry."""
+"""Every work queue: order, leases with epochs, fencing inside commits, expiry."""
 
 from __future__ import annotations
 
@@ -212,16 +212,16 @@ async def test_leases_that_run_out_together_come_back_in_the_order_of_their_name
     assert [lease for lease, _ in await store.expired(20, 3)] == list(reversed(leases))
 
 
-async def test_expired_leases_are_queued_again_and_told(store: Store) -> None:
+async def test_expired_leases_are_queued_again_and_lost(store: Store) -> None:
     await store.commit([put(work("a"), work("b", chunk="4"))])
     one, two = await store.claim("w", [""], 2, 10, 20)
     assert await store.expired(19, 3) == []
     assert await store.expired(20, 3) == [(one, False), (two, False)]
     assert await store.expired(99, 3) == []
     sent = [message for _, message in await store.inbox(10)]
-    told = [message for message in sent if isinstance(message, LeaseLost)]
-    assert told == sent
-    assert [(message.run_id, message.epoch, message.chunk, message.exhausted) for message in told] == [
+    lost = [message for message in sent if isinstance(message, LeaseLost)]
+    assert lost == sent
+    assert [(message.run_id, message.epoch, message.chunk, message.exhausted) for message in lost] == [
         ("a#1", one.epoch, None, False),
         ("b#1", two.epoch, "4", False),
     ]
@@ -287,7 +287,7 @@ async def test_what_a_worker_does_not_hold_is_disowned(store: Store) -> None:
     assert await store.disown("w", [*held(one), (two.work.work_id, two.epoch - 1)], 11) == 1
     assert [lease.work.step for lease, _ in await store.expired(11, 5)] == ["b"]
     assert await store.disown("w", [], 11) == 1
-    assert await store.disown("w", [], 11) == 1  # until somebody takes it back
+    assert await store.disown("w", [], 11) == 1  # until it is taken back
     assert [lease.work.step for lease, _ in await store.expired(11, 5)] == ["a"]
     assert await store.disown("w", [], 11) == 0
 

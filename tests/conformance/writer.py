@@ -1,4 +1,4 @@
-"""A process that commits until it is killed; it prints what was acknowledged, and nothing before that."""
+"""Process that commits until it is killed, and prints each commit after it was acknowledged."""
 
 from __future__ import annotations
 

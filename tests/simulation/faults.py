@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -65,14 +66,12 @@ class Weather:
 
 
 async def _fail_at_times(
-    weather: Weather, watch: Watch, log: EventLog, commits: Sequence[Commit], written: Awaitable[Receipt]
+    weather: Weather, watch: Watch, log: EventLog, commits: Sequence[Commit], write: Callable[[], Awaitable[Receipt]]
 ) -> Receipt:
     """Let a commit fail now and then, before or after it was written; `watch` sees each that was."""
     if weather.strikes("commit_fails"):
-        if isinstance(written, Coroutine):
-            written.close()
         raise StoreUnavailable("the disk is full")
-    receipt = await written
+    receipt = await write()
     for commit in commits:
         await watch(log, commit.execution_id)
     if weather.strikes("commit_unknown"):
@@ -89,11 +88,12 @@ class FailingMemory(MemoryStore):
         self._watch = watch
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        return await _fail_at_times(self._weather, self._watch, self, commits, super().commit(commits, claims))
+        write = partial(super().commit, commits, claims)
+        return await _fail_at_times(self._weather, self._watch, self, commits, write)
 
 
 class FailingSqlite(WatchedStore):
-    """A store in a file whose commits fail now and then; what is committed at once is watched with the next that is not."""
+    """A store in a file whose commits fail now and then."""
 
     def __init__(self, path: Path, weather: Weather, watch: Watch) -> None:
         super().__init__(path)
@@ -101,16 +101,8 @@ class FailingSqlite(WatchedStore):
         self._watch = watch
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        return await _fail_at_times(self._weather, self._watch, self, commits, super().commit(commits, claims))
-
-    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
-        if self._weather.strikes("commit_fails"):
-            make()
-            raise StoreUnavailable("the disk is full")
-        receipt = super().commit_at_once(make)
-        if self._weather.strikes("commit_unknown"):
-            raise StoreUnavailable("the connection broke before the answer came")
-        return receipt
+        write = partial(super().commit, commits, claims)
+        return await _fail_at_times(self._weather, self._watch, self, commits, write)
 
 
 class Wire:

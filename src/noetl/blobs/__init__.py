@@ -1,4 +1,4 @@
-"""Blobs: where large results are kept, by reference.
+"""Blob stores: large results by reference.
 
-Every one passes the same suite (tests/conformance/test_blobs.py). Only `wiring` names one.
+Every blob store passes tests/conformance/test_blobs.py. Only `wiring` names one.
 """

@@ -1,4 +1,4 @@
-"""Large results in the SQLite store's own file, beside the events that refer to them.
+"""Large results in the file of the SQLite store.
 
 Tested in tests/conformance/test_blobs.py.
 """
@@ -64,16 +64,16 @@ class DatabaseBlobs:
 
     async def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         after = ""
-        while rows := await self._database.run(partial(_listed, after)):
+        while rows := await self._database.run(partial(_list_page, after)):
             for after, meta in rows:
                 yield after, msgspec.json.decode(meta)
 
-    async def tidy(self, before: int) -> int:  # noqa: ARG002  a blob is put whole here, or not at all
+    async def tidy(self, before: int) -> int:  # noqa: ARG002  writes are atomic
         return 0
 
 
 def _read(ref: str, first: int, last: int | None, connection: Connection) -> bytes | None:
-    """Read a range without the rest; None where there is no such blob."""
+    """Read a range without the rest; None if there is no such blob."""
     row = connection.execute(_SQL["find_result"], (ref,)).fetchone()
     if row is None:
         return None
@@ -83,5 +83,5 @@ def _read(ref: str, first: int, last: int | None, connection: Connection) -> byt
         return blob.read(size if last is None else max(0, min(last, size) - first))
 
 
-def _listed(after: str, connection: Connection) -> list[tuple[str, str]]:
+def _list_page(after: str, connection: Connection) -> list[tuple[str, str]]:
     return list(connection.execute(_SQL["list_results"], (after, _PAGE)))

@@ -1,6 +1,7 @@
-"""Large results as files in a folder: written beside, flushed, then renamed, so a file is whole or not there.
+"""Large results as files in a folder: written to a temporary file, flushed, then renamed, so writes are atomic.
 
-Names are hashes of the references: no reference can point out of the folder. Tested in tests/conformance/test_blobs.py.
+File names are hashes of addresses, so no address can point outside of the folder. Tested in
+tests/conformance/test_blobs.py.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ Result = TypeVar("Result")
 
 
 class FileBlobs:
-    """Blobs by reference, in a folder; what is known of each is in a second file beside it."""
+    """Blobs in a folder, each with a second file that holds its `meta`."""
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = Path(folder)
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        await self._in_thread(self._put, ref, (data,), _about(ref, meta))
+        await self._in_thread(self._put, ref, (data,), _encode_meta(ref, meta))
 
     async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
-        await self._in_thread(self._put, ref, pieces(file), _about(ref, meta))
+        await self._in_thread(self._put, ref, pieces(file), _encode_meta(ref, meta))
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         first, _ = span(start, length)
@@ -48,16 +49,16 @@ class FileBlobs:
 
     async def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         for folder in await self._in_thread(self._folders):
-            for told in await self._in_thread(_told, folder):
-                found = msgspec.json.decode(told)
+            for text in await self._in_thread(_read_metas, folder):
+                found = msgspec.json.decode(text)
                 yield found["ref"], found["meta"]
 
     async def tidy(self, before: int) -> int:
         return await self._in_thread(self._tidy, before)
 
-    async def _in_thread(self, job: Callable[..., Result], *given: Any) -> Result:
+    async def _in_thread(self, job: Callable[..., Result], *args: Any) -> Result:
         try:
-            return await asyncio.to_thread(job, *given)
+            return await asyncio.to_thread(job, *args)
         except OSError as error:
             raise StoreUnavailable(f"the folder {self._folder} cannot be used now: {error}") from error
 
@@ -69,7 +70,7 @@ class FileBlobs:
         path = self._path(ref)
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(path, parts)
-        _write(path.with_suffix(".json"), (about,))  # what has no such file was never put whole
+        _write(path.with_suffix(".json"), (about,))  # a blob without this file is incomplete
 
     def _get(self, ref: str, start: int, length: int | None) -> bytes:
         try:
@@ -89,15 +90,15 @@ class FileBlobs:
         return sorted(self._folder.iterdir()) if self._folder.is_dir() else []
 
     def _tidy(self, before: int) -> int:
-        """Remove files that were being written, and those that nothing is told of."""
-        lost = 0
+        """Delete temporary files and blobs without `meta`."""
+        removed = 0
         for path in (path for folder in self._folders() for path in folder.iterdir()):
-            half = path.name.startswith(".") or (not path.suffix and not path.with_suffix(".json").exists())
+            incomplete = path.name.startswith(".") or (not path.suffix and not path.with_suffix(".json").exists())
             with suppress(FileNotFoundError):
-                if half and path.stat().st_mtime * 1000 < before:
+                if incomplete and path.stat().st_mtime * 1000 < before:
                     path.unlink()
-                    lost += 1
-        return lost
+                    removed += 1
+        return removed
 
     def _delete(self, refs: Sequence[str]) -> None:
         for ref in refs:
@@ -106,15 +107,15 @@ class FileBlobs:
             path.unlink(missing_ok=True)
 
 
-def _told(folder: Path) -> list[bytes]:
+def _read_metas(folder: Path) -> list[bytes]:
     found = []
     for path in sorted(folder.glob("*.json")):
-        with suppress(FileNotFoundError):  # it was deleted meanwhile
+        with suppress(FileNotFoundError):  # deleted meanwhile
             found.append(path.read_bytes())
     return found
 
 
-def _about(ref: str, meta: Mapping[str, Any]) -> bytes:
+def _encode_meta(ref: str, meta: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode({"ref": ref, "meta": meta})
 
 

@@ -1,6 +1,6 @@
-"""Reads and writes what a reference means: one blob, or the parts of a manifest, each checked against its own hash.
+"""Reads and writes the value of a reference: one blob, or the parts of a manifest, each verified by its hash.
 
-A range of a list in parts is read from the parts that hold it. Works on any blob store. Tested in
+A range of a list is read from the parts that hold it. Works on any blob store. Tested in
 tests/unit/blobs/test_manifests.py.
 """
 
@@ -16,19 +16,19 @@ from noetl.model.manifest import combined, cut, manifest, within
 from noetl.model.refs import is_manifest, is_ref, size
 from noetl.ports import Blobs
 
-DATABASE_MAX_BYTES: Final = 1024 * 1024  # what `auto` still puts in the store's own file
+DATABASE_MAX_BYTES: Final = 1024 * 1024  # up to this size `auto` uses the store itself
 MANIFEST_TYPE: Final = "application/vnd.noetl.manifest+json"
-_RECENT: Final = 4  # parts that are kept decoded: the next range is mostly in the same one
+_RECENT: Final = 4  # decoded parts in the cache: the next range is mostly in the same part
 Reference = Mapping[str, Any]
 
 
 def shelf(kind: str, bytes: int) -> str:
-    """Give the store that `auto` means for so many bytes."""
+    """Return the blob store for a number of bytes; `auto` depends on the size."""
     return kind if kind != "auto" else "db" if bytes <= DATABASE_MAX_BYTES else "file"
 
 
 async def value(blobs: Blobs, reference: Reference, now: int) -> Any:
-    """Give the value of a reference; raises BadReference, also for one that has expired."""
+    """Load the value of a reference. Raises BadReference, also if it has expired."""
     check(reference, now)
     if not is_manifest(reference):
         return await stored.value(blobs, reference["ref"], reference.get("meta"))
@@ -39,7 +39,7 @@ async def value(blobs: Blobs, reference: Reference, now: int) -> Any:
 
 
 async def at(blobs: Blobs, ref: str, now: int) -> Any:
-    """Give the value under an address alone; raises BadReference, also for one that has expired."""
+    """Load the value under an address without a reference. Raises BadReference, also if it has expired."""
     found = await stored.value(blobs, ref)
     about = await blobs.about(ref)
     check({**about, "ref": ref}, now)
@@ -47,7 +47,7 @@ async def at(blobs: Blobs, ref: str, now: int) -> Any:
 
 
 async def put_manifest(blobs: Blobs, made: Reference, now: int) -> None:
-    """Put a manifest under its own address, for whoever knows no more of it."""
+    """Store a manifest under its own address, for readers that have only the address."""
     terms = stored.terms(made.get("scope"), made.get("expires_at"), now)
     await stored.put(blobs, str(made["ref"]), await pieces.encoded(made), "db", MANIFEST_TYPE, "none", terms)
 
@@ -55,7 +55,7 @@ async def put_manifest(blobs: Blobs, made: Reference, now: int) -> None:
 async def items(
     blobs: Blobs, reference: Reference, start: int, count: int, now: int, recent: dict[str, Any] | None = None
 ) -> list[Any]:
-    """Give a range of a list in parts; reads the parts that hold it, unless they are among the recent ones."""
+    """Load a range of a list from the parts that hold it; `recent` is a cache of decoded parts."""
     check(reference, now)
     near = within(reference, start, count) if "first" not in reference else reference
     recent = {} if recent is None else recent
@@ -79,14 +79,14 @@ async def items(
 
 
 async def filled(blobs: Blobs, found: Any, now: int) -> Any:
-    """Give a list with those of its items loaded that were put away by themselves."""
+    """Load the items of a list that were stored separately."""
     if not isinstance(found, list) or not any(map(is_ref, found)):
         return found
     return [await value(blobs, item, now) if is_ref(item) else item for item in found]
 
 
 async def put_list(blobs: Blobs, ref: str, listed: Sequence[Any], now: int, kind: str = "auto") -> dict[str, Any]:
-    """Put a list away in parts; gives the manifest."""
+    """Store a list in parts and return its manifest."""
     terms = stored.terms("execution", None, now)
     parts = []
     store = "db"
@@ -99,7 +99,7 @@ async def put_list(blobs: Blobs, ref: str, listed: Sequence[Any], now: int, kind
 
 
 def check(reference: Reference, now: int) -> None:
-    """Refuse a reference whose time is over; raises BadReference."""
+    """Raise BadReference if a reference has expired."""
     expires = reference.get("expires_at")
     if isinstance(expires, int) and expires <= now:
         raise BadReference(
@@ -108,7 +108,7 @@ def check(reference: Reference, now: int) -> None:
 
 
 def refuse_larger(reference: Reference, most: int) -> None:
-    """Refuse to load what is too large for whoever asks; raises BadReference."""
+    """Raise BadReference if a result is too large to be loaded."""
     if size(reference) > most:
         raise BadReference(
             f"the stored result {reference.get('ref')} has {size(reference):,} bytes, and a condition, a `set` or `loop.in` "

@@ -1,4 +1,4 @@
-"""Large results in memory; nothing is kept after the process. Tested in tests/conformance/test_blobs.py."""
+"""Large results in memory, for tests. Tested in tests/conformance/test_blobs.py."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ class MemoryBlobs:
         for ref, (_, meta) in list(self._blobs.items()):
             yield ref, meta
 
-    async def tidy(self, before: int) -> int:  # noqa: ARG002  a blob is put whole here, or not at all
+    async def tidy(self, before: int) -> int:  # noqa: ARG002  writes are atomic
         return 0

@@ -1,4 +1,4 @@
-"""Takes parts of a value by JSON paths. Tested in tests/unit/blobs/test_stored.py."""
+"""Selects parts of a value by JSONPath. Tested in tests/unit/blobs/test_stored.py."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from noetl.model.errors import InvalidInput
 
 
 def matches(value: Any, path: str) -> list[Any]:
-    """Give everything in a value that a JSON path names; raises InvalidInput where it is none."""
-    import jsonpath  # only those who select pay for it
+    """Return everything in a value that a JSONPath matches. Raises InvalidInput if the path is invalid."""
+    import jsonpath  # slow to import, and rarely used
 
     try:
         return list(jsonpath.findall(path, value))
@@ -19,7 +19,7 @@ def matches(value: Any, path: str) -> list[Any]:
 
 
 def selected(value: Any, parts: Sequence[Any]) -> dict[str, Any]:
-    """Give parts of a value by name: each has a `path` and an `as`; several matches are a list, none is null."""
+    """Return parts of a value by name: each has a `path` and an `as`; several matches are a list, none is null."""
     found: dict[str, Any] = {}
     for part in parts:
         if not isinstance(part, Mapping) or "path" not in part or "as" not in part:

@@ -1,7 +1,7 @@
-"""JSON that is too large to be written or read in one go: piece by piece, so that other threads come in between.
+"""Encodes and decodes large JSON in pieces, so that other threads run in between.
 
-A library that reads 200 MB at once lets nobody else run for seconds, a thread or not. In pieces it takes little longer, and
-heartbeats go on meanwhile. The values are the same. Tested in tests/unit/blobs/test_pieces.py.
+A decoder that reads 200 MB at once holds the interpreter lock for seconds, in whatever thread. In pieces it takes little
+longer, and heartbeats continue. The values are the same. Tested in tests/unit/blobs/test_pieces.py.
 """
 
 from __future__ import annotations
@@ -12,64 +12,64 @@ from typing import Any, Final
 
 import msgspec
 
-_LIGHT: Final = 20_000  # values; from here on, writing goes to a thread
+_LIGHT: Final = 20_000  # values; more are encoded in a thread
 _AT_ONCE: Final = 500  # items of a list
-_LARGE: Final = 1 << 20  # bytes; from here on, reading goes to a thread
-_PIECE: Final = 1 << 18  # bytes that are read in one go
-_DEEPEST: Final = 50  # what is nested deeper is read in one go
+_LARGE: Final = 1 << 20  # bytes; more are decoded in a thread
+_PIECE: Final = 1 << 18  # bytes that are decoded at once
+_DEEPEST: Final = 50  # levels of nesting; deeper values are decoded at once
 _maps = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _lists = msgspec.json.Decoder(list[msgspec.Raw])
 Read = Callable[[Any], Any]
 
 
 async def encoded(value: Any) -> bytes:
-    """Write a value as JSON; a large one in a thread and piece by piece."""
-    return msgspec.json.encode(value) if _is_light(value) else await asyncio.to_thread(_whole, value)
+    """Encode a value as JSON; a large one in a thread, in pieces."""
+    return msgspec.json.encode(value) if _is_light(value) else await asyncio.to_thread(_encode_split, value)
 
 
 async def decoded(data: bytes, read: Read = msgspec.json.decode) -> Any:
-    """Read JSON; a large one in a thread and piece by piece. Raises what `read` raises."""
+    """Decode JSON; a large text in a thread, in pieces. Raises what `read` raises."""
     return read(data) if len(data) < _LARGE else await asyncio.to_thread(in_pieces, data, read)
 
 
 def in_pieces(data: bytes, read: Read = msgspec.json.decode) -> Any:
-    """Read JSON piece by piece; what cannot be taken apart is left to `read`."""
+    """Decode JSON in pieces; `read` decodes what cannot be split."""
     try:
-        return _taken(data, read, 0)
+        return _decode_split(data, read, 0)
     except msgspec.DecodeError:
         return read(data)
 
 
-def _taken(data: bytes | msgspec.Raw, read: Read, depth: int) -> Any:
+def _decode_split(data: bytes | msgspec.Raw, read: Read, depth: int) -> Any:
     if len(data) <= _PIECE or depth > _DEEPEST:
         return read(bytes(data))
     first = bytes(memoryview(data)[:1])
     if first == b"{":
-        return {key: _taken(value, read, depth + 1) for key, value in _maps.decode(data).items()}
+        return {key: _decode_split(value, read, depth + 1) for key, value in _maps.decode(data).items()}
     if first != b"[":
         return read(bytes(data))
     found: list[Any] = []
-    few: list[bytes | msgspec.Raw] = []
+    batch: list[bytes | msgspec.Raw] = []
     size = 0
     for item in _lists.decode(data):
         if len(item) > _PIECE:
-            found += [*_few(few, read), _taken(item, read, depth + 1)]
-            few, size = [], 0
+            found += [*_decode_batch(batch, read), _decode_split(item, read, depth + 1)]
+            batch, size = [], 0
             continue
-        few.append(item)
+        batch.append(item)
         size += len(item)
         if size > _PIECE:
-            found += _few(few, read)
-            few, size = [], 0
-    return found + _few(few, read)
+            found += _decode_batch(batch, read)
+            batch, size = [], 0
+    return found + _decode_batch(batch, read)
 
 
-def _few(items: list[bytes | msgspec.Raw], read: Read) -> list[Any]:
+def _decode_batch(items: list[bytes | msgspec.Raw], read: Read) -> list[Any]:
     return read(b"[" + b",".join(items) + b"]") if items else []
 
 
 def _is_light(value: Any) -> bool:
-    """Tell whether a value is written in no time; looks at no more of it than it takes to know."""
+    """Return whether a value is small, looking at no more of it than necessary."""
     left, waiting = _LIGHT, [value]
     while waiting and left > 0:
         one = waiting.pop()
@@ -81,12 +81,12 @@ def _is_light(value: Any) -> bool:
     return left > 0
 
 
-def _whole(value: Any) -> bytes:
+def _encode_split(value: Any) -> bytes:
     return b"".join(_pieces(value))
 
 
 def _pieces(value: Any) -> Iterator[bytes]:
-    """Give the JSON of a value in pieces, none of which takes long."""
+    """Yield the JSON of a value in pieces."""
     if isinstance(value, Mapping) and all(type(key) is str for key in value):
         yield b"{"
         for number, (key, item) in enumerate(value.items()):

@@ -15,7 +15,7 @@ from noetl.stores.queries import queries
 _SQL = queries("postgres")
 _LONGEST = 500
 _PAGE = 500
-_REF = ""  # beside what was told of a blob: its address, where it is too long to be its name
+_REF = ""  # key in the stored `meta`: the address, if it is not the name of the row
 
 
 class PostgresBlobs:
@@ -25,16 +25,16 @@ class PostgresBlobs:
         self._database = database
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        await self._database.rows("put_result", _name(ref), data, _about(ref, meta))
+        await self._database.rows("put_result", _name(ref), data, _encode_meta(ref, meta))
 
     async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
         if size_of(file) <= PIECE:
             await self.put(ref, b"".join(pieces(file)), meta)
             return
         async with self._database.transaction() as connection:
-            for number, piece in enumerate(pieces(file)):  # whoever brings the same one waits at the first piece
+            for number, piece in enumerate(pieces(file)):  # another writer of the same blob waits at the first piece
                 await connection.execute(_SQL["put_piece"], _name(ref), number, piece)
-            await connection.execute(_SQL["put_result_of_pieces"], _name(ref), _about(ref, meta))
+            await connection.execute(_SQL["put_result_of_pieces"], _name(ref), _encode_meta(ref, meta))
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
         first, last = span(start, length)
@@ -50,7 +50,7 @@ class PostgresBlobs:
         rows = await self._database.rows("read_result_meta", _name(ref))
         if not rows:
             raise missing(ref)
-        return _told(rows[0][0])[1]
+        return _decode_meta(rows[0][0])[1]
 
     async def delete(self, refs: Sequence[str]) -> None:
         await self._database.rows("remove_results", [_name(ref) for ref in refs])
@@ -58,29 +58,29 @@ class PostgresBlobs:
     async def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         after = ""
         while rows := await self._database.rows("list_results", after, _PAGE):
-            for after, told in rows:
-                ref, meta = _told(told)
+            for after, text in rows:
+                ref, meta = _decode_meta(text)
                 yield ref or after.replace("%00", "\0").replace("%25", "%"), meta
 
-    async def tidy(self, before: int) -> int:  # noqa: ARG002  a blob is put whole here, or not at all
+    async def tidy(self, before: int) -> int:  # noqa: ARG002  writes are atomic
         return 0
 
 
-def _about(ref: str, meta: Mapping[str, Any]) -> str:
-    told = meta if _plain(ref) == _name(ref) else {**meta, _REF: ref}
-    return msgspec.json.encode(told).decode()
+def _encode_meta(ref: str, meta: Mapping[str, Any]) -> str:
+    stored = meta if _escape(ref) == _name(ref) else {**meta, _REF: ref}
+    return msgspec.json.encode(stored).decode()
 
 
-def _told(text: str) -> tuple[str | None, dict[str, Any]]:
+def _decode_meta(text: str) -> tuple[str | None, dict[str, Any]]:
     meta: dict[str, Any] = msgspec.json.decode(text)
     return meta.pop(_REF, None), meta
 
 
-def _plain(ref: str) -> str:
+def _escape(ref: str) -> str:
     return ref.replace("%", "%25").replace("\0", "%00")
 
 
 def _name(ref: str) -> str:
-    """Give a reference as the database can hold it: without a NUL, and not too long for an index."""
-    plain = _plain(ref)
-    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}#{sha256(plain.encode()).hexdigest()}"
+    """Return the name of a blob's row: the address without NUL, shortened if it is too long for an index."""
+    escaped = _escape(ref)
+    return escaped if len(escaped) <= _LONGEST else f"{escaped[:_LONGEST]}#{sha256(escaped.encode()).hexdigest()}"

@@ -1,4 +1,7 @@
-"""What every blob store means by a range, by the pieces of a file, and by a blob that is not there. Tested in tests/conformance/test_blobs.py."""
+"""Shared by all blob stores: byte ranges, reading a file in pieces, the error for a missing blob.
+
+Tested in tests/conformance/test_blobs.py.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ PIECE: Final = 4 * 1024 * 1024
 
 
 def span(start: int, length: int | None) -> tuple[int, int | None]:
-    """Give the first byte and the one after the last; None: to the end."""
+    """Return the first byte and the one after the last; None: to the end."""
     if start < 0 or (length is not None and length < 0):
         raise InvalidInput(f"a range of a result starts at {start} and has {length} bytes; neither may be negative")
     return start, None if length is None else start + length
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Read a file from its start, piece by piece."""
+    """Read a file from its start, in pieces."""
     file.seek(0)
     while piece := file.read(PIECE):
         yield piece

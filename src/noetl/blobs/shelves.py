@@ -1,4 +1,4 @@
-"""Several blob stores as one: each blob goes where its `meta` says, and is found wherever it is.
+"""Several blob stores as one: the `meta` of a blob names its store, and reads search all of them.
 
 Tested in tests/conformance/test_blobs.py.
 """
@@ -14,22 +14,22 @@ from noetl.ports import BlobStore
 
 
 class ShelvedBlobs:
-    """Blob stores by the name that playbooks use for them, such as `db` and `file`."""
+    """Blob stores by the names that playbooks use, such as `db` and `file`."""
 
     def __init__(self, shelves: Mapping[str, BlobStore]) -> None:
         self._shelves = shelves
 
     async def put(self, ref: str, data: bytes, meta: Mapping[str, Any]) -> None:
-        await self._meant(meta).put(ref, data, meta)
+        await self._store_for(meta).put(ref, data, meta)
 
     async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
-        await self._meant(meta).put_file(ref, file, meta)
+        await self._store_for(meta).put_file(ref, file, meta)
 
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes:
-        return await (await self._holding(ref)).get(ref, start, length)
+        return await (await self._find(ref)).get(ref, start, length)
 
     async def about(self, ref: str) -> Mapping[str, Any]:
-        return await (await self._holding(ref)).about(ref)
+        return await (await self._find(ref)).about(ref)
 
     async def delete(self, refs: Sequence[str]) -> None:
         for shelf in self._shelves.values():
@@ -43,14 +43,14 @@ class ShelvedBlobs:
     async def tidy(self, before: int) -> int:
         return sum([await shelf.tidy(before) for shelf in self._shelves.values()])
 
-    def _meant(self, meta: Mapping[str, Any]) -> BlobStore:
+    def _store_for(self, meta: Mapping[str, Any]) -> BlobStore:
         name = str(meta.get("store", next(iter(self._shelves))))
         if name not in self._shelves:
-            known = ", ".join(f"`{known}`" for known in self._shelves)
-            raise InvalidInput(f"results cannot be stored in `{name}` here; there are {known}")
+            names = ", ".join(f"`{name}`" for name in self._shelves)
+            raise InvalidInput(f"results cannot be stored in `{name}` here; there are {names}")
         return self._shelves[name]
 
-    async def _holding(self, ref: str) -> BlobStore:
+    async def _find(self, ref: str) -> BlobStore:
         for shelf in self._shelves.values():
             try:
                 await shelf.about(ref)

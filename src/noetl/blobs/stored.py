@@ -1,7 +1,6 @@
-"""How values become blobs and come back: encoded, packed, and checked against their hash when they are read.
+"""Stores values as blobs and reads them back: encoded, compressed, and verified by their hash.
 
-Works on any blob store. A value that is not what was stored is an error, never a wrong value. Tested in
-tests/unit/blobs/test_stored.py.
+Works on any blob store. Damaged data is an error, never a wrong value. Tested in tests/unit/blobs/test_stored.py.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ JSON: Final = "application/json"
 PACKINGS: Final = ("none", "gzip")
 _TTL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*")
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_GZIP: Final = 31  # what zlib calls a stream of gzip
-_LARGE: Final = 1 << 20  # from here on, hashing and packing go to a thread
+_GZIP: Final = 31  # window bits of zlib for gzip
+_LARGE: Final = 1 << 20  # bytes; more are hashed and compressed in a thread
 
 
 async def put(
@@ -39,7 +38,7 @@ async def put(
     packing: str,
     terms: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Store bytes under an address; gives what a reference tells of them. `terms` say when they may go."""
+    """Store bytes under an address and return the `meta` of its reference; `terms` say when it may be collected."""
     packed, digest = await aside(len(data), _pack, data, packing)
     meta = {"content_type": content_type, "bytes": len(data), "sha256": digest, "compression": packing}
     await blobs.put(ref, packed, {**meta, "store": store, **(terms or {})})
@@ -47,14 +46,14 @@ async def put(
 
 
 def terms(scope: str | None, expires_at: int | None, now: int) -> dict[str, Any]:
-    """Give what the collector of results goes by; raises InvalidInput."""
+    """Return what the garbage collector of results reads. Raises InvalidInput."""
     if scope is not None and scope not in SCOPES:
         raise InvalidInput(f"`scope` is one of {', '.join(SCOPES)}, and here it is {scope!r}")
     return {"scope": scope or "execution", "expires_at": expires_at, "stored_at": now}
 
 
 def expiry(ttl: Any, now: int) -> int | None:
-    """Give when a time to live ends; raises InvalidInput."""
+    """Return when a time to live ends. Raises InvalidInput."""
     if ttl is None:
         return None
     found = _TTL.fullmatch(str(ttl))
@@ -63,15 +62,15 @@ def expiry(ttl: Any, now: int) -> int | None:
     return now + round(float(found[1]) * _UNITS[found[2] or "s"])
 
 
-async def get(blobs: Blobs, ref: str, told: Mapping[str, Any] | None = None) -> tuple[bytes, Mapping[str, Any]]:
-    """Read the bytes under an address and check them; raises BadReference.
+async def get(blobs: Blobs, ref: str, expected: Mapping[str, Any] | None = None) -> tuple[bytes, Mapping[str, Any]]:
+    """Read and verify the bytes under an address. Raises BadReference.
 
-    `told` is what a reference says of them. Without one, what was stored beside them counts.
+    `expected` is the `meta` of a reference; by default, the stored one is used.
     """
     try:
         packed = await blobs.get(ref)
-        meta = told or await blobs.about(ref)
-        if told is None:
+        meta = expected or await blobs.about(ref)
+        if expected is None:
             _refuse_removed(ref, meta)
     except InvalidInput as error:
         raise BadReference(str(error)) from None
@@ -92,14 +91,14 @@ def _refuse_removed(ref: str, meta: Mapping[str, Any]) -> None:
         raise BadReference(f"the stored result {ref} was removed at {moment(int(removed['at']))}: {removed['why']}")
 
 
-async def value(blobs: Blobs, ref: str, told: Mapping[str, Any] | None = None) -> Any:
+async def value(blobs: Blobs, ref: str, expected: Mapping[str, Any] | None = None) -> Any:
     """Read the value under an address: JSON is decoded, other texts stay text."""
-    data, meta = await get(blobs, ref, told)
+    data, meta = await get(blobs, ref, expected)
     return await decoded(data, str(meta.get("content_type", JSON)), ref)
 
 
 async def decoded(data: bytes, content_type: str, ref: str) -> Any:
-    """Give bytes as plain data; raises BadReference."""
+    """Decode bytes by content type. Raises BadReference."""
     try:
         return await pieces.decoded(data) if content_type.partition(";")[0].endswith("json") else data.decode()
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -107,13 +106,13 @@ async def decoded(data: bytes, content_type: str, ref: str) -> Any:
 
 
 def reference(ref: str, store: str, meta: Mapping[str, Any], scope: str, expires_at: int | None) -> dict[str, Any]:
-    """Give the reference of something that was stored."""
+    """Build the reference of a stored result."""
     return {"kind": KIND, "ref": ref, "store": store, "scope": scope, "expires_at": expires_at, "meta": dict(meta)}
 
 
-async def aside(size: int, job: Any, *given: Any) -> Any:
-    """Do something with so many bytes: at once, or in a thread where that takes long."""
-    return job(*given) if size < _LARGE else await asyncio.to_thread(job, *given)
+async def aside(size: int, job: Any, *args: Any) -> Any:
+    """Run a job on so many bytes, in a thread if there are many."""
+    return job(*args) if size < _LARGE else await asyncio.to_thread(job, *args)
 
 
 def _pack(data: bytes, packing: str) -> tuple[bytes, str]:
@@ -123,9 +122,9 @@ def _pack(data: bytes, packing: str) -> tuple[bytes, str]:
 def _unpack(packed: bytes, packing: str, size: int) -> tuple[bytes, str]:
     if packing != "gzip":
         return packed, sha256(packed).hexdigest()
-    unpacking = zlib.decompressobj(_GZIP)
+    stream = zlib.decompressobj(_GZIP)
     try:
-        data = unpacking.decompress(packed, size + 1)
+        data = stream.decompress(packed, size + 1)
     except zlib.error:
         return b"", "damaged"
-    return data, sha256(data).hexdigest() if unpacking.eof else "damaged"  # also what is longer than it says
+    return data, sha256(data).hexdigest() if stream.eof else "damaged"  # also if it is longer than expected

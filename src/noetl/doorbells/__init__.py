@@ -1,1 +1,1 @@
-"""Doorbells: how those who share a store tell each other to look now. No fact depends on one."""
+"""Doorbells: wake-up signals between processes that share a store. A lost signal only delays."""

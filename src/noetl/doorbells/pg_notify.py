@@ -1,7 +1,7 @@
-"""The doorbell of PostgreSQL: LISTEN and NOTIFY on a connection of its own, so that no commit waits for it, nor it for the disk.
+"""Doorbell over LISTEN and NOTIFY, on its own connection: no commit waits for it, and it does not wait for the disk.
 
-Rings that come close together are one. A lost connection is made anew; until then nobody is heard, and those who wait look
-by themselves. Tested in tests/unit/stores/test_pg_notify.py.
+Signals in quick succession are coalesced. A lost connection is opened again; until then no signal arrives, and waiting
+processes poll. Tested in tests/unit/stores/test_pg_notify.py.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _CHANNEL = "noetl"
-_GAP_S = 0.02  # between two rings of one process: each is a transaction
-_AGAIN_S = 1.0  # after a connection was lost
+_GAP_S = 0.02  # between two signals of one process: each is a transaction
+_AGAIN_S = 1.0  # before a lost connection is opened again
 
 
 class PgNotify:
-    """Rings and hears through the database."""
+    """Signals through a PostgreSQL channel."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -34,12 +34,12 @@ class PgNotify:
         self._task: asyncio.Task[None] | None = None
 
     def ring(self) -> None:
-        """Tell the others, soon."""
+        """Wake the other processes soon."""
         self._rung.set()
         self._start()
 
     async def heard(self, within_s: float) -> bool:
-        """Wait until another process rings, at most that long."""
+        """Wait for the signal of another process, up to a timeout."""
         self._start()
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -62,15 +62,15 @@ class PgNotify:
             try:
                 await self._session()
             except NoetlError as error:
-                _log.warning("the doorbell is silent: %s", error)
+                _log.warning("the doorbell is disconnected; servers poll until it is back: %s", error)
             await asyncio.sleep(_AGAIN_S)
 
     async def _session(self) -> None:
-        # A ring that a crash loses is missed by nobody.
+        # A signal that a crash loses does no harm.
         connection = await connect(self._url, server_settings=SESSION | {"synchronous_commit": "off"})
         try:
             await connection.add_listener(_CHANNEL, self._receive)
-            self._heard.set()  # whatever was rung while nobody listened
+            self._heard.set()  # signals may have been missed before
             while not connection.is_closed():
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_AGAIN_S):
@@ -80,9 +80,9 @@ class PgNotify:
                     await connection.execute("SELECT pg_notify($1, '')", _CHANNEL)
                     await asyncio.sleep(_GAP_S)
         except Exception as error:
-            told = trouble(self._name, error)
-            if told is not None:
-                raise told from None
+            known = trouble(self._name, error)
+            if known is not None:
+                raise known from None
             raise
         finally:
             connection.terminate()

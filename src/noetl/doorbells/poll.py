@@ -1,4 +1,4 @@
-"""The doorbell of a store that has none: whoever waits looks again after a while. Tested in tests/unit/server/test_control.py."""
+"""Doorbell for a store without signals: waiting processes poll. Tested in tests/unit/server/test_control.py."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from noetl.ports import Clock
 
 
 class Poll:
-    """Rings nowhere and hears nothing; the time passes."""
+    """Sends no signal and receives none; waiting is a sleep."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def ring(self) -> None:
-        """Others look by themselves."""
+        """Do nothing: the other processes poll."""
 
     async def heard(self, within_s: float) -> bool:
         await self._clock.sleep(within_s)
         return False
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""

@@ -1,6 +1,6 @@
-"""Dead letters: work that failed for good, as it waits for somebody to decide what becomes of it.
+"""Dead letters: work that failed permanently and waits for an operator.
 
-What is a dead letter, and what it says, is decided in `engine.dead_letters`; stores keep rows of it. Tested in
+`engine.dead_letters` decides which failures are dead letters; stores keep them as rows. Tested in
 tests/unit/engine/test_dead_letters.py and tests/conformance/test_dead_letters.py.
 """
 
@@ -16,12 +16,15 @@ REPLAYING: Final = "replaying"
 REPLAYED: Final = "replayed"
 DISCARDED: Final = "discarded"
 STATUSES: Final = (PENDING, REPLAYING, REPLAYED, DISCARDED)
-NO_LETTERS: Final = "no_dead_letters"  # where it stands among the settings of a server, none are kept
+NO_LETTERS: Final = "no_dead_letters"  # setting of a server: keep no dead letters
 OPEN: Final = (PENDING, REPLAYING)
 
 
 class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step-run or an item of its loop that failed for good, or a message that cannot be decided. Times are milliseconds since the epoch."""
+    """Step-run or loop item that failed permanently, or a message that cannot be decided.
+
+    Times are milliseconds since the epoch.
+    """
 
     message_id: str
     execution_id: str
@@ -30,7 +33,7 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str  # exhausted, fatal, poison, lease, poison_message
     attempts: int
     last_error: str
-    fingerprint: str  # the same for failures of one cause
+    fingerprint: str  # equal for failures with the same cause
     first_seen: int
     last_seen: int
     path: str = ""
@@ -41,17 +44,17 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     sink_id: str | None = None
     replays: int = 0
     last_stack: str = ""
-    payload: Mapping[str, Any] = {}  # what the task was given, without secrets; never used to run it again
+    payload: Mapping[str, Any] = {}  # input of the task without secrets; never used to run it again
     context_excerpt: str = ""  # the last 2 KB
     error: Mapping[str, Any] = {}
     status: str = PENDING
-    closed_at: int | None = None  # since when it is replayed or discarded
+    closed_at: int | None = None  # when it was replayed or discarded
     closed_by: str = ""
     note: str = ""  # why it was discarded
 
 
 class LetterChange(msgspec.Struct, frozen=True):
-    """What an event changes about a dead letter: the whole of it, or what became of it."""
+    """Change of a dead letter by an event: a new letter, or a new status."""
 
     message_id: str
     status: str
@@ -62,7 +65,7 @@ class LetterChange(msgspec.Struct, frozen=True):
 
 
 def changed(known: DeadLetter | None, change: LetterChange) -> DeadLetter | None:
-    """Give a letter after a change; None where there is none to change."""
+    """Apply a change to a letter; None if there is no letter to change."""
     if change.letter is not None:
         return change.letter
     if known is None:

@@ -1,7 +1,7 @@
-"""The ports: what the shell's parts ask of each other, in the words of the domain.
+"""Ports: the protocols between server, worker, stores and tools.
 
 Adapters live in `stores`, `blobs`, `server` and `client`; only `wiring` names them. Times are milliseconds since the epoch
-and always handed in.
+and always passed in.
 """
 
 from noetl.model.commit import AuditEntry as AuditEntry
@@ -14,7 +14,6 @@ from noetl.ports.log import Doorbell as Doorbell
 from noetl.ports.log import EventLog as EventLog
 from noetl.ports.log import History as History
 from noetl.ports.log import Position as Position
-from noetl.ports.log import QuickLog as QuickLog
 from noetl.ports.log import Receipt as Receipt
 from noetl.ports.log import Selection as Selection
 from noetl.ports.log import WorkQueue as WorkQueue

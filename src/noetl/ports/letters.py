@@ -1,7 +1,7 @@
-"""Dead letters as a store keeps them: to be looked at, grouped and, when they are closed long enough, removed.
+"""Port of the dead-letter queue: list, group and prune.
 
-They are written with the events that they follow from (`Commit.letters`), never by themselves. Every port has one
-conformance suite that all of its adapters pass (tests/conformance).
+Dead letters are written with the events that they derive from (`Commit.letters`), never separately. Every adapter passes
+tests/conformance/test_dead_letters.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from noetl.model.letters import DeadLetter
 
 
 class LetterSelection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which dead letters to list; what is left out does not narrow."""
+    """Filter for listing dead letters; unset fields do not filter."""
 
     status: tuple[str, ...] = ()  # one of these
     execution_id: str | None = None
@@ -23,25 +23,27 @@ class LetterSelection(msgspec.Struct, frozen=True, omit_defaults=True):
     step_id: str | None = None
     tool_kind: str | None = None
     fingerprint: str | None = None  # the group
-    before: str | None = None  # after this letter in the list: where the last page ended
+    before: str | None = None  # after this letter, the last one of the previous page
     limit: int = 100
 
 
 class DeadLetters(Protocol):
-    """Work that failed for good."""
+    """Dead letters: work that failed permanently, by message id."""
 
     async def letter(self, message_id: str) -> DeadLetter | None: ...
 
     async def letters(self, selection: LetterSelection) -> list[DeadLetter]:
-        """List letters, the one that failed last first; of one moment, by id."""
+        """List letters, last failure first; letters of the same moment by id, descending."""
 
     async def letter_groups(self, selection: LetterSelection) -> list[Mapping[str, Any]]:
-        """List causes, the one with most letters first: fingerprint, count, path, step_id, task, tool_kind, reason,
-        last_error and message_id of the last one, executions, first_seen, last_seen.
+        """Group letters by cause, largest group first.
+
+        Each group has fingerprint, count, executions, first_seen, last_seen; and path, step_id, task, tool_kind, reason,
+        last_error and message_id of its last letter.
         """
 
     async def letter_counts(self) -> Mapping[str, int]:
-        """Count letters by status; one that no letter has may be left out."""
+        """Count letters by status; a status without letters may be missing."""
 
     async def prune_letters(self, before: int) -> int:
-        """Remove the letters that were replayed or discarded before a time; gives how many."""
+        """Delete letters that were replayed or discarded before a time; return how many."""

@@ -1,12 +1,12 @@
-"""The event log and the queue: what is committed together, and what a worker may lease of it.
+"""Ports of a store: event log, work queue, catalog, and the doorbell between servers.
 
-Every port has one conformance suite that all of its adapters pass (tests/conformance).
+The docstrings are the specification. Every adapter passes the port's suite in tests/conformance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Awaitable, Collection, Generator, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -18,7 +18,7 @@ from noetl.ports.team import Act
 
 
 class Clock(Protocol):
-    """The time, and the wait for it."""
+    """Current time in milliseconds since the epoch, and sleep."""
 
     def now(self) -> int: ...
 
@@ -26,52 +26,58 @@ class Clock(Protocol):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """What became of a commit; only an applied one changed anything.
+    """Verdict on one commit; only an applied commit changed anything.
 
-    `stale`: the log's `last_seq` was another. `duplicate`: its message was applied before. `fenced`: a lease was not held.
+    `stale`: the log's last seq is not the expected one. `duplicate`: its message was applied before. `fenced`: a lease
+    that it names is not held with that epoch.
     """
 
     execution_id: str
     status: str  # applied, stale, duplicate, fenced
-    last_seq: int
+    last_seq: int  # of the log after the batch
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What a worker asks of the queue: up to `most` pieces of work of these pools, leased until a time."""
+    """Request of a worker for up to `most` work items of some pools, leased until a time."""
 
     worker: str
     pools: tuple[str, ...]
     most: int
     now: int
     until: int
-    tags: tuple[str, ...] = ()  # what the worker has; work that requires another is not for it
+    tags: tuple[str, ...] = ()  # tags of the worker; it gets no work that requires a tag outside of them
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What became of a batch: one entry per commit, and one list of leases per claim."""
+    """Result of a batch: one verdict per commit and one tuple of leases per claim, in order.
+
+    A receipt is awaitable and returns itself, so `await log.commit(…)` works with every store.
+    """
 
     commits: tuple[Committed, ...]
     leases: tuple[tuple[Lease, ...], ...] = ()
 
+    def __await__(self) -> Generator[Any, None, Receipt]:
+        yield from ()
+        return self
+
 
 class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which executions to list; what is left out does not narrow."""
+    """Filter for listing executions; unset fields do not filter."""
 
     status: tuple[str, ...] = ()  # one of these
     path: str | None = None
-    text: str | None = (
-        None  # somewhere in its id, path, tags or the message of its error; in either case of ASCII letters
-    )
+    text: str | None = None  # substring of its id, path, tags or error message; ASCII letters match in either case
     tag: str | None = None
     parent: str | None = None  # children of this execution
     since: int | None = None  # started at this time or later
     until: int | None = None  # started before this time
-    before: str | None = None  # older than this execution: where the last page ended
+    before: str | None = None  # older than this execution, the last one of the previous page
     limit: int = 50
 
 
 class Position(msgspec.Struct, frozen=True):
-    """An event, and where it stands in the stream of whoever wrote it."""
+    """Event with its position in the stream of its writer."""
 
     writer_id: str
     writer_seq: int
@@ -79,110 +85,111 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class EventLog(Protocol):
-    """The append-only log with everything that is committed beside it.
+    """Append-only log, and the tables that are committed together with it.
 
-    Every event also has a place in the stream of its writer: `writer_seq` counts up in the order of the commits, and an
-    event is never seen before all that come ahead of it in its stream. Whoever commits serially is a writer: one server,
-    or a file whose lock only one process holds.
+    Every event has a position in the stream of its writer. A writer is a party that commits serially: one server, or a
+    SQLite file, whose lock one process holds at a time. `writer_seq` grows in the order of the commits, and an event is
+    never visible before all earlier events of its stream.
     """
 
-    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        """Apply a batch in one transaction, then serve the claims in it, so that new work is handed out with its birth.
+    def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
+        """Apply a batch of commits and serve claims, all in one transaction.
 
-        Commits are judged one by one, in order; one that does not apply leaves the others alone.
+        Commits are judged one by one, in order; a commit that does not apply leaves the others alone. Claims are served
+        after the commits, so new work can be leased in the transaction that creates it. Work that was queued before has
+        precedence over it.
+
+        Returns a receipt if the batch is durable on return, otherwise an awaitable of one. The batch is under way in both
+        cases: an awaitable that is dropped or cancelled does not undo it. If an error is raised, here or by the awaitable,
+        either everything or nothing was written.
         """
 
-    async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]: ...
+    async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
+        """Return the events with a seq above `after`, in order, at most `limit`."""
 
-    async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None: ...
+    async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
+        """Store a snapshot, unless there is one of the same version with a higher seq."""
 
-    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None: ...
+    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
+        """Return seq and state of the snapshot; None if there is none of this version."""
 
-    async def execution(self, execution_id: str) -> Mapping[str, Any] | None: ...
+    async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
+        """Return the last projection with `execution_id` and `last_seq`."""
 
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
-        """List executions, newest first."""
+        """List executions, newest first, as `execution` returns them."""
 
     async def remove(self, execution_id: str, act: Act = None) -> bool:
-        """Remove an ended execution: its log, and everything that is kept beside it but for results by reference.
+        """Delete an ended execution: its log and all its rows, but not its stored results.
 
-        False where it has not ended, or is not there. Its events leave the feed; no `writer_seq` is given twice.
+        Returns False if it has not ended or does not exist. Its events leave the feed; no `writer_seq` is reused.
         """
 
     async def writers(self) -> Mapping[str, int]:
-        """Give the `writer_seq` of the last event of every writer: the position of whoever has seen everything."""
+        """Return the last `writer_seq` of every writer: the position after everything."""
 
     async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
-        """Give events of all executions after a position, {writer_id: writer_seq}, each stream in its order.
+        """Return events of all executions after a position {writer_id: writer_seq}, each stream in order.
 
-        Where types of events are `wanted`, others may be left out; the last one of each stream that was looked at is given
-        whatever it is, so that the position moves along.
-        A writer that the position does not name is read from its start. Whoever goes on from the last `writer_seq` that
-        he was given of each writer misses nothing, sees nothing twice and waits for nobody.
+        A writer that the position does not name is read from its start. A reader that continues from the last
+        `writer_seq` it got of each writer misses no event, sees none twice, and never waits for a writer.
+
+        If types of events are `wanted`, others may be left out, except the last event that was looked at of each stream,
+        so that the position advances.
         """
 
     async def version(self) -> int:
-        """Give a number that changes when somebody else has committed to the same store."""
+        """Return a number that changes when another process has committed to the store."""
 
     async def close(self) -> None: ...
 
 
-@runtime_checkable
-class QuickLog(Protocol):
-    """A log whose commits may take less time than waiting for them would."""
-
-    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
-        """Commit as `EventLog.commit` does, before anything else happens, what is made once nobody else can write.
-
-        None: it cannot be now, and nothing was made; or nothing came of making it.
-        """
-
-
 class WorkQueue(Protocol):
-    """Work that waits, and the leases on it. Order: priority (higher first), then age.
+    """Queued work and its leases. Order: higher priority first, then age.
 
-    Every lease has an epoch that no other lease of the store ever had, so a report on a lost lease cannot pass for another.
+    Every lease has an epoch that no other lease of the store has, so a report on a lost lease is always recognized.
     """
 
     async def claim(
         self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
-    ) -> list[Lease]: ...
+    ) -> list[Lease]:
+        """Lease queued work to a worker, as a claim of `EventLog.commit` does."""
 
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
-        """Keep leases alive; gives the work ids that are no longer held."""
+        """Extend leases; return the work ids that the worker no longer holds."""
 
     async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
-        """Take expired leases back, with a `LeaseLost` message for each in the inbox.
+        """Take back expired leases and put a `LeaseLost` message for each into the inbox.
 
-        The work is queued again, or dead where no delivery is left (True).
+        The work is queued again, or dead if it has no delivery left (True).
         """
 
     async def expire(self, execution_id: str, now: int) -> int:
-        """Let every lease of an execution run out now, because whoever held them is known to be dead; gives how many."""
+        """Expire every lease of an execution now, because its workers are known to be dead; return how many."""
 
     async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
-        """Let leases of a worker run out now, because it is known to be gone; gives how many were its own.
+        """Expire leases of a worker now, because it is known to be gone; return how many it held.
 
-        One that was kept alive beyond `until` stays: it came back, here or at another server.
+        A lease that was extended beyond `until` stays: the worker came back, here or at another server.
         """
 
     async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
-        """Let every lease of a worker run out now that is not among those it holds; gives how many there were."""
+        """Expire every lease of a worker that is not among those it holds; return how many."""
 
     async def leased(self, worker: str, until: int) -> list[tuple[str, int]]:
-        """Give the leases of a worker that run until exactly this time, by work id and epoch."""
+        """Return (work_id, epoch) of the worker's leases that expire at exactly this time."""
 
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
-        """Give work back unstarted; the delivery is not counted."""
+        """Queue unstarted work again without counting the delivery."""
 
     async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
-        """Give (execution_id, timer_id, at) of timers whose time has come, earliest first; a commit clears them."""
+        """Return (execution_id, timer_id, at) of due timers, earliest first; a commit clears them."""
 
     async def next_time(self, now: int) -> int | None:
-        """Give the earliest time after `now` at which a timer is due, a lease runs out or delayed work can be claimed."""
+        """Return the next time after `now` at which a timer is due, a lease expires or delayed work is available."""
 
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
-        """Give messages that the system sent itself and that no commit has consumed."""
+        """Return (execution_id, message) of the system's own messages that no commit has consumed, oldest first."""
 
 
 class Catalog(Protocol):
@@ -190,45 +197,48 @@ class Catalog(Protocol):
 
     async def register(
         self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
-    ) -> int: ...
+    ) -> int:
+        """Add a version and return its number; the latest one if its content is the same."""
 
-    async def canonical(self, playbook: str) -> bytes | None: ...
+    async def canonical(self, playbook: str) -> bytes | None:
+        """Return a canonical tree by its content hash."""
 
-    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None: ...
+    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
+        """Return a version, by default the latest: path, version, playbook, content, registered_at."""
 
     async def content_hash(self, path: str, version: int | None = None) -> str | None:
-        """Give the content hash of a version, the newest of its path where none is named, without its content."""
+        """Return the content hash of a version, by default the latest, without its content."""
 
     async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
-        """List paths in order: path, the latest version, playbook, registered_at, and how many versions there are.
+        """List paths in order: path, latest version, playbook, registered_at, number of versions.
 
-        `text` is somewhere in the path, in either case of ASCII letters; `after` is the path where the last page ended.
+        `text` is a substring of the path, ASCII letters in either case; `after` is the last path of the previous page.
         """
 
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         """List the versions of a path, newest first: path, version, playbook, registered_at."""
 
     async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
-        """Take a version out of the catalog, or all of a path; gives how many. No number is given again.
+        """Remove one version, or all versions of a path; return how many. No number is reused.
 
         Canonical trees stay: executions are pinned to them.
         """
 
 
 class Doorbell(Protocol):
-    """Says "look now" to whoever shares the store. Nothing is wrong where it is not heard, only later."""
+    """Wake-up signal between processes that share a store. A lost signal delays work and loses none."""
 
     def ring(self) -> None:
-        """Tell the others, soon; never waits and never fails."""
+        """Wake the other processes soon; never waits and never fails."""
 
     async def heard(self, within_s: float) -> bool:
-        """Wait until another rings, at most that long; gives whether one did."""
+        """Wait for the signal of another process, up to a timeout; return whether one came."""
 
     async def close(self) -> None: ...
 
 
 class History(Protocol):
-    """What looking at executions takes; a log and a catalog have it, and so has a server."""
+    """Read access to executions and their playbooks: a local store or a server."""
 
     async def execution(self, execution_id: str) -> Mapping[str, Any] | None: ...
 

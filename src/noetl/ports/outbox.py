@@ -1,7 +1,7 @@
-"""The outbox: messages for other systems that are written down first and delivered afterwards, at least once.
+"""Port of the transactional outbox: messages to other systems, delivered at least once.
 
-A message waits until a relay has delivered it. Whoever claims one has it to himself until a time; the number of the attempt
-tells whether he still has it. Every port has one conformance suite that all of its adapters pass (tests/conformance).
+A relay claims a message until a time; the number of the attempt fences a relay whose claim has expired. Every adapter
+passes tests/conformance/test_outbox.py.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ STATES: Final = ("pending", "delivered", "dead", "discarded")
 
 
 class OutboxMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message, and what became of it."""
+    """Message to another system, and its delivery state."""
 
-    key: str  # tells it apart: the same key is put once, and goes out as `Idempotency-Key`
+    key: str  # unique; sent as `Idempotency-Key`
     topic: str = ""
-    target: str = "http"  # what delivers it
-    address: str = ""  # where to; without one, the relay's address for topics
+    target: str = "http"  # kind of target
+    address: str = ""  # by default, the relay's address for topics
     payload: Any = None
     headers: Mapping[str, str] = {}
-    auth: str = ""  # the credential to use, by name
+    auth: str = ""  # name of the credential
     execution_id: str = ""
-    number: int = 0  # given by the store
+    number: int = 0  # assigned by the store
     state: str = "pending"  # see STATES
-    attempts: int = 0  # the number of the last one
+    attempts: int = 0  # number of the last attempt
     available_at: int = 0  # not before this time
     created_at: int = 0
     delivered_at: int | None = None
@@ -37,40 +37,40 @@ class OutboxMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OutboxIn(Protocol):
-    """What a task asks of the outbox."""
+    """Outbox as a task uses it."""
 
     async def put(self, message: OutboxMessage, now: int) -> int:
-        """Write a message down; gives its number, also where it was put before under the same key."""
+        """Store a message and return its number; a message with the same key is stored once."""
 
 
 class Outbox(OutboxIn, Protocol):
-    """What a relay and those who look after it ask of the outbox."""
+    """Outbox as a relay and an operator use it."""
 
     async def claim(self, now: int, until: int, most: int) -> list[OutboxMessage]:
-        """Give messages whose time has come, those that wait longest; nobody else is given them until a time.
+        """Claim due messages until a time, longest waiting first, and count the attempt.
 
-        The attempt is counted. They come in the order of their numbers.
+        No other caller gets them before that time. They are returned in the order of their numbers.
         """
 
     async def delivered(self, number: int, attempt: int, now: int) -> bool:
-        """Say that a message is delivered; False where it is no longer this attempt's."""
+        """Mark a message as delivered; False if another attempt has it."""
 
     async def failed(self, number: int, attempt: int, error: str, again_at: int | None) -> bool:
-        """Say that an attempt failed and when the next one may be, None where there is none; False as above."""
+        """Record a failed attempt and the time of the next one, None: no more; False if another attempt has it."""
 
     async def message(self, number: int) -> OutboxMessage | None: ...
 
     async def messages(self, state: str | None, before: int | None, limit: int) -> list[OutboxMessage]:
-        """List messages, the newest first; `before` is the number where the last page ended."""
+        """List messages, newest first; `before` is the last number of the previous page."""
 
     async def again(self, number: int, now: int, act: Act = None) -> bool:
-        """Let a message that is dead or waits be tried at once, with all of its attempts; False where it is neither."""
+        """Retry a pending or dead message now, with all attempts; False if it is neither."""
 
     async def discard(self, number: int, reason: str, act: Act = None) -> bool:
-        """Give up a message that is dead or waits; False where it is neither."""
+        """Discard a pending or dead message; False if it is neither."""
 
     async def waiting(self) -> Mapping[str, int]:
-        """Give how many are pending and dead, and as `next_at` when the first pending one may go; 0 where none waits."""
+        """Count pending and dead messages; `next_at` is when the first pending one is due, 0 if there is none."""
 
     async def forget(self, before: int) -> int:
-        """Remove what was delivered or discarded and is older than a time; gives how many there were."""
+        """Delete messages that were delivered or discarded before a time; return how many."""

@@ -1,6 +1,6 @@
-"""What a server keeps for a team: workers, tokens, credentials, keys of requests, and who did what.
+"""Ports of a server: workers, API tokens, credentials, idempotency keys and the audit trail.
 
-Every port has one conformance suite that all of its adapters pass (tests/conformance).
+Every adapter passes tests/conformance/test_team.py.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import msgspec
 
 from noetl.model.commit import AuditEntry
 
-Act = AuditEntry | None  # of whoever changes something: written down in the transaction that does, and only if it does
+Act = AuditEntry | None  # audit entry of a change: written in its transaction, and only if it changes something
 
 
 class WorkerInfo(msgspec.Struct, frozen=True):
-    """A worker as it is written down."""
+    """Registered worker."""
 
     worker_id: str
     pool: str
@@ -31,38 +31,38 @@ class WorkerInfo(msgspec.Struct, frozen=True):
 
 
 class Runtime(Protocol):
-    """The workers that are there, and what they can do."""
+    """Registry of workers."""
 
     async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
-        """Write a worker down, or write it again."""
+        """Register a worker, or replace its registration."""
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
-        """Note a sign of life; gives the worker's status, None where it is not known."""
+        """Record a heartbeat; return the worker's status, None if it is unknown."""
 
     async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
-        """Say what a worker is to be; False where it is not known."""
+        """Set the status of a worker; False if it is unknown."""
 
     async def leave(self, worker_id: str, registered_at: int) -> bool:
-        """Say that a worker is gone, unless it has registered again since; tells whether that is so."""
+        """Mark a worker as gone, unless it has registered again since; return whether it was marked."""
 
     async def strike_off(self, before: int) -> int:
-        """Remove the workers that were last seen before a time; gives how many there were."""
+        """Delete workers that were last seen before a time; return how many."""
 
     async def discharge(self, worker_id: str, act: Act = None) -> None:
-        """Strike a worker off; nothing where it is not known."""
+        """Delete a worker, if it exists."""
 
     async def workers(self) -> list[WorkerInfo]:
-        """Give all workers, by id."""
+        """List all workers by id."""
 
     async def depths(self) -> list[Mapping[str, Any]]:
-        """Give the queue by pool and required tags: pool, requires, queued, leased, dead, oldest.
+        """Count work by pool and required tags: pool, requires, queued, leased, dead, oldest.
 
-        `oldest` is when the queued work that waits longest was scheduled; None where none is queued.
+        `oldest` is the creation time of the oldest queued work; None if none is queued.
         """
 
 
 class Token(msgspec.Struct, frozen=True):
-    """An API token as it is kept: never the secret itself."""
+    """Stored API token, without its secret."""
 
     token_id: str
     digest: str  # SHA-256 of the secret
@@ -73,64 +73,64 @@ class Token(msgspec.Struct, frozen=True):
     expires_at: int | None = None
     revoked_at: int | None = None
     used_at: int | None = None
-    pool: str | None = None  # a worker's token may be bound to one pool
+    pool: str | None = None  # of a worker's token: the only pool that it may use
 
 
 class Tokens(Protocol):
-    """API tokens, looked up by the digest of their secret."""
+    """API tokens by the digest of their secret."""
 
     async def add_token(self, token: Token, act: Act = None) -> None:
-        """Keep a token. Raises Conflict where its id or its digest is there already."""
+        """Add a token. Raises Conflict if its id or digest exists."""
 
     async def token(self, digest: str) -> Token | None:
-        """Find a token, also one that was revoked or has expired: whoever asks decides what that means."""
+        """Find a token, also a revoked or expired one: the caller checks that."""
 
     async def tokens(self) -> list[Token]:
-        """Give all tokens, oldest first."""
+        """List all tokens, oldest first."""
 
     async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
-        """Revoke a token; False where it is not known or was revoked before."""
+        """Revoke a token; False if it is unknown or was revoked before."""
 
     async def used(self, token_id: str, now: int) -> None:
-        """Note a use. Whoever asks need not do so at every request."""
+        """Record a use; callers may skip some uses."""
 
 
 class Credentials(Protocol):
-    """Credentials, sealed before they come here and opened after they leave."""
+    """Encrypted credentials. The store never sees their plain text."""
 
     async def put_credential(
         self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
     ) -> int:
-        """Keep a credential under its name; gives its version."""
+        """Store a credential under its name; return its version."""
 
     async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
-        """Give name, kind, sealed, about, version, created_at, updated_at."""
+        """Return name, kind, sealed, about, version, created_at, updated_at."""
 
     async def credentials(self) -> list[Mapping[str, Any]]:
-        """List credentials by name, without what they hold."""
+        """List credentials by name, without their encrypted values."""
 
     async def delete_credential(self, name: str, act: Act = None) -> bool: ...
 
 
 class Keys(Protocol):
-    """Keys of requests that may be sent twice, and the execution that each stands for."""
+    """Idempotency keys of requests, each with its execution."""
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
-        """Give the execution that a key was first kept with; this one, where nobody kept it since that time.
+        """Return the execution that a key was first stored with since a time; else store it with this one.
 
-        However many ask at once, and of whichever server, they are given one.
+        Concurrent callers, also on different servers, get the same execution.
         """
 
     async def keep_keys(self, kept: Mapping[str, str], now: int, since: int) -> list[str]:
-        """Keep many keys with their executions likewise, all or none of them; gives those of each, in order."""
+        """Store many keys likewise, all or none; return the execution of each, in order."""
 
 
 class AuditTrail(Protocol):
-    """Who did what: append-only."""
+    """Append-only audit trail."""
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None: ...
 
     async def audited(
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
     ) -> list[AuditEntry]:
-        """Give entries, newest first; `before` is the number where the last page ended."""
+        """List entries, newest first; `before` is the last number of the previous page."""

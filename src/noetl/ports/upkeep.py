@@ -1,6 +1,6 @@
-"""What an operator asks of a store: to make again what follows from the log.
+"""Port for maintenance: compares the derived tables of a store with its log, and rebuilds them.
 
-Every port has one conformance suite that all of its adapters pass (tests/conformance).
+Every adapter passes tests/conformance/test_upkeep.py.
 """
 
 from __future__ import annotations
@@ -16,49 +16,46 @@ from noetl.model.work import WorkItem
 
 
 class Beside(msgspec.Struct, frozen=True):
-    """What is kept beside the log of an execution, and follows from it."""
+    """Derived rows of an execution: everything that follows from its log."""
 
     execution_id: str
     last_seq: int
     projection: Mapping[str, Any] = {}
-    work: tuple[tuple[int, WorkItem], ...] = ()  # with the time since when, the oldest first
+    work: tuple[tuple[int, WorkItem], ...] = ()  # with its creation time, oldest first
     timers: tuple[tuple[str, int], ...] = ()
-    inbox: tuple[tuple[str, AnyMessage], ...] = ()  # what it has sent to others or to itself
-    dead: tuple[str, ...] = ()  # work of which no delivery is left
-    letters: tuple[DeadLetter, ...] = ()  # to put in; `letters_of` gives those that are there
+    inbox: tuple[tuple[str, AnyMessage], ...] = ()  # messages that it sent to executions, also to itself
+    dead: tuple[str, ...] = ()  # ids of work without a delivery left
+    letters: tuple[DeadLetter, ...] = ()  # to insert; `letters_of` returns the stored ones
 
 
 class Open(msgspec.Struct, frozen=True):
-    """An execution that has not ended, or of which a dead letter is being replayed."""
+    """Execution that has not ended, or one of whose dead letters is being replayed."""
 
-    number: int  # its place among all executions
+    number: int  # position among all executions
     execution_id: str
-    bare: bool  # no work, no timer and no message is there for it, and it does not wait for anybody
+    bare: bool  # it has no work, timer or message, and it is neither waiting nor paused
 
 
 class Upkeep(Protocol):
-    """A store whose tables can be compared with its log, and made again."""
+    """Access to the derived tables of a store."""
 
     async def logged(self, after: int, most: int) -> list[tuple[int, str]]:
-        """Give executions that have a log, in the order of their first events, each with the place of that event."""
+        """List executions with a log after a position, each with its position, in order."""
 
     async def beside(self, execution_id: str) -> Beside:
-        """Give what is kept beside a log, as it is at one moment; of the messages those that are for this execution."""
+        """Read the derived rows of an execution in one snapshot; of messages, those sent to this execution."""
 
     async def open(self, after: int, before: int, most: int) -> list[Open]:
-        """Give executions that have not ended, or whose dead letters are being replayed, after a place, in order.
-
-        Only those that were started by `before`.
-        """
+        """List open executions after a position that started at `before` or earlier, in order."""
 
     async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:
-        """Tell whether this holder is the one who does something until then; another's term must be over first."""
+        """Take or renew a duty until a time; False while another holder has it."""
 
     async def letters_of(self, execution_id: str) -> list[DeadLetter]:
-        """Give the dead letters of an execution, by id."""
+        """List the dead letters of an execution by id."""
 
     async def empty(self, epoch: int) -> None:
-        """Take out everything that follows from the log; no lease gets an epoch from here on that is not above this one."""
+        """Delete all derived rows; every later lease gets an epoch above this one."""
 
     async def put_beside(self, rows: Sequence[Beside]) -> None:
-        """Put rows in where nothing is. All work is queued."""
+        """Insert derived rows where there are none. All work is queued."""

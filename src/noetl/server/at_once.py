@@ -16,7 +16,7 @@ from noetl.engine.plan import Plan
 from noetl.engine.state import Execution
 from noetl.model.messages import Report, Start
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Claim, Clock, Commit, Committed, EventLog, QuickLog, Receipt
+from noetl.ports import Claim, Clock, Commit, Committed, EventLog, Receipt
 from noetl.server.commits import commit_of
 from noetl.server.handed import Handed
 from noetl.server.inbox import Ask, Entry, Inbox, fits
@@ -43,8 +43,7 @@ class AtOnce:
         self, log: EventLog, states: States, plans: Plans, inbox: Inbox, handed: Handed, clock: Clock, lease_ms: int
     ) -> None:
         self._log = log
-        self._quick = log if isinstance(log, QuickLog) else None
-        self.is_quick = self._quick is not None
+        self.is_quick = False
         self._states = states
         self._plans = plans
         self._inbox = inbox
@@ -53,26 +52,8 @@ class AtOnce:
         self._lease_ms = lease_ms
         self.in_vain = False  # the last one was decided, and is not known to be applied
 
-    def take(self, entry: Entry) -> Done | None:
+    def take(self, entry: Entry) -> Done | None:  # noqa: ARG002  no log commits before anything else happens
         """Decide and commit a message; None where that cannot be at once."""
-        self.in_vain = False
-        known = self._known(entry)
-        if self._quick is None or known is None:
-            return None
-        done: Done | None = None
-
-        def make() -> tuple[Commit, Sequence[Claim]] | None:
-            nonlocal done
-            done = self._decided(*known, entry)
-            return None if done is None else (done.commit, done.claims)
-
-        try:
-            receipt = self._quick.commit_at_once(make)
-            if receipt is not None and done is not None and self._is_applied(done, receipt):
-                return done
-        except Exception:  # noqa: BLE001  it is told when it happens again; what was written is found in the store
-            self._doubt(done)
-        self._undo(entry, done)
         return None
 
     async def take_soon(self, entry: Entry) -> Done | None:

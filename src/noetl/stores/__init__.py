@@ -1,4 +1,4 @@
-"""Stores: where events, work, timers, messages, snapshots and playbooks are kept.
+"""Stores of events, work, timers, messages, snapshots and playbooks.
 
-Every store passes the same suite (tests/conformance). Only `wiring` names one.
+Every store passes tests/conformance. Only `wiring` names one.
 """

@@ -1,6 +1,6 @@
-"""Archives: the logs of ended executions in Parquet files, written once and read by `noetl replay`.
+"""Archives: logs of ended executions in Parquet files, read by `noetl replay`.
 
-A file holds whole executions, in the order of their ids and events. Tested in tests/unit/stores/test_postgres_admin.py.
+A file holds whole executions, ordered by id and seq. Tested in tests/unit/stores/test_postgres_admin.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 async def write_archive(connection: asyncpg.Connection, path: Path, first: int, after: int) -> None:
-    """Write the events of a range of executions; the file is there only when it is whole and on the disk."""
+    """Write the events of a range of executions; the file appears only when it is complete and flushed."""
     parquet, schema = _parquet()
     import pyarrow
 
@@ -53,7 +53,7 @@ async def write_archive(connection: asyncpg.Connection, path: Path, first: int, 
 
 
 def read_archive(place: Path, execution_id: str) -> list[Event]:
-    """Give the log of an execution from a file, or from the files of a folder."""
+    """Read the log of an execution from a file, or from the files of a folder."""
     parquet, _ = _parquet()
     files = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
     if not files or not all(path.is_file() for path in files):
@@ -70,7 +70,7 @@ def read_archive(place: Path, execution_id: str) -> list[Event]:
 
 
 def _row(event: Event) -> tuple[Any, ...]:
-    """Give an event as the columns of a file."""
+    """Return the columns of an event."""
     event_id, execution_id, *middle, payload, version = astuple(event)
     return (event_id, int(execution_id), *middle, msgspec.json.encode(payload).decode(), version)
 

@@ -1,13 +1,13 @@
-"""Judges a batch of commits and folds those that apply into their net effect.
+"""Judges a batch of commits and folds the applied ones into their net effect.
 
-Every store shares it, so all of them mean the same by stale, duplicate and fenced. Does no I/O: a store answers what is
-asked of it through `Facts`. Tested by tests/conformance.
+All stores share it, so stale, duplicate and fenced mean the same in each. Does no I/O: a store passes in the facts that a
+verdict depends on. Tested in tests/conformance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,64 +18,77 @@ from noetl.model.messages import AnyMessage, LeaseLost
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Beside, Commit, Committed
 
-ALL = 2**31  # rows, where every one is wanted
+ALL = 2**31  # a limit that no list of rows reaches
+MOST_EVENTS = 500  # in one row of the log, so that reading a page decodes two rows at most
 
 
-class Facts(Protocol):
-    """What a store holds before the batch."""
+class Facts(Struct):
+    """What a batch depends on, as the store holds it before the batch."""
 
-    def last_seq(self, execution_id: str) -> int: ...
-
-    def has_event(self, execution_id: str, event_id: str) -> bool: ...
-
-    def has_message(self, message_id: str) -> bool: ...
-
-    def lease(self, work_id: str) -> int | None:
-        """Give the epoch of the lease on a piece of work; None where there is none."""
+    last_seqs: dict[str, int] = {}  # by execution
+    leases: dict[str, int | None] = {}  # epochs by work id; None: not leased
+    applied: set[tuple[str, str]] = set()  # (execution, first event id) of messages that were applied before
+    messages: set[str] = set()  # in the inbox
 
 
 class Changes(Struct):
-    """What a batch changes. Removals come before additions: work may be taken out and put in again as new."""
+    """Net effect of a batch. Removals precede additions: work may be removed and added again as new."""
 
     logs: list[tuple[Event, ...]] = []  # the events of each commit
     last_seqs: dict[str, int] = {}
     projections: dict[str, Mapping[str, Any]] = {}
-    removed: dict[str, None] = {}
+    removed: dict[str, None] = {}  # work ids
     work: dict[str, WorkItem] = {}
-    born: dict[str, int] = {}  # when work came: the time of the events that it came with
+    born: dict[str, int] = {}  # creation time of work: the timestamp of the events that created it
     timers: dict[tuple[str, str], int | None] = {}  # None: cleared
     consumed: dict[str, None] = {}
     messages: dict[str, tuple[str, AnyMessage]] = {}
     audit: list[AuditEntry] = []
-    letters: dict[str, LetterChange] = {}  # of each the net change
+    letters: dict[str, LetterChange] = {}  # the net change of each
 
     @property
     def events(self) -> list[Event]:
         return [event for log in self.logs for event in log]
 
+    def log_parts(self) -> list[tuple[Event, ...]]:
+        """Split the events into rows of the log: one row per commit, unless a commit has too many events."""
+        return [log[first : first + MOST_EVENTS] for log in self.logs for first in range(0, len(log), MOST_EVENTS)]
+
+
+def expected_facts(commits: Sequence[Commit]) -> Facts:
+    """Return the facts on which every commit of a batch applies."""
+    facts = Facts()
+    for commit in commits:
+        facts.last_seqs.setdefault(commit.execution_id, commit.expected_seq)
+        for work_id, epoch in (*commit.finished, *commit.held):
+            facts.leases.setdefault(work_id, epoch)
+        facts.messages.update(commit.consumed)
+    return facts
+
 
 def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...], Changes]:
-    """Tell what becomes of each commit, and what the applied ones change together."""
+    """Return the verdict on each commit, and what the applied ones change together."""
     changes = Changes()
     verdicts = []
-    first: set[tuple[str, str]] = set()  # of the events of this batch
-    refused: set[str] = set()  # executions of which the batch holds decisions that build on one that does not apply
+    seen: set[tuple[str, str]] = set()  # first events of this batch
+    refused: set[str] = set()  # executions with a refused commit: later commits in the batch build on it
     for commit in commits:
-        last = changes.last_seqs.get(commit.execution_id)
+        execution_id = commit.execution_id
+        last = changes.last_seqs.get(execution_id)
         if last is None:
-            last = facts.last_seq(commit.execution_id)
-        # Somebody else's events may have the numbers of the refused ones, so the number alone tells nothing here.
-        status = "stale" if commit.execution_id in refused else _status(commit, last, changes, facts)
+            last = facts.last_seqs[execution_id]
+        # Events of another writer may have the numbers of the refused ones, so comparing numbers is not enough.
+        status = "stale" if execution_id in refused else _status(commit, last, changes, facts)
         if commit.events and status == "applied":
-            key = (commit.execution_id, commit.events[0].event_id)
-            status = "duplicate" if key in first else status
-            first.add(key)
+            key = (execution_id, commit.events[0].event_id)
+            status = "duplicate" if key in seen else status
+            seen.add(key)
         if status == "applied":
             last += len(commit.events)
             _fold(commit, last, changes)
         elif commit.events:
-            refused.add(commit.execution_id)
-        verdicts.append(Committed(commit.execution_id, status, last))
+            refused.add(execution_id)
+        verdicts.append(Committed(execution_id, status, last))
     return tuple(verdicts), changes
 
 
@@ -83,13 +96,13 @@ def _status(commit: Commit, last: int, changes: Changes, facts: Facts) -> str:
     if commit.expected_seq != last:
         return "stale"
     for message_id in commit.consumed:
-        if message_id in changes.consumed or not facts.has_message(message_id):
+        if message_id in changes.consumed or message_id not in facts.messages:
             return "duplicate"
-    # The first event tells: its id is made of the message, and a message that did anything has a first event.
-    if commit.events and facts.has_event(commit.execution_id, commit.events[0].event_id):
+    # Event ids derive from the message, and a message that changed anything has a first event.
+    if commit.events and (commit.execution_id, commit.events[0].event_id) in facts.applied:
         return "duplicate"
     for work_id, epoch in (*commit.finished, *commit.held):
-        if work_id in changes.removed or facts.lease(work_id) != epoch:
+        if work_id in changes.removed or facts.leases[work_id] != epoch:
             return "fenced"
     return "applied"
 
@@ -113,8 +126,7 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
         changes.timers[commit.execution_id, timer_id] = at
     for message_id in commit.consumed:
         changes.consumed[message_id] = None
-    if commit.audit:
-        changes.audit.extend(commit.audit)
+    changes.audit += commit.audit
     for change in commit.letters:
         _add_letter(changes, change)
     for execution_id, message in commit.inbox:
@@ -122,13 +134,13 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
 
 
 def _add_letter(changes: Changes, change: LetterChange) -> None:
-    known = changes.letters.get(change.message_id)
-    whole = changed(known.letter, change) if known is not None else None
-    changes.letters[change.message_id] = change if whole is None else replace(change, letter=whole)
+    earlier = changes.letters.get(change.message_id)
+    letter = changed(earlier.letter, change) if earlier is not None else None
+    changes.letters[change.message_id] = change if letter is None else replace(change, letter=letter)
 
 
 def changes_of(rows: Sequence[Beside]) -> Changes:
-    """Give rows as what a batch without events would change."""
+    """Return derived rows as the changes of a batch without events."""
     changes = Changes()
     for row in rows:
         changes.last_seqs[row.execution_id] = row.last_seq
@@ -144,12 +156,12 @@ def changes_of(rows: Sequence[Beside]) -> Changes:
 
 
 def by_id(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
-    """Give dead letters in the order of their ids."""
+    """Sort dead letters by id."""
     return sorted(letters, key=lambda letter: letter.message_id)
 
 
 def about(projection: Mapping[str, Any]) -> tuple[str, str | None, list[str], int]:
-    """Give what executions are chosen by, of a row: path, parent, tags, started_at."""
+    """Return the fields of a projection that never change: path, parent, tags, started_at."""
     return (
         str(projection.get("path", "")),
         projection.get("parent"),
@@ -159,7 +171,7 @@ def about(projection: Mapping[str, Any]) -> tuple[str, str | None, list[str], in
 
 
 def lost(lease: Lease, exhausted: bool) -> LeaseLost:
-    """Give the message that an expired lease leads to."""
+    """Return the message that an expired lease sends to its execution."""
     work = lease.work
     chunk = None if work.chunk is None else work.chunk.chunk_id
     return LeaseLost(f"lease:{work.work_id}:{lease.epoch}", work.run_id, lease.epoch, chunk, exhausted, lease.attempt)

@@ -1,4 +1,4 @@
-"""The catalog in memory. Tested in tests/conformance/test_catalog.py."""
+"""Catalog in memory. Tested in tests/conformance/test_catalog.py."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MemoryCatalog:
         return self.tables.canonical.get(playbook)
 
     async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
-        found = [row for row in self._there(path) if version in (None, row["version"])]
+        found = [row for row in self._offered(path) if version in (None, row["version"])]
         return _without(found[-1], "withdrawn") if found else None
 
     async def content_hash(self, path: str, version: int | None = None) -> str | None:
@@ -48,21 +48,21 @@ class MemoryCatalog:
     async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
         paths = [path for path in sorted(self.tables.catalog) if path > (after or "")]
         chosen = [path for path in paths if text is None or text.lower() in path.lower()]
-        found = [rows for rows in map(self._there, chosen) if rows][:limit]
+        found = [rows for rows in map(self._offered, chosen) if rows][:limit]
         return [{**_without(rows[-1], "withdrawn", "content"), "versions": len(rows)} for rows in found]
 
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
-        return [_without(row, "withdrawn", "content") for row in reversed(self._there(path))]
+        return [_without(row, "withdrawn", "content") for row in reversed(self._offered(path))]
 
     async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
-        found = [row for row in self._there(path) if version in (None, row["version"])]
+        found = [row for row in self._offered(path) if version in (None, row["version"])]
         for row in found:
             row |= {"withdrawn": True, "content": b""}
         self.tables.note([act] if found else [])
         self._count()
         return len(found)
 
-    def _there(self, path: str) -> list[dict[str, Any]]:
+    def _offered(self, path: str) -> list[dict[str, Any]]:
         return [row for row in self.tables.catalog.get(path, []) if not row["withdrawn"]]
 
 

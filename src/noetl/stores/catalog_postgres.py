@@ -1,4 +1,4 @@
-"""The catalog in PostgreSQL: playbooks by path and version, and canonical trees by content hash.
+"""Catalog in PostgreSQL: playbooks by path and version, and canonical trees by content hash.
 
 Tested in tests/conformance/test_catalog.py.
 """
@@ -25,7 +25,7 @@ class PostgresCatalog:
         self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
     ) -> int:
         async with self.database.transaction() as connection:
-            last = await connection.fetchval(_SQL["lock_path"], path)  # whoever registers the same path waits
+            last = await connection.fetchval(_SQL["lock_path"], path)  # concurrent registrations of the path wait
             found = await connection.fetchrow(_SQL["find_version"], path, last)
             if found is not None and (found["playbook"], found["content"]) == (playbook, content):
                 return int(last)

@@ -1,4 +1,4 @@
-"""The catalog in a SQLite file. Tested in tests/conformance/test_catalog.py."""
+"""Catalog in a SQLite file. Tested in tests/conformance/test_catalog.py."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from noetl.ports import Act
-from noetl.stores.audit_sqlite import note
 from noetl.stores.database import Database
 from noetl.stores.queries import queries
+from noetl.stores.sqlite_rows import write_audit
 
 _SQL = queries("sqlite")
 _VERSION = ("path", "version", "playbook", "registered_at")
@@ -31,7 +31,7 @@ class SqliteCatalog:
             version = 1 if last is None else int(last[0]) + 1
             connection.execute(_SQL["put_playbook"], (playbook, canonical))
             connection.execute(_SQL["put_version"], (path, version, playbook, content, now))
-            note(connection, [act])
+            write_audit(connection, [act])
             return version
 
         return await self.database.write(job)
@@ -59,14 +59,14 @@ class SqliteCatalog:
     async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
         def job(connection: sqlite3.Connection) -> int:
             removed = connection.execute(_SQL["withdraw"], (path, version)).rowcount
-            note(connection, [act] if removed else [])
+            write_audit(connection, [act] if removed else [])
             return removed
 
         return await self.database.write(job)
 
-    async def _rows(self, name: str, *given: Any) -> list[Any]:
-        brief = not name.startswith("list_")
-        return await self.database.run(lambda connection: connection.execute(_SQL[name], given).fetchall(), brief)
+    async def _rows(self, name: str, *values: Any) -> list[Any]:
+        run = self.database.run if name.startswith("list_") else self.database.read
+        return await run(lambda connection: connection.execute(_SQL[name], values).fetchall())
 
     async def _write(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:

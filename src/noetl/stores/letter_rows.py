@@ -1,6 +1,6 @@
-"""Rows of dead letters in SQL stores, from and to what they stand for.
+"""Rows of dead letters in SQL stores: the columns are the fields of a letter, in order.
 
-The columns are the fields of a letter, in their order. Tested by tests/conformance/test_dead_letters.py.
+Tested in tests/conformance/test_dead_letters.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIELDS = ("execution_id", "path", "step_id", "tool_kind", "fingerprint")
 
 
 def row_of(letter: DeadLetter) -> list[Any]:
-    """Give a letter as a row."""
+    """Encode a letter as a row."""
     row = list(astuple(letter))
     for place in _JSON:
         row[place] = msgspec.json.encode(row[place]).decode()
@@ -32,7 +32,7 @@ def row_of(letter: DeadLetter) -> list[Any]:
 
 
 def letter_of(row: Sequence[Any]) -> DeadLetter:
-    """Give the letter of a row."""
+    """Decode a row."""
     values = list(row)
     for place in _JSON:
         values[place] = msgspec.json.decode(values[place])
@@ -41,12 +41,12 @@ def letter_of(row: Sequence[Any]) -> DeadLetter:
 
 
 def whole(changes: Iterable[LetterChange]) -> list[DeadLetter]:
-    """Give the letters that are written whole."""
+    """Return the letters that are written whole."""
     return [change.letter for change in changes if change.letter is not None]
 
 
 def closed(changes: Iterable[LetterChange]) -> list[tuple[str, str, int | None, str, str]]:
-    """Give the others: id, status, closed_at, closed_by, note."""
+    """Return the changes of status: id, status, closed_at, closed_by, note."""
     return [
         (one.message_id, one.status, None if one.status in OPEN else one.at, one.by, one.note)
         for one in changes
@@ -54,13 +54,13 @@ def closed(changes: Iterable[LetterChange]) -> list[tuple[str, str, int | None, 
     ]
 
 
-def narrowed(selection: LetterSelection) -> dict[str, Any]:
-    """Give what a selection asks for, by column; `status` is a list."""
-    asked: dict[str, Any] = {name: getattr(selection, name) for name in _FIELDS}
-    asked["status"] = list(selection.status) or None
-    return {name: value for name, value in asked.items() if value is not None}
+def conditions_of(selection: LetterSelection) -> dict[str, Any]:
+    """Return the wanted values by column; `status` is a list."""
+    wanted: dict[str, Any] = {name: getattr(selection, name) for name in _FIELDS}
+    wanted["status"] = list(selection.status) or None
+    return {name: value for name, value in wanted.items() if value is not None}
 
 
 def group_of(row: Sequence[Any]) -> Mapping[str, Any]:
-    """Give the group of a row."""
+    """Decode the row of a group."""
     return dict(zip(GROUP, row, strict=True))

@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import msgspec
-
 from noetl.model.letters import DeadLetter, LetterChange
 from noetl.ports.letters import LetterSelection
-from noetl.stores.letter_rows import COLUMNS, closed, group_of, letter_of, narrowed, whole
+from noetl.stores.letter_rows import COLUMNS, closed, conditions_of, group_of, letter_of, whole
 from noetl.stores.postgres_database import PostgresDatabase
-from noetl.stores.postgres_rows import number
+from noetl.stores.postgres_rows import number, text
 from noetl.stores.queries import queries
 
 _SQL = queries("postgres")
 _CLOSED = ("message_id", "status", "closed_at", "closed_by", "note")
 
 
-def letter_columns(changes: Collection[LetterChange]) -> list[str]:
-    """Give what changes about dead letters, as two lists of rows in JSON."""
-    fields = [{name: getattr(letter, name) for name in COLUMNS} for letter in whole(changes)]
-    rows = [dict(zip(_CLOSED, row, strict=True)) for row in closed(changes)]
-    return [msgspec.json.encode(fields).decode(), msgspec.json.encode(rows).decode()]
+def letter_rows(changes: Collection[LetterChange]) -> tuple[str | None, str | None]:
+    """Encode changed dead letters as JSON arrays of whole rows and of closed ones; None for an empty array."""
+    rows = [{name: getattr(letter, name) for name in COLUMNS} for letter in whole(changes)]
+    closed_rows = [dict(zip(_CLOSED, row, strict=True)) for row in closed(changes)]
+    return (text(rows) if rows else None, text(closed_rows) if closed_rows else None)
 
 
 class PostgresLetters:
-    """Work that failed for good, by id."""
+    """Dead letters by message id."""
 
     database: PostgresDatabase
 
@@ -47,20 +45,20 @@ class PostgresLetters:
         return len(await self.database.rows("prune_letters", before))
 
     async def _found(self, name: str, selection: LetterSelection, before: str | None) -> list[Any]:
-        asked = narrowed(selection)
-        if "execution_id" in asked:
-            asked["execution_id"] = number(asked["execution_id"])
-            if asked["execution_id"] is None:
+        wanted = conditions_of(selection)
+        if "execution_id" in wanted:
+            wanted["execution_id"] = number(wanted["execution_id"])
+            if wanted["execution_id"] is None:
                 return []
         conditions = [
             f"status = ANY (${place}::text[])" if column == "status" else f"{column} = ${place}"
-            for place, column in enumerate(asked, 2)
+            for place, column in enumerate(wanted, 2)
         ]
-        given = list(asked.values())
+        values = list(wanted.values())
         if before is not None:
-            place = f"(SELECT last_seen, message_id FROM dlq WHERE message_id = ${len(given) + 2})"
+            place = f"(SELECT last_seen, message_id FROM dlq WHERE message_id = ${len(values) + 2})"
             conditions.append(f"(last_seen, message_id) < {place}")
-            given.append(before)
+            values.append(before)
         text = _SQL[name].replace("attempts > -1", " AND ".join(("attempts > -1", *conditions)))
         async with self.database.connection() as connection:
-            return list(await connection.fetch(text, selection.limit, *given))
+            return list(await connection.fetch(text, selection.limit, *values))

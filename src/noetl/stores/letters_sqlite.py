@@ -9,14 +9,14 @@ from typing import Any
 from noetl.model.letters import DeadLetter, LetterChange
 from noetl.ports.letters import LetterSelection
 from noetl.stores.database import Database
-from noetl.stores.letter_rows import closed, group_of, letter_of, narrowed, row_of, whole
+from noetl.stores.letter_rows import closed, conditions_of, group_of, letter_of, row_of, whole
 from noetl.stores.queries import queries
 
 _SQL = queries("sqlite")
 
 
 def put_letters(connection: sqlite3.Connection, changes: Collection[LetterChange]) -> None:
-    """Write what changes about dead letters, in the transaction that has begun."""
+    """Write changed dead letters in the open transaction."""
     for letter in whole(changes):
         connection.execute(_SQL["put_letter"], row_of(letter))
     for message_id, *rest in closed(changes):
@@ -24,7 +24,7 @@ def put_letters(connection: sqlite3.Connection, changes: Collection[LetterChange
 
 
 class SqliteLetters:
-    """Work that failed for good, by id."""
+    """Dead letters by message id."""
 
     database: Database
 
@@ -33,31 +33,31 @@ class SqliteLetters:
         return letter_of(rows[0]) if rows else None
 
     async def letters(self, selection: LetterSelection) -> list[DeadLetter]:
-        conditions, given = _conditions(selection)
+        conditions, values = _conditions(selection)
         if selection.before is not None:
             conditions.append("(last_seen, message_id) < (SELECT last_seen, message_id FROM dlq WHERE message_id = ?)")
-            given.append(selection.before)
-        return [letter_of(row) for row in await self._found("list_letters", conditions, [*given, selection.limit])]
+            values.append(selection.before)
+        return [letter_of(row) for row in await self._found("list_letters", conditions, [*values, selection.limit])]
 
     async def letter_groups(self, selection: LetterSelection) -> list[Mapping[str, Any]]:
-        conditions, given = _conditions(selection)
-        return [group_of(row) for row in await self._found("group_letters", conditions, [*given, selection.limit])]
+        conditions, values = _conditions(selection)
+        return [group_of(row) for row in await self._found("group_letters", conditions, [*values, selection.limit])]
 
     async def letter_counts(self) -> Mapping[str, int]:
         return dict(await self._found("count_letters", (), []))
 
     async def prune_letters(self, before: int) -> int:
-        given = (before,)
-        return await self.database.write(lambda connection: connection.execute(_SQL["prune_letters"], given).rowcount)
+        values = (before,)
+        return await self.database.write(lambda connection: connection.execute(_SQL["prune_letters"], values).rowcount)
 
-    async def _found(self, name: str, conditions: Collection[str], given: list[Any]) -> list[Any]:
+    async def _found(self, name: str, conditions: Collection[str], values: list[Any]) -> list[Any]:
         text = _SQL[name].replace("attempts > -1", " AND ".join(("attempts > -1", *conditions)))
-        return await self.database.run(lambda connection: connection.execute(text, given).fetchall())
+        return await self.database.run(lambda connection: connection.execute(text, values).fetchall())
 
 
 def _conditions(selection: LetterSelection) -> tuple[list[str], list[Any]]:
-    asked = narrowed(selection)
-    status = asked.pop("status", [])
-    conditions = [f"{name} = ?" for name in asked]
+    wanted = conditions_of(selection)
+    status = wanted.pop("status", [])
+    conditions = [f"{name} = ?" for name in wanted]
     conditions += [f"status IN ({', '.join('?' * len(status))})"] if status else []
-    return conditions, [*asked.values(), *status]
+    return conditions, [*wanted.values(), *status]

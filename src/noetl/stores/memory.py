@@ -1,12 +1,12 @@
-"""The store in memory: the same meaning as the others, nothing kept after the process.
+"""In-memory store for tests and simulations: behaves as the others, keeps nothing after the process ends.
 
-What is handed in is encoded and what is handed out is decoded, so nobody can change a fact by changing an object. Several
+Values are encoded on the way in and decoded on the way out, so changing an object never changes a stored fact. Several
 stores may share their tables, as several processes share a file. Tested in tests/conformance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,7 @@ from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
-from noetl.stores.batch import Changes, about, judge, lost
+from noetl.stores.batch import Changes, Facts, about, judge, lost
 from noetl.stores.catalog_memory import MemoryCatalog
 from noetl.stores.letters_memory import MemoryLetters
 from noetl.stores.tables import Row, Tables
@@ -29,10 +29,10 @@ _letter = msgspec.json.Decoder(DeadLetter)
 
 
 class MemoryStore(MemoryCatalog, MemoryLetters):
-    """An event log, a work queue, a catalog and the dead letters in memory."""
+    """Event log, work queue, catalog and dead letters in memory."""
 
-    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        verdicts, changes = judge(commits, self.tables)
+    def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
+        verdicts, changes = judge(commits, _read_facts(self.tables, commits))
         apply(self.tables, changes)
         self._count()
         return Receipt(verdicts, tuple(tuple(_claim(self.tables, claim)) for claim in claims))
@@ -64,8 +64,8 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         ids = list(self.tables.executions)
         if selection.before is not None:
             ids = ids[: ids.index(selection.before)] if selection.before in self.tables.executions else []
-        rows = (row for row in [await self.execution(found) for found in reversed(ids)] if row is not None)
-        return list(islice((row for row in rows if _chosen(row, selection)), selection.limit))
+        rows = (row for row in [await self.execution(name) for name in reversed(ids)] if row is not None)
+        return list(islice((row for row in rows if _matches(row, selection)), selection.limit))
 
     async def remove(self, execution_id: str, act: Act = None) -> bool:
         row = await self.execution(execution_id)
@@ -93,7 +93,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         self,
         after: Mapping[str, int],
         most: int,
-        wanted: Collection[str] | None = None,  # noqa: ARG002  all are at hand
+        wanted: Collection[str] | None = None,  # noqa: ARG002  events are in memory
     ) -> list[Position]:
         tables = self.tables
         start = after.get(tables.writer_id, 0)
@@ -105,7 +105,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         return self.tables.commits - self._own
 
     async def close(self) -> None:
-        """Keep what is there: others may share the tables."""
+        """Keep the tables: other stores may share them."""
 
     async def claim(
         self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
@@ -143,12 +143,12 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         return len(rows)
 
     async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
-        return self._run_out(worker, now, lambda key, row: key in held and row.until <= until)
+        return self._expire_leases(worker, now, lambda key, row: key in held and row.until <= until)
 
     async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
-        return self._run_out(worker, now, lambda key, _: key not in held)
+        return self._expire_leases(worker, now, lambda key, _: key not in held)
 
-    def _run_out(self, worker: str, now: int, which: Callable[[tuple[str, int], Row], bool]) -> int:
+    def _expire_leases(self, worker: str, now: int, which: Callable[[tuple[str, int], Row], bool]) -> int:
         leased = [
             (name, row) for name, row in self.tables.queue.items() if (row.state, row.worker) == ("leased", worker)
         ]
@@ -186,9 +186,18 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         return [(execution_id, _message.decode(text)) for execution_id, text in found]
 
 
+def _read_facts(tables: Tables, commits: Sequence[Commit]) -> Facts:
+    facts = Facts()
+    for commit in commits:
+        facts.last_seqs[commit.execution_id] = tables.last_seq(commit.execution_id)
+        facts.leases |= {work_id: tables.lease(work_id) for work_id, _ in (*commit.finished, *commit.held)}
+        facts.applied |= tables.event_ids & {(commit.execution_id, event.event_id) for event in commit.events[:1]}
+        facts.messages |= tables.messages.keys() & set(commit.consumed)
+    return facts
+
+
 def apply(tables: Tables, changes: Changes) -> None:
-    """Write what a batch changes."""
-    # What can fail comes first: after the encoding nothing does, so a batch is taken whole or not at all.
+    """Write what a batch changes, whole or not at all: encoding comes first, and nothing after it can fail."""
     events = [(event, _encode(event)) for event in changes.events]
     projections = {key: _encode(row) for key, row in changes.projections.items()}
     work = {key: _encode(item) for key, item in changes.work.items()}
@@ -258,7 +267,7 @@ def _claim(tables: Tables, claim: Claim) -> list[Lease]:
     return leases
 
 
-def _chosen(row: Mapping[str, Any], selection: Selection) -> bool:
+def _matches(row: Mapping[str, Any], selection: Selection) -> bool:
     path, parent, tags, started_at = about(row)
     message = (row.get("error") or {}).get("message", "")
     texts = (row["execution_id"], path, *tags, message)

@@ -1,4 +1,4 @@
-"""The outbox in memory. Tested in tests/conformance/test_outbox.py."""
+"""Outbox in memory. Tested in tests/conformance/test_outbox.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _replace = msgspec.structs.replace
 
 
 class MemoryOutbox:
-    """Messages beside the tables of a store in memory."""
+    """Messages to other systems, in the tables of a store."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -53,10 +53,10 @@ class MemoryOutbox:
         return [row for row in rows if before is None or row.number < before][:limit]
 
     async def again(self, number: int, now: int, act: Act = None) -> bool:
-        return self._steered(number, act, state="pending", attempts=0, available_at=now)
+        return self._change_open(number, act, state="pending", attempts=0, available_at=now)
 
     async def discard(self, number: int, reason: str, act: Act = None) -> bool:
-        return self._steered(number, act, state="discarded", error=reason)
+        return self._change_open(number, act, state="discarded", error=reason)
 
     async def waiting(self) -> Mapping[str, int]:
         pending = [row.available_at for row in self._rows.values() if row.state == "pending"]
@@ -81,7 +81,7 @@ class MemoryOutbox:
         self._set(row, **changes)
         return True
 
-    def _steered(self, number: int, act: Act, **changes: Any) -> bool:
+    def _change_open(self, number: int, act: Act, **changes: Any) -> bool:
         row = self._rows.get(number)
         if row is None or row.state not in ("pending", "dead"):
             return False

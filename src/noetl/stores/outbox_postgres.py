@@ -1,4 +1,4 @@
-"""The outbox in PostgreSQL. Tested in tests/conformance/test_outbox.py."""
+"""Outbox in PostgreSQL. Tested in tests/conformance/test_outbox.py."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import msgspec
 
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.team import Act
-from noetl.stores.outbox_rows import given, message_of
+from noetl.stores.outbox_rows import message_of, row_of
 from noetl.stores.postgres_database import PostgresDatabase
 
 
 class PostgresOutbox:
-    """Messages in the database of a store."""
+    """Messages to other systems, in the database of a store."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._rows = database.rows
         self._noted = database.noted
 
     async def put(self, message: OutboxMessage, now: int) -> int:
-        made = await self._rows("put_outbox", *given(msgspec.structs.replace(message, created_at=now)))
+        made = await self._rows("put_outbox", *row_of(msgspec.structs.replace(message, created_at=now)))
         return int((made or await self._rows("number_of_outbox", message.key))[0][0])
 
     async def claim(self, now: int, until: int, most: int) -> list[OutboxMessage]:

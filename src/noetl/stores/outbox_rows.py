@@ -1,4 +1,4 @@
-"""Messages of the outbox as rows of a table, the same in every SQL store. Tested in tests/conformance/test_outbox.py."""
+"""Rows of the outbox, the same in every SQL store. Tested in tests/conformance/test_outbox.py."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from noetl.ports.outbox import OutboxMessage
 _decode = msgspec.json.decode
 
 
-def given(message: OutboxMessage) -> tuple[Any, ...]:
-    """Give what a new row is made of, in the order of `put_outbox`."""
+def row_of(message: OutboxMessage) -> tuple[Any, ...]:
+    """Encode a new message, in the order of `put_outbox`."""
     payload, headers = (msgspec.json.encode(part).decode() for part in (message.payload, message.headers))
     named = (message.key, message.topic, message.target, message.address, payload, headers, message.auth)
     return (*named, message.execution_id, message.available_at, message.created_at)
 
 
 def message_of(row: Sequence[Any]) -> OutboxMessage:
-    """Read a row, in the order of `find_outbox`."""
+    """Decode a row, in the order of `find_outbox`."""
     number, key, topic, target, address, payload, headers, auth, execution_id, *rest = row
     state, attempts, available_at, created_at, delivered_at, error = rest
     return OutboxMessage(

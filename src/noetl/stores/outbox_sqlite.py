@@ -1,4 +1,4 @@
-"""The outbox in a SQLite file. Tested in tests/conformance/test_outbox.py."""
+"""Outbox in a SQLite file. Tested in tests/conformance/test_outbox.py."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import msgspec
 
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.team import Act
-from noetl.stores.audit_sqlite import note
 from noetl.stores.database import Database
-from noetl.stores.outbox_rows import given, message_of
+from noetl.stores.outbox_rows import message_of, row_of
 from noetl.stores.queries import queries
+from noetl.stores.sqlite_rows import write_audit
 
 _SQL = queries("sqlite")
 
 
 class SqliteOutbox:
-    """Messages in the file of a store."""
+    """Messages to other systems, in the file of a store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def put(self, message: OutboxMessage, now: int) -> int:
         def job(connection: sqlite3.Connection) -> int:
-            connection.execute(_SQL["put_outbox"], given(msgspec.structs.replace(message, created_at=now)))
+            connection.execute(_SQL["put_outbox"], row_of(msgspec.structs.replace(message, created_at=now)))
             return int(connection.execute(_SQL["number_of_outbox"], (message.key,)).fetchone()[0])
 
         return await self._database.write(job)
 
     async def claim(self, now: int, until: int, most: int) -> list[OutboxMessage]:
-        if not await self._rows("due_outbox", now):  # looking holds nobody up
+        if not await self._rows("due_outbox", now):  # looking takes no write lock
             return []
 
         def job(connection: sqlite3.Connection) -> list[Any]:
@@ -76,7 +76,7 @@ class SqliteOutbox:
     async def _write(self, name: str, *parts: Any, act: Act = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
             changed = connection.execute(_SQL[name], parts).rowcount > 0
-            note(connection, [act] if changed else [])
+            write_audit(connection, [act] if changed else [])
             return changed
 
         return await self._database.write(job)

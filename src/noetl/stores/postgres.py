@@ -1,6 +1,6 @@
-"""The store for a team: events, work, timers, messages, snapshots and playbooks in one PostgreSQL database.
+"""Store for a team: events, work, timers, messages, snapshots and playbooks in one PostgreSQL database.
 
-Any number of servers may use one database: every batch is one transaction that checks there what it was decided on. The
+Any number of servers may use one database: every batch is one transaction that verifies the facts it was decided on. The
 statements are in sql/postgres. Tested in tests/conformance and tests/unit/stores/test_postgres*.py.
 """
 
@@ -18,8 +18,7 @@ from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.batch import lost
 from noetl.stores.catalog_postgres import PostgresCatalog
 from noetl.stores.letters_postgres import PostgresLetters
-from noetl.stores.postgres_claims import Claims
-from noetl.stores.postgres_commit import commit_batch, new_writer
+from noetl.stores.postgres_commit import Claims, commit_batch, new_writer
 from noetl.stores.postgres_database import PostgresDatabase, columns
 from noetl.stores.postgres_migrations import make_partitions
 from noetl.stores.postgres_rows import (
@@ -33,7 +32,6 @@ from noetl.stores.postgres_rows import (
     projection_of,
 )
 from noetl.stores.queries import queries
-from noetl.stores.steps import Written
 
 if TYPE_CHECKING:
     import asyncpg
@@ -56,32 +54,31 @@ _CONDITIONS = {
 
 
 class PostgresStore(PostgresCatalog, PostgresLetters):
-    """An event log, a work queue, a catalog and the dead letters in one database."""
+    """Event log, work queue, catalog and dead letters in one database."""
 
     def __init__(self, url: str) -> None:
         super().__init__(PostgresDatabase(url))
         self._writer: int | None = None
-        self._naming = asyncio.Lock()
-        self._written = Written()
+        self._registering = asyncio.Lock()
 
     async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
         if commits:
-            return await commit_batch(self.database, await self.writer(), self._written, commits, claims)
-        return Receipt((), await self._claim(claims))  # whoever finds nothing has written nothing
+            return await commit_batch(self.database, await self.writer(), commits, claims)
+        return Receipt((), await self._claim(claims))  # a claim that finds nothing writes nothing
 
     async def writer(self) -> int:
-        """Give the number of this writer, which is new at every start."""
+        """Return the number of this writer; it is new at every start."""
         if self._writer is not None:
             return self._writer
-        async with self._naming:
-            found: int | None = self._writer  # another may have asked meanwhile
+        async with self._registering:
+            found: int | None = self._writer  # another task may have registered it
             if found is None:
                 found = self._writer = await new_writer(self.database)
             return found
 
     @asynccontextmanager
-    async def _changing(self) -> AsyncIterator[asyncpg.Connection]:
-        """Hold a transaction that others are to notice."""
+    async def _changing_transaction(self) -> AsyncIterator[asyncpg.Connection]:
+        """Open a transaction that other processes notice as a change."""
         writer = await self.writer()
         async with self.database.transaction() as connection:
             await connection.execute(_SQL["note_change"], writer)
@@ -107,13 +104,13 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
         if selection.before is not None and number(selection.before) is None:
             return []
-        conditions, given = _narrowed(selection)
+        conditions, values = _conditions(selection)
         text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
         async with self.database.connection() as connection:
-            return [projection_of(row) for row in await connection.fetch(text, selection.limit, *given)]
+            return [projection_of(row) for row in await connection.fetch(text, selection.limit, *values)]
 
     async def remove(self, execution_id: str, act: Act = None) -> bool:
-        async with self._changing() as connection:
+        async with self._changing_transaction() as connection:
             removed = bool(await connection.fetch(_SQL["remove_execution"], number(execution_id)))
             await self.database.note(connection, act if removed else None)
             return removed
@@ -122,7 +119,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return {row[0]: row[1] for row in await self.database.rows("list_writers")}
 
     async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
-        seen = [(one, seq) for name, seq in after.items() if (one := number(name)) is not None]
+        seen = [(writer, seq) for name, seq in after.items() if (writer := number(name)) is not None]
         like = None if wanted is None else [f'%"{name}"%' for name in wanted]
         return positions_of(await self.database.rows("read_feed", *columns(seen, 2), most, like), most, wanted)
 
@@ -130,7 +127,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return int(await self.database.value("foreign_commits", await self.writer()))
 
     async def tend(self) -> None:
-        """Do what is needed once a day: months of the log are made ahead, writers that wrote nothing are forgotten."""
+        """Run the daily maintenance: create the next partitions of the log, delete writers without events."""
         writer = await self.writer()
         async with self.database.connection() as connection:
             await make_partitions(connection)
@@ -146,8 +143,8 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return list((await self._claim([claim]))[0])
 
     async def _claim(self, claims: Sequence[Claim]) -> tuple[tuple[Lease, ...], ...]:
-        asked = Claims(claims)
-        return asked.leases(await self.database.rows("claim_work", asked.rows()))
+        grouped = Claims(claims)
+        return grouped.leases(await self.database.rows("claim_work", grouped.rows()))
 
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
         if not held:
@@ -159,10 +156,10 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
     async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
         if not await self.database.value("any_expired", now):
             return []
-        async with self._changing() as connection:
+        async with self._changing_transaction() as connection:
             found = expired_of(await connection.fetch(_SQL["take_leases_back"], now, max_attempts), max_attempts)
-            told = [message_row(lease.work.execution_id, lost(lease, dead)) for lease, dead in found]
-            await connection.execute(_SQL["put_messages"], *columns(told, 3))
+            messages = [message_row(lease.work.execution_id, lost(lease, dead)) for lease, dead in found]
+            await connection.execute(_SQL["put_messages"], *columns(messages, 3))
         return found
 
     async def expire(self, execution_id: str, now: int) -> int:
@@ -180,7 +177,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         if not held:
             return
-        async with self._changing() as connection:
+        async with self._changing_transaction() as connection:
             await connection.execute(_SQL["release_leases"], *columns(held, 2), now)
 
     async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
@@ -194,11 +191,11 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return [message_of(row) for row in await self.database.rows("read_messages", most)]
 
 
-def _narrowed(selection: Selection) -> tuple[list[str], list[Any]]:
-    """Give the conditions that are asked for, and what they are given; the first parameter is the limit."""
+def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
+    """Return the conditions of a selection and their values; the first parameter is the limit."""
     asked = {name: getattr(selection, name) for name in _CONDITIONS}
     asked["status"] = list(selection.status) or None
     if selection.text is not None:
-        asked["text"] = selection.text.encode().lower().decode()  # letters of ASCII only
-    given = {name: value for name, value in asked.items() if value is not None}
-    return [_CONDITIONS[name].format(f"${place}") for place, name in enumerate(given, 2)], list(given.values())
+        asked["text"] = selection.text.encode().lower().decode()  # ASCII letters only
+    values = {name: value for name, value in asked.items() if value is not None}
+    return [_CONDITIONS[name].format(f"${place}") for place, name in enumerate(values, 2)], list(values.values())

@@ -1,4 +1,4 @@
-"""What an operator does to the database of the store: makes it, brings it up to date, checks it, prunes it.
+"""Administration of a PostgreSQL store: create, migrate, check and prune.
 
 Tested in tests/unit/stores/test_postgres_admin.py.
 """
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     import asyncpg
 
 _SQL = queries("postgres")
-_PATIENT_S = 3_600.0
+_TIMEOUT_S = 3_600.0
 _PRUNED = ("prune_execution", "prune_snapshot", "prune_timer", "prune_message", "prune_queue", "prune_dlq")
 
 
 class PostgresAdmin:
-    """Works on one database, a connection at a time."""
+    """Administers one database; every operation opens a connection."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._name = shown(url)
 
     async def init(self) -> bool:
-        """Make the database if it is not there, and its tables; False where there was nothing to do."""
-        made = await self._make_database()
-        return bool(await self.migrate()) or made
+        """Create the database and its tables; return False if both existed."""
+        created = await self._create_database()
+        return bool(await self.migrate()) or created
 
     async def migrate(self) -> int:
-        """Bring the tables up to date; gives how many migrations were done."""
+        """Apply pending migrations; return how many."""
         async with self._connected() as connection:
             done = await bring_up_to_date(connection, self._name)
             await make_partitions(connection)
             return done
 
     async def check(self) -> list[str]:
-        """Tell what differs from what the tables should be."""
+        """Return the differences between the tables and what they should be."""
         async with self._connected() as connection:
-            return await differences(connection)
+            return await differences(connection, self._name)
 
     async def violations(self) -> list[str]:
-        """Tell what cannot be, one sentence each, as of one moment: servers and workers may go on meanwhile."""
+        """Return violated invariants in one snapshot, one sentence each; servers may be running."""
         async with self._connected() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
             return [
                 f"execution {row[0]}: {row[1]} ({what})"
@@ -61,19 +61,19 @@ class PostgresAdmin:
             ]
 
     async def prune(self, before: int, archive: Path | None) -> list[str]:
-        """Remove months of executions that began before a time and have all ended, archived first if so wished.
+        """Delete months of executions that started before a time and have all ended, optionally archived first.
 
-        Tells what became of each month. What was archived is dropped in the transaction that makes sure of it.
+        Returns one sentence per month. A month is dropped in the transaction that verifies and archives it.
         """
-        told = []
+        results = []
         async with self._connected() as connection:
-            if not await level_of(connection):
-                raise InvalidInput(f"{self._name} has no tables of NoETL; `noetl db init` makes them.")
+            if not await level_of(connection, self._name):
+                raise InvalidInput(f"{self._name} has no tables of NoETL. Create them with `noetl db init`.")
             last = int(snowflake(before, 0, 0))
             for name, first, after in await connection.fetch(_SQL["list_partitions"]):
                 if after <= last:
-                    told.append(await self._prune(connection, name, first, after, archive))
-        return told
+                    results.append(await self._prune(connection, name, first, after, archive))
+        return results
 
     async def _prune(
         self, connection: asyncpg.Connection, name: str, first: int, after: int, archive: Path | None
@@ -96,7 +96,7 @@ class PostgresAdmin:
         return f"{name} is gone with its {count} executions{place}"
 
     async def _forks(self, connection: asyncpg.Connection, first: int, after: int) -> list[str]:
-        """Give the executions that have not ended and were forked from one of a range."""
+        """Return open executions that were forked from one of a range."""
         found = []
         for row in await connection.fetch(_SQL["first_events_of_open"]):
             source = (events_in(*row)[0].payload.get("forked_from") or {}).get("execution_id")
@@ -104,7 +104,7 @@ class PostgresAdmin:
                 found.append(row[0])
         return found
 
-    async def _make_database(self) -> bool:
+    async def _create_database(self) -> bool:
         import asyncpg
 
         name = unquote(urlsplit(self._url).path.lstrip("/"))
@@ -120,20 +120,20 @@ class PostgresAdmin:
             quoted = await admin.fetchval("SELECT quote_ident($1)", name)
             await admin.execute(f"CREATE DATABASE {quoted}")
         except asyncpg.PostgresError as error:
-            raise InvalidInput(f"the database {name} cannot be made: {error}") from None
+            raise InvalidInput(f"the database {name} cannot be created: {error}") from None
         finally:
             await admin.close()
         return True
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[asyncpg.Connection]:
-        connection: Any = await connect(self._url, command_timeout=_PATIENT_S)
+        connection: Any = await connect(self._url, command_timeout=_TIMEOUT_S)
         try:
             yield connection
         except Exception as error:
-            told = trouble(self._name, error)
-            if told is not None:
-                raise told from error
+            known = trouble(self._name, error)
+            if known is not None:
+                raise known from error
             raise
         finally:
             connection.terminate()

@@ -1,6 +1,6 @@
-"""Brings the tables of a PostgreSQL database up to date, and tells what differs from what they should be.
+"""Migrates the tables of a PostgreSQL database, and finds differences from what they should be.
 
-Several servers may start at once: the work is done under a lock of the database. Tested in
+Several servers may start at once: migrations run under a lock of the database. Tested in
 tests/unit/stores/test_postgres_migrations.py.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from noetl.model.errors import InvalidInput
-from noetl.stores.queries import queries, scripts
+from noetl.stores.queries import migrations, queries
 
 if TYPE_CHECKING:
     import asyncpg
@@ -18,48 +18,45 @@ SCHEMA = "noetl"
 _SQL = queries("postgres")
 _LOCK = 7_086_823_701
 _AHEAD = 3  # months
-_PATIENT_S = 86_400.0  # a long log takes its time
-_CHECKED = "noetl_check"
+_TIMEOUT_S = 86_400.0  # migrating a long log takes long
+_REFERENCE = "noetl_check"
 
 
-async def level_of(connection: asyncpg.Connection) -> int:
-    """Give how many migrations a database has seen; 0 where there is nothing."""
+async def level_of(connection: asyncpg.Connection, name: str) -> int:
+    """Return how many migrations a database has seen. Raises InvalidInput if they are not those of this numbering."""
     if await connection.fetchval(_SQL["find_table"], f"{SCHEMA}.migration") is None:
         return 0
-    return int(await connection.fetchval(_SQL["read_level"]))
+    row = await connection.fetchrow(_SQL["read_level"])
+    if row["level"] and row["first"] != migrations("postgres")[0][1]:
+        raise InvalidInput(
+            f"{name} was written by a development version of NoETL and cannot be migrated. Use another database, or delete "
+            f"its tables (`DROP SCHEMA {SCHEMA} CASCADE`) and run `noetl db init`."
+        )
+    return int(row["level"])
 
 
 async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
-    """Make the tables, or change them to today's; gives how many migrations were done."""
-    steps = scripts("postgres", "migrations")
-    if await level_of(connection) == len(steps):
+    """Apply the migrations that a database has not seen, in one transaction; return how many."""
+    steps = migrations("postgres")
+    if await level_of(connection, name) == len(steps):
         return 0
     async with connection.transaction():
-        await connection.execute(_SQL["lock_migrations"], _LOCK, timeout=_PATIENT_S)
-        level = await level_of(connection)
+        await connection.execute(_SQL["lock_migrations"], _LOCK, timeout=_TIMEOUT_S)
+        level = await level_of(connection, name)
         if level > len(steps):
             raise InvalidInput(
-                f"{name} was written by a newer NoETL (level {level}, this one knows {len(steps)}). Use that version or "
-                "another database."
+                f"{name} was written by a newer version of NoETL (schema level {level}; this version supports {len(steps)}). "
+                "Use that version or another database."
             )
-        if level == 0:
-            await _make(connection, SCHEMA)
-        else:
-            for step, _ in steps[level:]:
-                await connection.execute(step, timeout=_PATIENT_S)
-        rows = [(number, title) for number, (_, title) in enumerate(steps, 1) if number > level]
-        await connection.executemany(_SQL["put_migration"], rows)
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        for number, (text, title) in enumerate(steps[level:], level + 1):
+            await connection.execute(text, timeout=_TIMEOUT_S)
+            await connection.execute(_SQL["put_migration"], number, title)
     return len(steps) - level
 
 
-async def _make(connection: asyncpg.Connection, schema: str) -> None:
-    [(text, _)] = scripts("postgres", "schema.sql")
-    await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    await connection.execute(text)
-
-
 async def make_partitions(connection: asyncpg.Connection) -> int:
-    """Make the partitions of the log for the next months; nothing where the database refuses writes."""
+    """Create the partitions of the log for the next months; nothing if the database is read-only."""
     import asyncpg
 
     try:
@@ -69,32 +66,31 @@ async def make_partitions(connection: asyncpg.Connection) -> int:
 
 
 async def shape(connection: asyncpg.Connection, schema: str) -> dict[str, str]:
-    """Give everything that a schema holds, in words."""
+    """Return everything that a schema contains, with its definition."""
     rows = await connection.fetch(_SQL["shape_of_schema"], schema)
     return {row[0]: row[1].replace(f"{schema}.", "").replace(f" SET search_path TO '{schema}'", "") for row in rows}
 
 
-async def differences(connection: asyncpg.Connection) -> list[str]:
-    """Tell what differs from what the tables should be, one sentence each."""
-    steps = scripts("postgres", "migrations")
-    level = await level_of(connection)
+async def differences(connection: asyncpg.Connection, name: str) -> list[str]:
+    """Return the differences between the tables and what the migrations make, one sentence each."""
+    steps = migrations("postgres")
+    level = await level_of(connection, name)
     if level != len(steps):
-        return [f"the database is at level {level}, this NoETL needs level {len(steps)}"]
+        return [f"the database is at level {level}, and this version of NoETL needs level {len(steps)}"]
     transaction = connection.transaction()
     await transaction.start()
-    try:  # what it should be is made beside it, looked at, and taken back
-        await connection.execute(f"SET LOCAL search_path = {_CHECKED}")
-        await _make(connection, _CHECKED)
-        wanted = await shape(connection, _CHECKED)
+    try:  # the reference is built beside the tables, and rolled back
+        await connection.execute(f"CREATE SCHEMA {_REFERENCE}; SET LOCAL search_path = {_REFERENCE}")
+        for text, _ in steps:
+            await connection.execute(text)
+        wanted = await shape(connection, _REFERENCE)
         await connection.execute(f"SET LOCAL search_path = {SCHEMA}")
         found = await shape(connection, SCHEMA)
     finally:
         await transaction.rollback()
-    told = [f"{key} is missing" for key in sorted(wanted.keys() - found.keys())]
-    told += [f"{key} should not be there" for key in sorted(found.keys() - wanted.keys())]
-    told += [
-        f"{key} is `{found[key]}` and should be `{wanted[key]}`"
-        for key in sorted(wanted.keys() & found.keys())
-        if wanted[key] != found[key]
+    differing = [key for key in sorted(wanted.keys() & found.keys()) if wanted[key] != found[key]]
+    return [
+        *(f"{key} is missing" for key in sorted(wanted.keys() - found.keys())),
+        *(f"{key} should not be there" for key in sorted(found.keys() - wanted.keys())),
+        *(f"{key} is `{found[key]}` and should be `{wanted[key]}`" for key in differing),
     ]
-    return told

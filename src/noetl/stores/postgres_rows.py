@@ -1,7 +1,7 @@
-"""Rows of the PostgreSQL store, from and to what they stand for.
+"""Rows of the PostgreSQL store: encoding and decoding.
 
-Execution ids are numbers there; a text that is none is the id of nothing. JSON goes in and comes out as text, so what is
-read is what was written. Tested by tests/conformance.
+Execution ids are numbers there; a text that is not a number names no execution. JSON is sent and read as text, so values are
+read exactly as written. Tested in tests/conformance.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Claim, Position
 from noetl.stores.batch import about
-from noetl.stores.steps import MOST_EVENTS
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
@@ -31,7 +30,7 @@ _LARGEST = 2**63 - 1
 
 @lru_cache(4_096)
 def number(execution_id: str) -> int | None:
-    """Give the number of an execution; None for a text that names none."""
+    """Return the number of an execution; None if the text names none."""
     if not (execution_id.isascii() and execution_id.isdecimal()) or len(execution_id) > 19:
         return None
     found = int(execution_id)
@@ -39,60 +38,58 @@ def number(execution_id: str) -> int | None:
 
 
 def numbered(execution_id: str) -> int:
-    """Give the number of an execution that is about to be written."""
+    """Return the number of an execution that is to be written. Raises InvalidInput if it is not a number."""
     found = number(execution_id)
     if found is None:
-        raise InvalidInput(f"an execution id is a whole number below 2**63, and this is {execution_id!r}")
+        raise InvalidInput(f"an execution id must be a whole number below 2**63, and this is {execution_id!r}")
     return found
 
 
 def text(value: Any) -> str:
+    """Encode a value as JSON."""
     return _encode(value).decode()
 
 
-def audit_columns(entries: Sequence[AuditEntry]) -> list[list[Any]]:
-    """Give acts as the columns that they are handed over in."""
-    rows = [(one.at, one.actor, one.action, one.entity, text(one.detail)) for one in entries]
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], [], []]
+def audit_rows(entries: Sequence[AuditEntry]) -> list[tuple[Any, ...]]:
+    return [(one.at, one.actor, one.action, one.entity, text(one.detail)) for one in entries]
 
 
 def events_text(events: Sequence[Event]) -> str:
-    """Give events as a row holds them: without their execution and their numbers, which the row tells."""
+    """Encode events as a row holds them: without execution id and seq, which are columns of the row."""
     return _encode([(fields[0], *fields[3:]) for fields in map(astuple, events)]).decode()
 
 
-def log_rows(logs: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
-    """Give the events of commits, each of one execution, as rows."""
+def log_rows(parts: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
+    """Return the rows of the log, each with the position of its last event in the batch."""
     rows, place = [], 0
-    for events in logs:
-        execution_id = numbered(events[0].execution_id)
-        for start in range(0, len(events), MOST_EVENTS):
-            part = events[start : start + MOST_EVENTS]
-            place += len(part)
-            rows.append((execution_id, part[-1].seq, len(part), part[0].event_id, events_text(part), place))
+    for events in parts:
+        last = events[-1]
+        place += len(events)
+        row = (numbered(last.execution_id), last.seq, len(events), events[0].event_id, events_text(events), place)
+        rows.append(row)
     return rows
 
 
-def events_in(execution_id: str, last: int, held: str) -> list[Event]:
-    """Give the events of a row, of which `last` is the number of the last."""
-    rows = _decode(held)
+def events_in(execution_id: str, last: int, encoded: str) -> list[Event]:
+    """Decode the events of a row; `last` is the seq of the last one."""
+    rows = _decode(encoded)
     return [Event(row[0], execution_id, seq, *row[1:]) for seq, row in enumerate(rows, last - len(rows) + 1)]
 
 
 def events_of(execution_id: str, rows: Sequence[Sequence[Any]], after: int, limit: int | None) -> list[Event]:
-    """Give the events after a number, of rows (seq of the last, size, events)."""
+    """Return the events after a number from rows (seq of the last event, size, events)."""
     found: list[Event] = []
-    for last, size, held in rows:
-        events = events_in(execution_id, last, held)
+    for last, size, encoded in rows:
+        events = events_in(execution_id, last, encoded)
         found += events if last - size >= after else events[after - last :]
     return found if limit is None else found[:limit]
 
 
 def positions_of(rows: Sequence[Sequence[Any]], most: int, wanted: Collection[str] | None) -> list[Position]:
-    """Give the next events of every stream, in its order; of several, each has its turn.
+    """Return the next events of every stream in order, streams in turn.
 
-    A row is (writer, last number seen, number of its last event, size, execution, seq of its last event, events). Of events
-    that are not wanted the last of a stream is given, so that its reader moves along.
+    A row is (writer, last number seen, number of its last event, size, execution, seq of its last event, events). The last
+    event of a stream is returned even if it is not wanted, so that the reader's position advances.
     """
     streams: dict[int, list[tuple[int, Position]]] = {}
     ends = {row[0]: row[2] for row in rows}
@@ -102,7 +99,7 @@ def positions_of(rows: Sequence[Sequence[Any]], most: int, wanted: Collection[st
             for seq, event in enumerate(events_in(*row), last - size + 1)
             if seq > seen and (wanted is None or event.event_type in wanted or seq == ends[writer])
         )
-    in_turn = sorted(chain.from_iterable(streams.values()), key=lambda one: one[0])  # it keeps the order of the writers
+    in_turn = sorted(chain.from_iterable(streams.values()), key=lambda one: one[0])  # stable: writers stay in order
     return [position for _, position in in_turn[:most]]
 
 
@@ -124,8 +121,9 @@ def projection_of(row: Sequence[Any]) -> Mapping[str, Any]:
     return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1]}
 
 
-def work_row(item: WorkItem, born: int, meant: Claim | None) -> tuple[Any, ...]:
-    worker, until = (None, None) if meant is None else (meant.worker, meant.until)
+def work_row(item: WorkItem, born: int, claim: Claim | None) -> tuple[Any, ...]:
+    """Return the row of a new work item; `claim` is the one it is assigned to."""
+    worker, until = (None, None) if claim is None else (claim.worker, claim.until)
     return (
         item.work_id, numbered(item.execution_id), item.step, item.pool, item.priority, item.available_at,
         sorted(set(item.requires)), born, text(item), worker, until,
@@ -141,7 +139,7 @@ def message_of(row: Sequence[Any]) -> tuple[str, AnyMessage]:
 
 
 def expired_of(rows: Sequence[Sequence[Any]], max_attempts: int) -> list[tuple[Lease, bool]]:
-    """Give leases that were taken back, in the order in which they ran out, and whether no delivery is left."""
+    """Return expired leases in the order of their expiry, each with whether it has no delivery left."""
     leases = [Lease(_work.decode(row[5]), row[2], row[3], row[0], row[4]) for row in rows]
     leases.sort(key=lambda lease: (lease.until, lease.work.work_id))
     return [(lease, lease.attempt >= max_attempts) for lease in leases]

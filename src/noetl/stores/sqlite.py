@@ -1,14 +1,14 @@
-"""The embedded store: events, work, timers, messages, snapshots and playbooks in one SQLite file.
+"""Embedded store: events, work, timers, messages, snapshots and playbooks in one SQLite file.
 
-Several processes may use one file: every batch is one transaction that holds the write lock from its start, and checks
-there what it was decided on. The statements are in sql/sqlite. Tested in tests/conformance.
+Several processes may use one file: every batch is one transaction that takes the write lock at its start and is judged
+inside it. The statements are in sql/sqlite. Tested in tests/conformance and tests/unit/stores.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,14 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
-from noetl.stores.audit_sqlite import note
-from noetl.stores.batch import Changes, lost
+from noetl.stores.batch import lost
 from noetl.stores.catalog_sqlite import SqliteCatalog
 from noetl.stores.database import Database
 from noetl.stores.letters_sqlite import SqliteLetters
 from noetl.stores.queries import queries
-from noetl.stores.sqlite_commit import commit_batch, message_row
+from noetl.stores.sqlite_commit import commit_batch
 from noetl.stores.sqlite_queue import Epochs, is_due, serve
-from noetl.stores.steps import Written
+from noetl.stores.sqlite_rows import message_row, projection_of, write_audit
 
 _SQL = queries("sqlite")
 _decode = msgspec.json.decode
@@ -34,10 +33,8 @@ _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 _ALWAYS = 2**62
 _TYPE = Event.__struct_fields__.index("event_type")
-_Row = tuple[int, int, str]  # of the log: the place of its last event, how many it holds, and they themselves
-_PAGE = 500  # events that are read in about that time
-_BRIEF = 64  # events of a batch that is written in about the time that handing it to a thread takes
-_SHORT = 512  # events of a batch that holds nobody up for long, but for the flush
+_LogRow = tuple[int, int, str]  # number of its last event, number of events, the events
+_PAGE = 500  # events; reading more takes longer than handing the job to the thread
 _CONDITIONS = {
     "path": "path = ?",
     "parent": "parent_id = ?",
@@ -66,53 +63,27 @@ _REMOVALS = (
 
 
 class SqliteStore(SqliteCatalog, SqliteLetters):
-    """An event log, a work queue, a catalog and the dead letters in one file."""
+    """Event log, work queue, catalog and dead letters in one file."""
 
     def __init__(self, path: Path | str, database: Database | None = None) -> None:
         super().__init__(database or Database(path))
         self._epochs = Epochs()
-        self._written = Written()
-        self._writer_id: str | None = None  # as soon as somebody asked
+        self._writer_id: str | None = None  # read on first use
 
-    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        if not commits and not await self._has_due(claims):
-            return Receipt((), ((),) * len(claims))
-        count = len(commits[0].events) if len(commits) == 1 else sum([len(commit.events) for commit in commits])
-        done = await self.database.write(
-            lambda connection: self._apply(connection, commits, claims), count <= _BRIEF, count <= _SHORT
+    def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
+        if not commits:  # looking takes no write lock
+            ran, due = self.database.try_read(lambda connection: is_due(connection, claims))
+            if ran and not due:
+                return Receipt((), ((),) * len(claims))
+        return self.database.write_rows(
+            lambda connection: commit_batch(connection, commits, claims, self._epochs),
+            sum([len(commit.events) for commit in commits]),
         )
-        return self._noted(done)
-
-    async def _has_due(self, claims: Sequence[Claim]) -> bool:
-        """Tell whether there may be work for those who ask; looking takes no transaction."""
-        return await self.database.run(lambda connection: is_due(connection, claims), brief=True)
-
-    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
-        def job(connection: sqlite3.Connection) -> tuple[Receipt, Sequence[Commit] | Changes] | None:
-            made = make()
-            return None if made is None else self._apply(connection, (made[0],), made[1])
-
-        done = self.database.write_at_once(job)
-        return None if done is None else self._noted(done)
-
-    def _apply(
-        self, connection: sqlite3.Connection, commits: Sequence[Commit], claims: Sequence[Claim]
-    ) -> tuple[Receipt, Sequence[Commit] | Changes]:
-        """Apply a batch in the transaction that has begun; gives also what is to be noted once it is committed."""
-        return commit_batch(connection, commits, claims, self._epochs, self._written)
-
-    def _noted(self, done: tuple[Receipt, Sequence[Commit] | Changes]) -> Receipt:
-        receipt, what = done
-        if isinstance(what, Changes):
-            self._written.note(what)
-        else:
-            self._written.took(what)
-        return receipt
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         found: list[Event] = []
-        for last, size, kept in await self._parts("read_events", execution_id, after, limit):
-            events = [Event(*fields) for fields in _decode(kept)]
+        for last, size, encoded in await self._log_rows("read_events", execution_id, after, limit):
+            events = [Event(*fields) for fields in _decode(encoded)]
             found += events if last - size >= after else events[after - last :]
         return found if limit is None else found[:limit]
 
@@ -128,9 +99,9 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return projection_of(rows[0]) if rows else None
 
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
-        conditions, given = _narrowed(selection)
+        conditions, values = _conditions(selection)
         text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
-        rows = await self.database.run(lambda connection: connection.execute(text, given).fetchall())
+        rows = await self.database.run(lambda connection: connection.execute(text, values).fetchall())
         return [projection_of(row) for row in rows]
 
     async def remove(self, execution_id: str, act: Act = None) -> bool:
@@ -140,7 +111,7 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
             for name in _REMOVALS:
                 connection.execute(_SQL[name], (execution_id,))
             connection.execute(_SQL["remove_places"])
-            note(connection, [act])
+            write_audit(connection, [act])
             return True
 
         return await self.database.write(job)
@@ -152,34 +123,35 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
     async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
         writer = await self._writer()
         begin = after.get(writer, 0)
-        rows = await self._parts("read_feed", "", begin, most)
+        rows = await self._log_rows("read_feed", "", begin, most)
         if wanted is None:
-            return [Position(writer, place, Event(*fields)) for place, fields in _placed(rows, begin)][:most]
+            return [Position(writer, seq, Event(*fields)) for seq, fields in _events_after(rows, begin)][:most]
         end = next((last for last, size, _ in reversed(rows) if size), 0)
         return [
-            Position(writer, place, Event(*fields))
-            for place, fields in _placed(_naming(rows, wanted, end), begin)
-            if fields[_TYPE] in wanted or place == end
+            Position(writer, seq, Event(*fields))
+            for seq, fields in _events_after(_rows_with(rows, wanted, end), begin)
+            if fields[_TYPE] in wanted or seq == end
         ]
 
-    async def _parts(self, name: str, execution_id: str, after: int, most: int | None) -> list[_Row]:
-        """Give rows with `most` events after a place: a row holds its last one's place, and the others count down."""
+    async def _log_rows(self, name: str, execution_id: str, after: int, most: int | None) -> list[_LogRow]:
+        """Return the rows of the log that hold the next `most` events after a number."""
 
         def job(connection: sqlite3.Connection) -> list[Any]:
             rows, enough = [], _ALWAYS if most is None else after + most
             for row in connection.execute(_SQL[name], (execution_id, after)):
                 rows.append(row)
-                if row[0] >= enough and row[1]:  # fewer events than places, where some were removed, are a page too
+                if row[0] >= enough and row[1]:  # numbers of removed events count too: such a page has fewer events
                     break
             return rows
 
-        found = await self.database.run(job, brief=most is not None and most <= _PAGE)
+        is_brief = most is not None and most <= _PAGE
+        found = await (self.database.read(job) if is_brief else self.database.run(job))
         if found and found[-1][0] - after >= _PAGE:
-            await asyncio.sleep(0)  # whoever reads a long log lets others have their turn
+            await asyncio.sleep(0)  # a reader of a long log lets other tasks run between pages
         return found
 
     async def _writer(self) -> str:
-        """Name the file: its lock lets one process commit at a time, so all of them together are one writer."""
+        """Return the id of the file: its lock lets one process commit at a time, so the file is one writer."""
         if self._writer_id is None:
             rows = await self._rows("find_writer")
             if not rows:
@@ -189,10 +161,10 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return self._writer_id
 
     async def version(self) -> int:
-        return await self.database.run(lambda connection: _one(connection.execute("PRAGMA data_version")), brief=True)
+        return await self.database.read(lambda connection: int(connection.execute("PRAGMA data_version").fetchone()[0]))
 
     def check(self) -> None:
-        """Tell whether the file is still there. Raises StoreUnavailable."""
+        """Verify that the file is still in place. Raises StoreUnavailable."""
         self.database.check()
 
     async def close(self) -> None:
@@ -208,8 +180,8 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
         def job(connection: sqlite3.Connection) -> list[str]:
             extend = _SQL["extend_lease"]
-            given = [(until, work_id, epoch, worker) for work_id, epoch in held]
-            return [row[1] for row in given if not connection.execute(extend, row).rowcount]
+            rows = [(until, work_id, epoch, worker) for work_id, epoch in held]
+            return [row[1] for row in rows if not connection.execute(extend, row).rowcount]
 
         return await self.database.write(job) if held else []
 
@@ -229,21 +201,21 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return await self.database.write(job)
 
     async def expire(self, execution_id: str, now: int) -> int:
-        given = (now, execution_id)
-        return await self.database.write(lambda connection: connection.execute(_SQL["expire_leases"], given).rowcount)
+        values = (now, execution_id)
+        return await self.database.write(lambda connection: connection.execute(_SQL["expire_leases"], values).rowcount)
 
     async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
         def job(connection: sqlite3.Connection) -> int:
             abandon = _SQL["abandon_lease"]
-            return sum(connection.execute(abandon, (now, *one, worker, until)).rowcount for one in held)
+            return sum(connection.execute(abandon, (now, *lease, worker, until)).rowcount for lease in held)
 
         return await self.database.write(job) if held else 0
 
     async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
         def job(connection: sqlite3.Connection) -> int:
             leased = connection.execute(_SQL["leases_of_worker"], (worker,)).fetchall()
-            rest = [(*one, worker, _ALWAYS) for one in leased if one not in held]
-            return sum(connection.execute(_SQL["abandon_lease"], (now, *one)).rowcount for one in rest)
+            rest = [(*lease, worker, _ALWAYS) for lease in leased if lease not in held]
+            return sum(connection.execute(_SQL["abandon_lease"], (now, *lease)).rowcount for lease in rest)
 
         return await self.database.write(job)
 
@@ -264,47 +236,29 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return [(row[0], _message.decode(row[1])) for row in await self._rows("read_messages", most)]
 
 
-def _naming(rows: Sequence[_Row], types: Collection[str], end: int) -> list[_Row]:
-    """Give the rows that name some types of events, and the one at the end; others need no reading."""
-    names, found = [f'"{name}"' for name in types], []
-    for row in rows:
-        text = row[2]
-        for name in names:
-            if name in text:
-                found.append(row)
-                break
-        else:
-            if row[0] == end:
-                found.append(row)
-    return found
+def _rows_with(rows: Sequence[_LogRow], types: Collection[str], end: int) -> list[_LogRow]:
+    """Return the rows that may hold some types of events, and the row at the end; the others need no decoding."""
+    names = [f'"{name}"' for name in types]
+    return [row for row in rows if row[0] == end or any(name in row[2] for name in names)]
 
 
-def _placed(rows: Sequence[_Row], after: int) -> Iterator[tuple[int, list[Any]]]:
-    """Give the fields of events after a place, each with its own."""
-    for last, size, kept in rows:
-        for place, fields in enumerate(_decode(kept), last - size + 1):
-            if place > after:
-                yield place, fields
+def _events_after(rows: Sequence[_LogRow], after: int) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the events after a number, each as its number and its fields."""
+    for last, size, encoded in rows:
+        for seq, fields in enumerate(_decode(encoded), last - size + 1):
+            if seq > after:
+                yield seq, fields
 
 
-def _one(cursor: sqlite3.Cursor) -> int:
-    row = cursor.fetchone()
-    return 0 if row is None else int(row[0])
-
-
-def _narrowed(selection: Selection) -> tuple[list[str], list[Any]]:
-    """Give the conditions that are asked for, and what they are given."""
+def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
+    """Return the conditions of a selection and their values, followed by the limit."""
     asked = [(_CONDITIONS[name], getattr(selection, name)) for name in _CONDITIONS]
     conditions = [condition for condition, value in asked if value is not None]
-    given = [value for _, value in asked if value is not None]
+    values = [value for _, value in asked if value is not None]
     if selection.status:
         conditions.append(f"status IN ({', '.join('?' * len(selection.status))})")
-        given += selection.status
+        values += selection.status
     if selection.text is not None:
         conditions.append(f"({' OR '.join(_TEXTS)})")
-        given += [selection.text.lower()] * len(_TEXTS)
-    return conditions, [*given, selection.limit]
-
-
-def projection_of(row: Any) -> dict[str, Any]:
-    return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1] or 0}
+        values += [selection.text.lower()] * len(_TEXTS)
+    return conditions, [*values, selection.limit]

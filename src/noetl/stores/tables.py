@@ -1,6 +1,6 @@
-"""The tables of the store in memory: plain data that several stores may share, as several processes share a file.
+"""Tables of the store in memory: plain data that several stores may share, as several processes share a file.
 
-Holds no rule but how rows are found and noted. Tested in tests/conformance through the stores on it.
+Tested in tests/conformance.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _work = msgspec.json.Decoder(WorkItem)
 
 
 class Row(Struct):
-    """A piece of work in the queue."""
+    """Work item in the queue."""
 
     number: int
     execution_id: str
@@ -41,7 +41,7 @@ class Row(Struct):
 
 
 class Tables(Struct):
-    """What a store holds."""
+    """Everything that a store holds."""
 
     logs: dict[str, list[bytes]] = {}
     event_ids: set[tuple[str, str]] = set()
@@ -69,7 +69,7 @@ class Tables(Struct):
     commits: int = 0
 
     def note(self, entries: Iterable[AuditEntry | None]) -> None:
-        """Write down who did something."""
+        """Append entries to the audit trail, skipping None."""
         for entry in entries:
             if entry is not None:
                 detail = msgspec.json.decode(msgspec.json.encode(entry.detail))
@@ -77,12 +77,6 @@ class Tables(Struct):
 
     def last_seq(self, execution_id: str) -> int:
         return len(self.logs.get(execution_id, ()))
-
-    def has_event(self, execution_id: str, event_id: str) -> bool:
-        return (execution_id, event_id) in self.event_ids
-
-    def has_message(self, message_id: str) -> bool:
-        return message_id in self.messages
 
     def lease(self, work_id: str) -> int | None:
         row = self.queue.get(work_id)

@@ -1,4 +1,4 @@
-"""What a server keeps for a team, in memory: workers, tokens, credentials, keys of requests, the audit trail.
+"""Workers, tokens, credentials, idempotency keys and audit trail in memory.
 
 Tested in tests/conformance/test_team.py.
 """
@@ -18,7 +18,7 @@ _replace = msgspec.structs.replace
 
 
 class MemoryTeam:
-    """Workers, tokens, credentials and who did what, beside the tables of a store in memory."""
+    """Server tables of a store in memory."""
 
     def __init__(self, tables: Tables | None = None) -> None:
         self.tables = tables or Tables()
@@ -68,7 +68,7 @@ class MemoryTeam:
 
     async def add_token(self, token: Token, act: Act = None) -> None:
         if any(token.token_id == known.token_id or token.digest == known.digest for known in await self.tokens()):
-            raise Conflict(f"there is a token {token.token_id} already, or one with the same secret")
+            raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already")
         self.tables.tokens[token.token_id] = token
         self.tables.note([act])
 

@@ -1,6 +1,6 @@
-"""What a server keeps for a team, in PostgreSQL: workers, tokens, credentials, keys of requests, the audit trail.
+"""Workers, tokens, credentials, idempotency keys and audit trail in PostgreSQL.
 
-Seals and opens nothing: credentials come sealed. Tested in tests/conformance/test_team.py.
+Credentials arrive encrypted. Tested in tests/conformance/test_team.py.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import msgspec
 from noetl.model.errors import Conflict
 from noetl.ports import Act, AuditEntry, Token, WorkerInfo
 from noetl.stores.postgres_database import PostgresDatabase
-from noetl.stores.postgres_rows import audit_columns, text
+from noetl.stores.postgres_rows import audit_rows, text
 
 _decode = msgspec.json.decode
-_FORGET_EVERY = 100  # keys: about so often, old ones are removed
+_FORGET_EVERY = 100  # calls on average: delete expired keys
 
 
 class PostgresTeam:
-    """Workers, tokens, credentials and who did what, in the database of a store."""
+    """Server tables in the database of a store."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._rows = database.rows
         self._noted = database.noted
 
     async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
-        given = list(msgspec.structs.astuple(worker))
-        given[2] = list(worker.tags)
-        await self._noted(act, "put_worker", *given)
+        values = list(msgspec.structs.astuple(worker))
+        values[2] = list(worker.tags)
+        await self._noted(act, "put_worker", *values)
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
         rows = await self._rows("note_worker", worker_id, now, active)
@@ -57,7 +57,7 @@ class PostgresTeam:
 
     async def add_token(self, token: Token, act: Act = None) -> None:
         if not await self._noted(act, "put_token", *msgspec.structs.astuple(token)):
-            raise Conflict(f"there is a token {token.token_id} already, or one with the same secret")
+            raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already")
 
     async def token(self, digest: str) -> Token | None:
         rows = await self._rows("find_token", digest)
@@ -99,7 +99,7 @@ class PostgresTeam:
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
         if entries:
-            await self._rows("put_audit", *audit_columns(entries))
+            await self._rows("put_audit", audit_rows(entries))
 
     async def audited(
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100

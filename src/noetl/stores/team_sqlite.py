@@ -1,6 +1,6 @@
-"""What a server keeps for a team, in a SQLite file: workers, tokens, credentials, keys of requests, the audit trail.
+"""Workers, tokens, credentials, idempotency keys and audit trail in a SQLite file.
 
-Seals and opens nothing: credentials come sealed. Tested in tests/conformance/test_team.py.
+Credentials arrive encrypted. Tested in tests/conformance/test_team.py.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import msgspec
 
 from noetl.model.errors import Conflict
 from noetl.ports import Act, AuditEntry, Token, WorkerInfo
-from noetl.stores.audit_sqlite import note
 from noetl.stores.database import Database
 from noetl.stores.queries import queries
-from noetl.stores.sqlite_rows import text
+from noetl.stores.sqlite_rows import text, write_audit
 
 _SQL = queries("sqlite")
 _decode = msgspec.json.decode
@@ -24,15 +23,15 @@ _CREDENTIAL = ("name", "kind", "about", "version", "created_at", "updated_at")
 
 
 class SqliteTeam:
-    """Workers, tokens, credentials and who did what, in the file of a store."""
+    """Server tables in the file of a store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
-        given = list(msgspec.structs.astuple(worker))
-        given[2] = text(worker.tags)
-        await self._write("put_worker", *given, act=act)
+        values = list(msgspec.structs.astuple(worker))
+        values[2] = text(worker.tags)
+        await self._write("put_worker", *values, act=act)
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
         def job(connection: sqlite3.Connection) -> Any:
@@ -66,7 +65,7 @@ class SqliteTeam:
         try:
             await self._write("put_token", *msgspec.structs.astuple(token), act=act)
         except sqlite3.IntegrityError:
-            raise Conflict(f"there is a token {token.token_id} already, or one with the same secret") from None
+            raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already") from None
 
     async def token(self, digest: str) -> Token | None:
         rows = await self._rows("find_token", digest)
@@ -85,9 +84,9 @@ class SqliteTeam:
         self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
     ) -> int:
         def job(connection: sqlite3.Connection) -> int:
-            given = (name, kind, sealed, text(about), now)
-            note(connection, [act])
-            return int(connection.execute(_SQL["put_credential"], given).fetchone()[0])
+            values = (name, kind, sealed, text(about), now)
+            write_audit(connection, [act])
+            return int(connection.execute(_SQL["put_credential"], values).fetchone()[0])
 
         return await self._database.write(job)
 
@@ -117,7 +116,7 @@ class SqliteTeam:
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None:
         if entries:
-            await self._database.write(lambda connection: note(connection, entries))
+            await self._database.write(lambda connection: write_audit(connection, entries))
 
     async def audited(
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
@@ -127,14 +126,14 @@ class SqliteTeam:
             AuditEntry(at, who, what, entity, _decode(detail), number) for at, who, what, entity, detail, number in rows
         ]
 
-    async def _rows(self, name: str, *given: Any) -> list[Any]:
-        brief = name.startswith("find_")
-        return await self._database.run(lambda connection: connection.execute(_SQL[name], given).fetchall(), brief)
+    async def _rows(self, name: str, *values: Any) -> list[Any]:
+        run = self._database.read if name.startswith("find_") else self._database.run
+        return await run(lambda connection: connection.execute(_SQL[name], values).fetchall())
 
-    async def _write(self, name: str, *given: Any, act: Act = None) -> int:
+    async def _write(self, name: str, *values: Any, act: Act = None) -> int:
         def job(connection: sqlite3.Connection) -> int:
-            changed = connection.execute(_SQL[name], given).rowcount
-            note(connection, [act] if changed else [])
+            changed = connection.execute(_SQL[name], values).rowcount
+            write_audit(connection, [act] if changed else [])
             return changed
 
         return await self._database.write(job)

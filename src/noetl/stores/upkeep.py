@@ -1,4 +1,4 @@
-"""Finds what compares the tables of a store with its log. Each kind of store has its own, in a module beside this one.
+"""Selects the maintenance adapter of a store.
 
 Tested in tests/conformance/test_upkeep.py.
 """
@@ -11,7 +11,7 @@ from noetl.stores.sqlite import SqliteStore
 
 
 def upkeep_of(store: EventLog) -> Upkeep:
-    """Give the upkeep of a store; loads nothing of a database that is not used."""
+    """Return the maintenance adapter of a store; imports no unused driver."""
     if isinstance(store, SqliteStore):
         from noetl.stores.upkeep_sqlite import SqliteUpkeep
 
@@ -21,4 +21,4 @@ def upkeep_of(store: EventLog) -> Upkeep:
 
     if isinstance(store, PostgresStore):
         return PostgresUpkeep(store)
-    raise InvalidInput("this store has no tables to be made again")
+    raise InvalidInput("this store has no tables to rebuild")

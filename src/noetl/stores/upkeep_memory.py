@@ -1,7 +1,6 @@
-"""Takes what follows from the log out of a store in memory, and puts it in again.
+"""Maintenance of a store in memory: reads, deletes and inserts derived rows.
 
-Tested in tests/conformance/test_upkeep.py and
-tests/unit/server/test_rebuild.py.
+Tested in tests/conformance/test_upkeep.py and tests/unit/server/test_rebuild.py.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _message = msgspec.json.Decoder(AnyMessage)
 
 
 class MemoryUpkeep:
-    """The upkeep of a store in memory."""
+    """Maintenance of a store in memory."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store

@@ -1,7 +1,6 @@
-"""Takes what follows from the log out of a PostgreSQL database, and puts it in again.
+"""Maintenance of a PostgreSQL store: reads, deletes and inserts derived rows.
 
-Derives nothing itself: that is `engine.derive`. Executions come in the order of their numbers, which are made of the time of
-their start. Tested in tests/conformance/test_upkeep.py.
+`engine.derive` computes them. Executions are in the order of their ids, which begin with the start time. Tested in tests/conformance/test_upkeep.py.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _work = msgspec.json.Decoder(WorkItem)
 
 
 class PostgresUpkeep:
-    """The upkeep of a store in a database."""
+    """Maintenance of a store in a database."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store

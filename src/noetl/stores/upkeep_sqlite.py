@@ -1,6 +1,6 @@
-"""Takes what follows from the log out of a SQLite file, and puts it in again.
+"""Maintenance of a SQLite store: reads, deletes and inserts derived rows.
 
-Derives nothing itself: that is `engine.derive`. Tested in tests/conformance/test_upkeep.py and
+`engine.derive` computes them. Tested in tests/conformance/test_upkeep.py and
 tests/unit/server/test_rebuild.py.
 """
 
@@ -20,9 +20,10 @@ from noetl.ports.letters import LetterSelection
 from noetl.ports.upkeep import Open
 from noetl.stores.batch import ALL, by_id, changes_of
 from noetl.stores.queries import queries
-from noetl.stores.sqlite import SqliteStore, projection_of
-from noetl.stores.sqlite_commit import apply
+from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite_commit import write_changes
 from noetl.stores.sqlite_queue import Epochs, hand_out
+from noetl.stores.sqlite_rows import projection_of
 
 _SQL = queries("sqlite")
 _EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages", "empty_snapshots", "empty_letters")
@@ -32,7 +33,7 @@ _work = msgspec.json.Decoder(WorkItem)
 
 
 class SqliteUpkeep:
-    """The upkeep of a store in a file."""
+    """Maintenance of a store in a file."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -42,7 +43,7 @@ class SqliteUpkeep:
 
     async def beside(self, execution_id: str) -> Beside:
         def job(connection: sqlite3.Connection) -> list[list[Any]]:
-            connection.execute("BEGIN")  # so that all of it is of one moment
+            connection.execute("BEGIN")  # one snapshot for all tables
             try:
                 return [connection.execute(_SQL[name], (execution_id,)).fetchall() for name in _BESIDE]
             finally:
@@ -88,10 +89,10 @@ class SqliteUpkeep:
     async def put_beside(self, rows: Sequence[Beside]) -> None:
         def job(connection: sqlite3.Connection) -> None:
             changes = changes_of(rows)
-            apply(connection, changes, set())
+            write_changes(connection, changes)
             hand_out(connection, changes.work, changes.born, (), Epochs())
 
         await self._store.database.write(job)
 
-    async def _rows(self, name: str, *given: Any) -> list[Any]:
-        return await self._store.database.run(lambda connection: connection.execute(_SQL[name], given).fetchall())
+    async def _rows(self, name: str, *values: Any) -> list[Any]:
+        return await self._store.database.run(lambda connection: connection.execute(_SQL[name], values).fetchall())

@@ -1,4 +1,4 @@
-"""Manifests over a blob store: wholes, ranges, expiry and damage."""
+"""Manifests over a blob store: whole values, ranges, expiry and damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON in pieces: the same values as in one go, and others come in between."""
+"""JSON in pieces: the same values as at once, and other tasks run in between."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_what_is_no_json_is_refused_by_the_reader(text: bytes) -> None:
 
 
 async def test_the_event_loop_runs_while_much_is_read() -> None:
-    """Turns of the loop are counted, not measured: reading in one go gives it none."""
+    """Counts turns of the event loop: decoding at once allows none."""
     data = msgspec.json.encode({"rows": ROWS * 4})
     turns = 0
 

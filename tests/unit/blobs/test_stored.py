@@ -1,4 +1,4 @@
-"""Values as blobs: they come back as they were, or not at all; parts of them by JSON path."""
+"""Values as blobs: read exactly as stored or refused; parts of them by JSONPath."""
 
 from __future__ import annotations
 

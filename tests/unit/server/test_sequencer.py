@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -285,16 +285,6 @@ class Flaky(SqliteStore):
         if luck < 0.12:
             raise StoreUnavailable("the disk is away")
         receipt = await super().commit(commits, claims)
-        if luck > 0.88:
-            raise StoreUnavailable("the disk went away")
-        return receipt
-
-    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
-        luck = self._chance.random()
-        if luck < 0.12:
-            make()
-            raise StoreUnavailable("the disk is away")
-        receipt = super().commit_at_once(make)
         if luck > 0.88:
             raise StoreUnavailable("the disk went away")
         return receipt

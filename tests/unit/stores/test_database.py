@@ -1,18 +1,18 @@
-"""The SQLite file itself: how it is opened, what it survives, and what is said when it cannot be used."""
+"""SQLite file: opening, migrations, where jobs run, and errors."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 import threading
+from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
-from msgspec.json import encode
 
 from noetl.model.errors import InvalidInput, StoreUnavailable
-from noetl.ports import Selection
 from noetl.stores.database import Database, connect
 from noetl.stores.queries import migrations
 from noetl.stores.sqlite import SqliteStore
@@ -50,37 +50,53 @@ async def test_an_error_in_the_middle_of_the_transaction_undoes_all_of_it(tmp_pa
     await store.close()
 
 
-async def test_a_file_of_the_first_tables_is_brought_up_to_date(tmp_path: Path) -> None:
+async def test_a_new_migration_is_applied_to_new_and_to_old_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    store = SqliteStore(old)
+    await store.commit([commit(projection={"status": "running"})])
+    await store.close()
+    second = (
+        "ALTER TABLE execution ADD COLUMN owner TEXT NOT NULL DEFAULT 'none';\nCREATE TABLE more (x);",
+        "0002_more",
+    )
+    monkeypatch.setattr("noetl.stores.database.migrations", lambda dialect: (*migrations(dialect), second))
+    shapes = []
+    for path in (old, new, old):  # the last one has seen it
+        connection = connect(str(path))
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        shapes.append(connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall())
+        connection.close()
+    assert shapes[0] == shapes[1] == shapes[2]
+    connection = connect(str(old))
+    assert connection.execute("SELECT execution_id, owner FROM execution").fetchall() == [("1", "none")]
+    connection.close()
+    monkeypatch.undo()
+    with pytest.raises(InvalidInput, match=r"newer version of NoETL \(schema level 2; this version supports 1\)"):
+        Database(old)
+
+
+async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "noetl.db"
+    connect(str(path)).close()
+    second = ("CREATE TABLE more (x);\nINSERT INTO nowhere VALUES (1);", "0002_broken")
+    monkeypatch.setattr("noetl.stores.database.migrations", lambda dialect: (*migrations(dialect), second))
+    with pytest.raises(StoreUnavailable, match="nowhere"):
+        Database(path)
+    monkeypatch.undo()
+    connection = connect(str(path))
+    assert connection.execute("SELECT name FROM sqlite_master WHERE name = 'more'").fetchall() == []
+    connection.close()
+
+
+async def test_a_file_of_a_development_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "noetl.db"
     connection = sqlite3.connect(path)
-    for statement in migrations("sqlite")[0]:
-        connection.execute(statement)
-    item = work("a", priority=2)
-    old = [
-        ("event_log", ("1", 1, "e1", "ctx.patched", 5, "server", "ctx", "", *[None] * 7, '{"n":1}', 1)),
-        ("event_log", ("0", 1, "e2", "ctx.patched", 6, "server", "ctx", "", *[None] * 7, "{}", 1)),
-        ("execution", (4, "1", 1, "running", '{"status":"running","path":"a/b","started_at":5,"parent":"0"}')),
-        ("queue", (9, item.work_id, "1", "a#1", None, "", 2, 0, "leased", 7, 3, "w", 50, encode(item).decode())),
-        ("catalog", ("a/b", 1, "hash", b"text", 5)),
-    ]
-    for table, values in old:
-        connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
-    connection.execute("UPDATE counter SET value = 7")
-    connection.execute("PRAGMA user_version = 1")
-    connection.commit()
+    connection.execute("PRAGMA user_version = 11")
     connection.close()
-    store = SqliteStore(path)
-    assert [place.event.event_id for place in await store.feed({}, 10)] == ["e1", "e2"]
-    assert [event.payload for event in await store.read("1")] == [{"n": 1}]
-    [row] = await store.executions(Selection(path="a/b", parent="0", since=5, until=6))
-    assert (row["status"], row["last_seq"]) == ("running", 1)
-    assert [entry["version"] for entry in await store.entries(None, None, 5)] == [1]
-    assert await store.extend("w", [(item.work_id, 7)], 60) == []
-    [(lease, exhausted)] = await store.expired(60, 9)
-    assert (lease.work, lease.attempt, exhausted) == (item, 3, False)
-    [again] = await store.claim("w", [""], 1, 70, 80)
-    assert again.epoch == 8
-    await store.close()
+    with pytest.raises(InvalidInput, match=r"noetl\.db was written by a development version of NoETL .* `--store`"):
+        Database(path)
 
 
 async def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -89,21 +105,21 @@ async def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(InvalidInput, match="newer NoETL"):
+    with pytest.raises(InvalidInput, match="newer version of NoETL"):
         Database(path)
 
 
 @pytest.mark.parametrize(
     "content", [b"this is a text file, not a database" * 100, b"SQLite format 3\x00" + b"\xff" * 5_000]
 )
-async def test_a_file_that_is_no_database_is_told(tmp_path: Path, content: bytes) -> None:
+async def test_a_file_that_is_no_database_is_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "noetl.db"
     path.write_bytes(content)
     with pytest.raises(StoreUnavailable, match=r"noetl\.db"):
         Database(path)
 
 
-async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="nowhere"):
         Database(tmp_path / "nowhere" / "noetl.db")
 
@@ -124,13 +140,12 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:
         await store.read("1")
 
 
-async def test_whoever_gives_up_waiting_disturbs_nobody(tmp_path: Path) -> None:
+async def test_a_cancelled_commit_is_completed(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "noetl.db")
-    writing = asyncio.create_task(store.commit([commit()]))
-    await asyncio.sleep(0)
+    writing = asyncio.ensure_future(store.commit([commit(count=100)]))
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
-    assert len(await store.read("1")) == 1  # it was under way, and went through
+    assert len(await store.read("1")) == 100  # it was under way, and was completed
     await store.close()
 
 
@@ -138,44 +153,37 @@ def _put(connection: sqlite3.Connection) -> int:
     return connection.execute("UPDATE counter SET value = value + 1 RETURNING value").fetchone()[0]  # type: ignore[no-any-return]
 
 
-def _at_once(database: Database) -> bool:
-    """Tell whether a brief write is done without waiting."""
-    writing = database.write(_put, brief=True)
-    try:
-        writing.send(None)
-    except StopIteration:
-        return True
-    finally:
-        writing.close()
-    return False
+def _write_brief(database: Database) -> bool:
+    """Return whether a brief write is done on return."""
+    return not isinstance(database.write_rows(_put, 1), asyncio.Future)
 
 
-async def test_a_brief_write_is_done_here_and_now(tmp_path: Path) -> None:
+async def test_a_brief_write_is_done_on_return(tmp_path: Path) -> None:
     database = Database(tmp_path / "noetl.db")
-    assert _at_once(database)
+    assert _write_brief(database)
     assert await database.write(_put) == 2
     await database.close()
 
 
-async def test_brief_reads_are_done_here_and_now_and_others_in_the_thread(tmp_path: Path) -> None:
+async def test_brief_reads_run_at_once_and_others_in_the_thread(tmp_path: Path) -> None:
     database = Database(tmp_path / "noetl.db")
 
-    def where(_: sqlite3.Connection) -> int:
+    def thread_id(_: sqlite3.Connection) -> int:
         return threading.get_ident()
 
-    assert await database.run(where, brief=True) == threading.get_ident()
-    assert await database.run(where) != threading.get_ident()
-    before = asyncio.create_task(database.run(where))
-    await asyncio.sleep(0)
-    assert await database.run(where, brief=True) == await before  # what was asked before comes first
+    assert await database.read(thread_id) == threading.get_ident()
+    assert await database.run(thread_id) != threading.get_ident()
+    before = database.submit(thread_id)
+    assert database.try_read(thread_id) == (False, None)
+    assert await database.read(thread_id) == await before  # jobs that were queued before come first
     with pytest.raises(StoreUnavailable):
-        await database.run(lambda connection: connection.execute("SELECT * FROM nothing"), brief=True)
+        await database.read(lambda connection: connection.execute("SELECT * FROM nothing"))
     await database.close()
     with pytest.raises(StoreUnavailable):
-        await database.run(where, brief=True)
+        await database.read(thread_id)
 
 
-async def test_whoever_reads_a_long_log_lets_others_have_their_turn(tmp_path: Path) -> None:
+async def test_a_reader_of_a_long_log_lets_other_tasks_run(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "noetl.db")
     await store.commit([commit(count=3_000)])
     turns = 0
@@ -194,31 +202,31 @@ async def test_whoever_reads_a_long_log_lets_others_have_their_turn(tmp_path: Pa
     await store.close()
 
 
-async def test_a_brief_write_waits_for_what_was_asked_before(tmp_path: Path) -> None:
-    database, order = Database(tmp_path / "noetl.db"), []
-    asked = [
-        asyncio.create_task(database.write(lambda _, name=name: order.append(name), brief=name > 0))  # type: ignore[misc]
-        for name in range(3)
-    ]
-    await asyncio.gather(*asked)
+async def test_a_brief_write_waits_for_jobs_that_were_queued_before(tmp_path: Path) -> None:
+    database, order = Database(tmp_path / "noetl.db"), list[int]()
+    queued = database.submit(lambda _: order.append(0))
+    pending = [database.write_rows(lambda _, name=name: order.append(name), 1) for name in (1, 2)]  # type: ignore[misc]
+    assert all(isinstance(future, asyncio.Future) for future in pending)
+    await asyncio.gather(queued, *pending)
     assert order == [0, 1, 2]
-    assert _at_once(database)
+    assert _write_brief(database)
     await database.close()
 
 
-async def test_a_brief_write_waits_for_another_process_in_the_thread(tmp_path: Path) -> None:
+async def test_a_brief_write_waits_in_the_thread_for_another_process(tmp_path: Path) -> None:
     database, other = Database(tmp_path / "noetl.db"), connect(str(tmp_path / "noetl.db"))
     other.execute("BEGIN IMMEDIATE")
-    writing = asyncio.create_task(database.write(_put, brief=True))
+    writing = database.write_rows(_put, 1)
+    assert isinstance(writing, asyncio.Future)
     await asyncio.sleep(0)
-    assert not writing.done()  # and this loop goes on
+    assert not writing.done()  # and the event loop runs
     other.execute("COMMIT")
     assert await writing == 1
     other.close()
     await database.close()
 
 
-async def test_a_short_write_is_done_here_and_flushed_by_the_thread(tmp_path: Path) -> None:
+async def test_a_short_write_runs_here_and_is_flushed_by_the_thread(tmp_path: Path) -> None:
     database, other = Database(tmp_path / "noetl.db"), connect(str(tmp_path / "noetl.db"))
     threads: list[int] = []
 
@@ -226,14 +234,15 @@ async def test_a_short_write_is_done_here_and_flushed_by_the_thread(tmp_path: Pa
         threads.append(threading.get_ident())
         return _put(connection)
 
-    flushing = database.write(job, short=True)
-    flushing.send(None)  # it waits for the thread
+    flushing, following = database.write_rows(job, 100), database.write_rows(_put, 1)
     assert threads == [threading.get_ident()]
-    assert await database.write(_put, brief=True, short=True) == 2  # comes after it, in the thread
+    assert isinstance(flushing, asyncio.Future)
+    assert isinstance(following, asyncio.Future)  # in the thread, after the flush
+    assert [await flushing, await following] == [1, 2]
     assert other.execute("SELECT value FROM counter").fetchone() == (2,)
-    flushing.close()
     other.execute("BEGIN IMMEDIATE")
-    writing = asyncio.create_task(database.write(job, short=True))
+    writing = database.write_rows(job, 100)
+    assert isinstance(writing, asyncio.Future)
     await asyncio.sleep(0)
     assert not writing.done()  # the thread waits for the other process
     other.execute("COMMIT")
@@ -243,7 +252,8 @@ async def test_a_short_write_is_done_here_and_flushed_by_the_thread(tmp_path: Pa
     await database.close()
 
 
-async def test_a_short_write_that_fails_is_undone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [1, 100, 1_000])
+async def test_a_write_that_fails_is_rolled_back(tmp_path: Path, rows: int) -> None:
     database = Database(tmp_path / "noetl.db")
 
     def job(connection: sqlite3.Connection) -> None:
@@ -251,50 +261,54 @@ async def test_a_short_write_that_fails_is_undone(tmp_path: Path) -> None:
         connection.execute("SELECT * FROM nothing")
 
     with pytest.raises(StoreUnavailable):
-        await database.write(job, short=True)
-    assert await database.write(_put, short=True) == 1
+        await cast("Awaitable[None]", database.write_rows(job, rows))
+    assert await database.write(_put) == 1
     await database.close()
 
 
 async def test_a_slow_disk_is_left_to_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(tmp_path / "noetl.db")
     monkeypatch.setattr("noetl.stores.database._LONG_S", 0.0)
-    monkeypatch.setattr("noetl.stores.database._RESPITE", 1e9)
-    assert [_at_once(database) for _ in range(9)] == [True] * 8 + [False]
+    monkeypatch.setattr("noetl.stores.database._BACKOFF", 1e9)
+    assert [_write_brief(database) for _ in range(9)] == [True] * 8 + [False]
     await database.close()
 
 
 async def test_pages_are_moved_by_the_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "noetl.db"
     database = Database(path)
-    monkeypatch.setattr("noetl.stores.database._MOST_BRIEF", 2)
+    monkeypatch.setattr("noetl.stores.database._CHECKPOINT_EVERY", 2)
     before = path.read_bytes()
-    assert _at_once(database)
+    assert _write_brief(database)
     assert path.read_bytes() == before
-    assert _at_once(database)
-    assert not _at_once(database)  # the thread has the connection
+    assert _write_brief(database)
+    assert not _write_brief(database)  # the thread has the connection
     await database.run(lambda _: None)
     assert path.read_bytes() != before
     await database.close()
 
 
-@pytest.mark.parametrize(("brief", "short"), [(True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("rows", [1, 100, 1_000])
 @pytest.mark.parametrize("replaced", [True, False])
-async def test_nothing_is_written_to_a_file_that_is_not_there_any_more(
-    tmp_path: Path, brief: bool, short: bool, replaced: bool
-) -> None:
+async def test_nothing_is_written_to_a_file_that_is_gone(tmp_path: Path, rows: int, replaced: bool) -> None:
     path = tmp_path / "noetl.db"
     database = Database(path)
     insert = "INSERT INTO message (message_id, execution_id, message) VALUES ('m', '1', '{}')"
+
+    async def write() -> None:
+        done = database.write_rows(lambda connection: connection.execute(insert), rows)
+        if isinstance(done, asyncio.Future):
+            await done
+
     path.rename(tmp_path / "away.db")
     if replaced:
         path.touch()
     with pytest.raises(StoreUnavailable, match="deleted, moved or replaced"):
-        await database.write(lambda connection: connection.execute(insert), brief, short)
+        await write()
     path.unlink(missing_ok=True)
     (tmp_path / "away.db").rename(path)
     count = "SELECT count(*) FROM message"
     assert await database.run(lambda connection: connection.execute(count).fetchone()[0]) == 0
-    await database.write(lambda connection: connection.execute(insert), brief, short)
+    await write()
     assert await database.run(lambda connection: connection.execute(count).fetchone()[0]) == 1
     await database.close()

@@ -1,4 +1,4 @@
-"""The invariants of a store: each finds what it is for, and nothing in a store that is right."""
+"""Invariants: each finds its violation, and nothing in a consistent store."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ async def test_what_cannot_be_is_found(what: str) -> None:
         await admin.execute(what)
     await admin.close()
     await store.close()
-    told = await PostgresAdmin(address).violations()
-    assert any(found in line for line in told), told
+    violations = await PostgresAdmin(address).violations()
+    assert any(found in line for line in violations), violations
 
 
 def test_every_invariant_is_tried() -> None:

@@ -1,4 +1,4 @@
-"""The doorbell of PostgreSQL: heard by others and not by the one who rings, and again after the connection was lost."""
+"""Doorbell over PostgreSQL: wakes other processes, not the sender, also after a lost connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators do: `noetl db` makes and checks a database, `noetl admin prune` archives and drops months of it."""
+"""Administration: `noetl db` creates and checks a database, `noetl admin prune` archives and drops months."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENDED = {"status": "completed", "ended_at": JANUARY + 9}
 
 @pytest_asyncio.fixture
 async def address() -> AsyncIterator[str]:
-    """Give the address of a database that is not there yet."""
+    """Return the address of a database that does not exist yet."""
     server = server_address()
     yield server.rsplit("/", 1)[0] + "/Team%20one"
     admin = await connect(server)
@@ -39,7 +39,7 @@ async def address() -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture
 async def months(address: str) -> AsyncIterator[PostgresStore]:
-    """Give a store with two months of long ago: one whose executions have ended, one with an open one."""
+    """Return a store with two old months: one whose executions have all ended, one with an open execution."""
     assert await PostgresAdmin(address).init()
     admin = await connect(address)
     for name, first, after in (("2025_01", JANUARY, FEBRUARY), ("2025_02", FEBRUARY, MARCH)):
@@ -89,7 +89,7 @@ async def test_bad_input_is_told_in_a_line(address: str) -> None:
         assert len(done.err.splitlines()) == 1
     done = noetl("db", "check", "--db", "postgresql://127.0.0.1:1/none")
     assert done.code == 1
-    assert "cannot be used now" in done.err
+    assert "is unavailable" in done.err
     assert noetl("admin", "prune", "--before", "soon", "--db", address).code == 2
 
 
@@ -125,8 +125,8 @@ async def test_a_month_that_a_live_fork_came_from_stays(address: str, months: Po
     fork = snowflake(MARCH, 1, 9)
     payload: dict[str, Any] = {"forked_from": {"execution_id": one, "seq": 1}}
     await months.commit([Commit(fork, 0, (event(fork, 1, payload=payload),), projection={"status": "running"})])
-    told = await PostgresAdmin(address).prune(FEBRUARY, None)
-    assert told == [f"event_log_2025_01 stays: execution {fork}, which has not ended, was forked from one of it"]
+    results = await PostgresAdmin(address).prune(FEBRUARY, None)
+    assert results == [f"event_log_2025_01 stays: execution {fork}, which has not ended, was forked from one of it"]
     await months.commit([commit(fork, 1, message="end", projection=ENDED)])
     assert await PostgresAdmin(address).prune(FEBRUARY, None) == ["event_log_2025_01 is gone with its 2 executions"]
     assert await PostgresAdmin(address).prune(FEBRUARY - 1, None) == []

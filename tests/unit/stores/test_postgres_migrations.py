@@ -1,30 +1,30 @@
-"""The tables of PostgreSQL: migrations and schema are one, several servers may start at once, differences are told."""
+"""Migrations of PostgreSQL: a second one works, several servers may start at once, differences are found."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import msgspec
 import pytest
 import pytest_asyncio
-from msgspec.structs import asdict, astuple, replace
+from msgspec.structs import asdict, replace
 
 import noetl.stores
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
-from noetl.model.ids import event_id, snowflake
+from noetl.model.ids import snowflake
 from noetl.ports import Claim, Commit
+from noetl.stores import postgres_migrations
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.postgres_database import connect
 from noetl.stores.postgres_migrations import bring_up_to_date, differences, make_partitions, shape
-from noetl.stores.queries import queries, scripts
+from noetl.stores.queries import migrations, queries
 from tests.conformance.commits import commit, event, put, work
 from tests.databases import fresh_database, server_address
 
@@ -35,7 +35,7 @@ _numbers = count()
 
 @asynccontextmanager
 async def empty_database() -> AsyncIterator[str]:
-    """Give the address of a database with nothing in it."""
+    """Create an empty database and yield its address."""
     server, name = server_address(), f"empty_{next(_numbers)}"
     admin = await asyncpg.connect(server)
     try:
@@ -52,89 +52,59 @@ async def address() -> AsyncIterator[str]:
         yield found
 
 
-async def made(address: str, make: Callable[[Any], Any]) -> dict[str, str]:
-    connection = await connect(address)
-    try:
-        await connection.execute("CREATE SCHEMA noetl")
-        await make(connection)
-        return await shape(connection, "noetl")
-    finally:
-        await connection.close()
-
-
-async def test_the_migrations_lead_to_the_schema(address: str) -> None:
-    async def by_migrations(connection: Any) -> None:
-        for text, _ in scripts("postgres", "migrations"):
-            await connection.execute(text)
-
-    async def by_schema(connection: Any) -> None:
-        await connection.execute(scripts("postgres", "schema.sql")[0][0])
-
-    step_by_step = await made(address, by_migrations)
-    async with empty_database() as other:
-        at_once = await made(other, by_schema)
-    assert step_by_step == at_once
-    assert len(at_once) > 150
-
-
-async def test_a_log_with_a_row_for_each_event_is_kept(address: str) -> None:
-    """The tables of before are filled as they were, in a month and beside it, and then brought up to date."""
-    steps = scripts("postgres", "migrations")[:9]
-    connection = await connect(address)
-    await connection.execute("CREATE SCHEMA noetl")
-    for text, _ in steps:
-        await connection.execute(text)
-    await connection.executemany("INSERT INTO migration (level, name) VALUES ($1, $2)", list(enumerate("abcdefghi", 1)))
-    await make_partitions(connection)
-    month = snowflake(await connection.fetchval("SELECT to_ms(now())"), 1, 1)
-    odd = Event(
-        event_id("m", 0),
-        month,
-        1,
-        "task.done",
-        5,
-        "worker",
-        "task",
-        "t",
-        "p",
-        "s#1",
-        "r",
-        7,
-        2,
-        "ok",
-        1.5,
-        {"x": "\0é"},
-    )
-    log = [odd, event(month, 2, "m", {"n": [1, 2.5]}, 1), event("7", 1, "other")]
-    for number, one in enumerate(log, 1):
-        fields = (*astuple(one)[:15], msgspec.json.encode(one.payload).decode(), one.version)
-        marks = ", ".join(f"${place}" for place in range(4, 18))
-        await connection.execute(
-            f"INSERT INTO event_log VALUES ($2::text::bigint, $3, $1, {marks}, 1, {number})",
-            *fields,
-        )
-        await connection.execute(
-            "INSERT INTO execution (execution_id, last_seq, status, path, tags, started_at, projection)"
-            " VALUES ($1, $2, 'running', '', '{}', 0, '{}')"
-            " ON CONFLICT (execution_id) DO UPDATE SET last_seq = excluded.last_seq",
-            int(one.execution_id), one.seq,
-        )  # fmt: skip
-    await connection.execute("INSERT INTO writer (writer_id, last_seq) VALUES (1, 3); SELECT nextval('writer_number')")
+async def test_a_new_migration_is_applied_to_new_and_to_old_databases(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = PostgresStore(address)
-    assert await store.read(month) == log[:2]
-    assert await store.read(month, 1) == log[1:2]
-    assert [(one.writer_seq, one.event) for one in await store.feed({}, 9)] == list(enumerate(log, 1))
-    receipt = await store.commit([Commit(month, 2, (event(month, 3, "m"),))])
-    assert receipt.commits[0].status == "duplicate"
-    receipt = await store.commit([commit(month, 2, count=2), commit("7", 1)])
-    assert [one.status for one in receipt.commits] == ["applied", "applied"]
-    assert [one.seq for one in await store.read(month)] == [1, 2, 3, 4]
-    rows = await connection.fetch("SELECT DISTINCT tableoid::regclass::text, execution_id::text FROM log ORDER BY 1")
-    held = await connection.fetchval("SELECT 'event_log_' || to_char(now() AT TIME ZONE 'UTC', 'YYYY_MM')")
-    assert [tuple(row) for row in rows] == [(held, month), ("event_log_rest", "7")]
-    assert await connection.fetch("SELECT FROM pg_class WHERE relname LIKE 'old%'") == []
-    assert await differences(connection) == []
+    await store.commit([commit(projection={"status": "running"})])
+    await store.close()
+    second = (
+        "ALTER TABLE execution ADD COLUMN owner text NOT NULL DEFAULT 'none'; CREATE TABLE more (x int)",
+        "0002_more",
+    )
+    monkeypatch.setattr(postgres_migrations, "migrations", lambda dialect: (*migrations(dialect), second))
+    async with empty_database() as new:
+        shapes = []
+        for place, count in ((address, 1), (new, 2), (address, 0)):
+            connection = await connect(place)
+            assert await bring_up_to_date(connection, "x") == count
+            assert await differences(connection, "x") == []
+            shapes.append(await shape(connection, "noetl"))
+            await connection.close()
+        assert shapes[0] == shapes[1] == shapes[2]
+    connection = await connect(address)
+    rows = await connection.fetch("SELECT execution_id, owner FROM execution")
+    assert [tuple(row) for row in rows] == [(1, "none")]
+    names = [row[0] for row in await connection.fetch("SELECT name FROM migration ORDER BY level")]
+    assert names == ["0001_schema", "0002_more"]
+    await connection.execute("DROP TABLE more")
+    assert await differences(connection, "x") == ["column more.x is missing", "table more is missing"]
+    monkeypatch.undo()
+    with pytest.raises(InvalidInput, match=r"newer version of NoETL \(schema level 2; this version supports 1\)"):
+        await bring_up_to_date(connection, "x")
     await connection.close()
+
+
+async def test_a_migration_that_fails_changes_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = await connect(address)
+    await bring_up_to_date(connection, "x")
+    second = ("CREATE TABLE more (x int); INSERT INTO nowhere VALUES (1)", "0002_broken")
+    monkeypatch.setattr(postgres_migrations, "migrations", lambda dialect: (*migrations(dialect), second))
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await bring_up_to_date(connection, "x")
+    monkeypatch.undo()
+    assert await differences(connection, "x") == []
+    await connection.close()
+
+
+async def test_a_database_of_a_development_version_is_refused(address: str) -> None:
+    connection = await connect(address)
+    await bring_up_to_date(connection, "x")
+    await connection.execute("UPDATE migration SET name = '0001_first_tables'")
+    await connection.close()
+    store = PostgresStore(address)
+    with pytest.raises(InvalidInput, match=r"development version of NoETL .* another database, or delete its tables"):
+        await store.read("1")
     await store.close()
 
 
@@ -163,27 +133,27 @@ async def test_several_servers_start_at_once(address: str) -> None:
     assert [receipt.commits[0].status for receipt in receipts] == ["applied"] * 5
     connection = await connect(address)
     assert await bring_up_to_date(connection, "x") == 0
-    assert await differences(connection) == []
+    assert await differences(connection, "x") == []
     await connection.close()
     for store in stores:
         await store.close()
 
 
-async def test_what_differs_is_told(address: str) -> None:
+async def test_what_differs_is_reported(address: str) -> None:
     connection = await connect(address)
-    assert await differences(connection) == [
-        f"the database is at level 0, this NoETL needs level {len(scripts('postgres', 'migrations'))}"
+    assert await differences(connection, "x") == [
+        f"the database is at level 0, and this version of NoETL needs level {len(migrations('postgres'))}"
     ]
     await bring_up_to_date(connection, "x")
     await connection.execute(
         "DROP INDEX queue_order; ALTER TABLE timer ADD COLUMN extra text; CREATE TABLE more (x int)"
     )
     await connection.execute("ALTER TABLE execution ALTER COLUMN last_seq TYPE integer")
-    told = await differences(connection)
-    assert [line for line in told if line.startswith("index")] == ["index queue_order is missing"]
-    assert "column timer.extra should not be there" in told
-    assert "table more should not be there" in told
-    assert "column execution.last_seq is `integer not null p` and should be `bigint not null p`" in told
+    found = await differences(connection, "x")
+    assert [line for line in found if line.startswith("index")] == ["index queue_order is missing"]
+    assert "column timer.extra should not be there" in found
+    assert "table more should not be there" in found
+    assert "column execution.last_seq is `integer not null p` and should be `bigint not null p`" in found
     await connection.close()
 
 
@@ -193,7 +163,7 @@ async def test_a_database_of_a_newer_noetl_is_left_alone(address: str) -> None:
     await connection.execute("INSERT INTO migration (level, name) VALUES (999, 'of tomorrow')")
     await connection.close()
     store = PostgresStore(address)
-    with pytest.raises(InvalidInput, match="newer NoETL"):
+    with pytest.raises(InvalidInput, match="newer version of NoETL"):
         await store.read("1")
     await store.close()
 

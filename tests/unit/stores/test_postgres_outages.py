@@ -1,4 +1,4 @@
-"""PostgreSQL in trouble: what cannot be done is told in words, nothing is lost or done twice, and it goes on by itself."""
+"""Outages of PostgreSQL: clear errors, nothing lost or applied twice, and recovery without a restart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_a_stopped_server_is_told_and_found_again(server: PostgresServer) 
     await store.commit([commit("1")])
     server.stop()
     for _ in range(2):
-        with pytest.raises(StoreUnavailable, match=r"PostgreSQL 127\.0\.0\.1:\d+/postgres cannot be used now"):
+        with pytest.raises(StoreUnavailable, match=r"PostgreSQL 127\.0\.0\.1:\d+/postgres is unavailable"):
             await store.commit([commit("1", 1)])
         with pytest.raises(StoreUnavailable):
             await store.read("1")
@@ -87,7 +87,7 @@ async def test_too_many_connections_are_told(server: PostgresServer) -> None:
 
 async def test_what_a_database_cannot_hold_is_refused_by_itself(server: PostgresServer) -> None:
     store = PostgresStore(server.address())
-    with pytest.raises(InvalidInput, match="cannot keep this"):
+    with pytest.raises(InvalidInput, match="cannot store this value"):
         await store.commit([commit("3", message="m", timers=(("a\0b", 1),))])
     with pytest.raises(InvalidInput, match="whole number"):
         await store.commit([commit("three")])
@@ -104,16 +104,16 @@ async def test_what_a_database_cannot_hold_is_refused_by_itself(server: Postgres
         (asyncpg.DiskFullError("could not extend file"), "its disk is full"),
         (asyncpg.CannotConnectNowError("the database system is starting up"), "starting"),
         (asyncpg.OutOfMemoryError("x"), "out of memory"),
-        (asyncpg.DeadlockDetectedError("x"), "in the way"),
+        (asyncpg.DeadlockDetectedError("x"), "conflicts with another transaction"),
         (asyncpg.AdminShutdownError("x"), "stopping"),
         (TimeoutError(), "does not answer"),
         (ConnectionResetError("reset"), "reset"),
     ],
 )
-async def test_troubles_have_words(error: Exception, words: str) -> None:
-    told = trouble("PostgreSQL db/x", error)
-    assert isinstance(told, StoreUnavailable)
-    assert words in str(told)
+async def test_errors_are_explained(error: Exception, words: str) -> None:
+    known = trouble("PostgreSQL db/x", error)
+    assert isinstance(known, StoreUnavailable)
+    assert words in str(known)
 
 
 async def test_an_address_is_shown_without_its_secret() -> None:

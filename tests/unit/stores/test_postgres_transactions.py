@@ -1,4 +1,4 @@
-"""How many transactions a step costs on PostgreSQL, counted by the database itself: one; and what meets one that waits."""
+"""PostgreSQL: a step is one transaction, and concurrent operations wait for each other correctly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEPS = 50
 
 
 def transactions(address: str) -> int:
-    """Give how many transactions have written anything so far: each of them has taken the next number."""
+    """Return how many transactions have written so far: each takes the next number."""
     with psycopg.connect(address, autocommit=True) as connection:
         [number] = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone() or (0,)
         return int(number)
@@ -45,8 +45,8 @@ async def test_a_sequential_step_is_one_transaction() -> None:
         await store.close()
 
 
-async def test_who_takes_leases_back_leaves_the_next_work_alone() -> None:
-    """A worker says what it holds while a report of it is on its way: the row that is waited for becomes the next work's."""
+async def test_expiring_disowned_leases_leaves_the_next_work_alone() -> None:
+    """A worker lists its leases while its report is being committed: the new work must keep its lease."""
     address = fresh_database()
     store, connection = PostgresStore(address), await connect(address)
     try:
@@ -54,7 +54,11 @@ async def test_who_takes_leases_back_leaves_the_next_work_alone() -> None:
         await store.commit([put(work("a"), work("b"))], [claim, claim])
         report = connection.transaction()
         await report.start()
-        await connection.execute("UPDATE queue SET node_id = '1:c', epoch = epoch + 9 WHERE node_id = '1:a'")
+        await connection.execute(
+            "WITH gone AS (DELETE FROM queue WHERE node_id = '1:a' RETURNING *)"
+            " INSERT INTO queue (execution_id, node_id, action, context, status, worker_id, lease_until, epoch)"
+            " SELECT execution_id, '1:c', action, context, status, worker_id, lease_until, epoch + 9 FROM gone"
+        )
         taking = asyncio.create_task(store.disown("one", [], 5))
         while not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):
             await asyncio.sleep(0)
@@ -67,7 +71,7 @@ async def test_who_takes_leases_back_leaves_the_next_work_alone() -> None:
         await connection.close()
 
 
-async def test_no_more_messages_are_claimed_than_asked_for_whatever_the_plan() -> None:
+async def test_no_more_messages_are_claimed_than_wanted_whatever_the_plan() -> None:
     address = fresh_database()
     store, connection = PostgresStore(address), await connect(address)
     try:

@@ -1,6 +1,5 @@
--- What is true of a store at every moment, whatever was killed, cut off or started again: each of these gives no rows.
--- `noetl db check --deep` runs them; with `SET search_path = noetl` anybody can. The first column tells which execution is
--- wrong, the second how.
+-- Invariants of a store, whatever crashed or was disconnected: none of these statements returns rows. `noetl db check --deep`
+-- runs them; by hand, run `SET search_path = noetl` first. Columns: the execution, and what is wrong with it.
 
 -- name: an execution whose log has gaps, or whose row does not end where its log does
 SELECT execution_id, 'its row ends at ' || coalesce(x.last_seq, 0) || ', its log at ' || coalesce(e.last, 0)

@@ -1,51 +1,8 @@
--- Every statement that the PostgreSQL store runs, by name. Times come in as parameters, in milliseconds since the epoch.
+-- Every statement of the PostgreSQL store, by name. Times are parameters, in milliseconds since the epoch.
 
 -- name: commit_batch
-SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
-
--- name: commit_step
--- As `commit_batch`, for one report that ends work and brings new work: rows are locked in the same order, and an error is
--- raised where it was decided on an older state. Where other work waits for those who ask, nothing is done. The row of the
--- work that ends becomes that of the new work.
-WITH noted AS (
-  UPDATE writer SET last_seq = last_seq + ($4::bigint - $3::bigint), commits = commits + 1
-  WHERE writer_id = $1 AND NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = $11)
-  RETURNING last_seq
-), moved AS (
-  UPDATE execution SET last_seq = $4 FROM noted WHERE execution_id = $2 AND execution.last_seq = $3 RETURNING 1
-), given AS (
-  UPDATE queue SET id = DEFAULT, node_id = $9, action = $10, pool = $11, priority = $12,
-    requires = coalesce($13::text[], '{}'), created_at = to_time($14), updated_at = now(), context = $15, worker_id = $16,
-    lease_until = to_time($17), epoch = nextval('lease_epoch'), attempts = 1, max_attempts = DEFAULT,
-    available_at = NULL, last_heartbeat = now()
-  FROM moved WHERE node_id = $5 AND status = 'leased' AND epoch = $6
-  RETURNING epoch
-), happened AS (
-  INSERT INTO log (execution_id, seq, writer_id, writer_seq, size, message, events)
-  SELECT $2, $4, $1, last_seq, $4::bigint - $3::bigint, $7, $8 FROM noted
-)
-SELECT coalesce((SELECT epoch FROM given), refuse_batch()) AS epoch FROM noted;
-
--- name: commit_noted_batch
-WITH noted AS (
-  INSERT INTO audit (at, actor, action, entity, detail)
-  SELECT * FROM unnest($12::bigint[], $13::text[], $14::text[], $15::text[], $16::json[])
-), letters AS (
-  INSERT INTO dlq SELECT * FROM json_populate_recordset(NULL::dlq, $17::json)
-  ON CONFLICT (message_id) DO UPDATE SET
-    step_id = excluded.step_id, run_id = excluded.run_id, reason = excluded.reason, attempts = excluded.attempts,
-    last_error = excluded.last_error, fingerprint = excluded.fingerprint, first_seen = excluded.first_seen,
-    last_seen = excluded.last_seen, path = excluded.path, loop_index = excluded.loop_index, loop_key =
-    excluded.loop_key, task = excluded.task, tool_kind = excluded.tool_kind, sink_id = excluded.sink_id, replays =
-    excluded.replays, last_stack = excluded.last_stack, payload = excluded.payload, context_excerpt =
-    excluded.context_excerpt, error = excluded.error, status = excluded.status, closed_at = excluded.closed_at,
-    closed_by = excluded.closed_by, note = excluded.note
-), closed AS (
-  UPDATE dlq SET status = x.status, closed_at = x.closed_at, closed_by = x.closed_by, note = x.note
-  FROM json_to_recordset($18::json) AS x (message_id text, status text, closed_at bigint, closed_by text, note text)
-  WHERE dlq.message_id = x.message_id
-)
-SELECT claim, epoch, attempt, node_id, work FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+SELECT claim, epoch, attempt, node_id, work
+FROM commit_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14);
 
 -- name: lock_executions
 SELECT execution_id, last_seq FROM execution WHERE execution_id = ANY ($1::bigint[])
@@ -71,8 +28,8 @@ UPDATE writer SET commits = commits + 1 WHERE writer_id = $1;
 SELECT coalesce(sum(commits), 0)::bigint FROM writer WHERE writer_id <> $1;
 
 -- name: read_events
--- Numbers have no gaps, so a page is a range of them, up to the row that holds its last: few rows, whatever the planner
--- knows of the table.
+-- Numbers have no gaps, so a page is a range of numbers up to the row that holds its last event: few rows, whatever the
+-- planner knows about the table.
 SELECT seq, size, events FROM log WHERE execution_id = $1 AND seq > $2 AND seq <= coalesce(
   (SELECT min(seq) FROM log WHERE execution_id = $1 AND seq >= $2 + $3::bigint), 9223372036854775807
 ) ORDER BY seq;
@@ -81,7 +38,7 @@ SELECT seq, size, events FROM log WHERE execution_id = $1 AND seq > $2 AND seq <
 SELECT execution_id::text, last_seq, projection FROM execution WHERE execution_id = $1;
 
 -- name: list_executions
--- The conditions that are asked for are put behind the first; one that is left open would keep an index from being used.
+-- Conditions are added behind the first one. A condition that accepts everything would prevent the use of an index.
 SELECT execution_id::text, last_seq, projection FROM execution WHERE number > 0 ORDER BY number DESC LIMIT $1;
 
 -- name: remove_execution
@@ -102,7 +59,7 @@ DELETE FROM execution AS t USING ended WHERE t.execution_id = ended.execution_id
 SELECT writer_id::text, last_seq FROM writer WHERE last_seq > 0 ORDER BY writer_id;
 
 -- name: read_feed
--- Of every stream the rows of the next page. Of rows that hold no wanted type only the last is given.
+-- The rows of the next page of every stream; of rows without a wanted type, only the last.
 SELECT w.writer_id, w.seen, e.writer_seq, e.size, e.execution_id::text, e.seq, e.events
 FROM (
   SELECT writer_id, coalesce(p.seen, 0) AS seen FROM writer
@@ -148,7 +105,7 @@ INSERT INTO message (message_id, execution_id, message)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::json[]) ON CONFLICT (message_id) DO NOTHING;
 
 -- name: expire_leases
--- The work of an execution is a range of names, here and below: the semicolon comes after the colon.
+-- The work of an execution is a range of work ids, here and below: a semicolon sorts after a colon.
 WITH held AS (
   SELECT node_id FROM queue
   WHERE node_id > $1::bigint::text || ':' AND node_id < $1::bigint::text || ';' AND status = 'leased'
@@ -165,7 +122,6 @@ WITH held AS (
 UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
 
 -- name: disown_leases
--- By name: a row that becomes the next work's while it is waited for is left alone.
 WITH rest AS (
   SELECT q.node_id FROM queue AS q
   WHERE q.status = 'leased' AND q.lease_until IS NOT NULL AND q.worker_id = $3 AND NOT EXISTS (
@@ -205,7 +161,7 @@ SELECT least(
 SELECT execution_id::text, message FROM message ORDER BY number LIMIT $1;
 
 -- name: put_snapshot
--- It only saves time, so nobody waits for the disk.
+-- A snapshot is only a cache, so the transaction does not wait for the disk.
 INSERT INTO snapshot (execution_id, seq, version, state)
 SELECT $1, $2, $3, $4 FROM set_config('synchronous_commit', 'off', true)
 ON CONFLICT (execution_id) DO UPDATE SET seq = excluded.seq, version = excluded.version, state = excluded.state
@@ -347,7 +303,7 @@ DELETE FROM credential WHERE name = $1 RETURNING 1;
 
 -- name: put_audit
 INSERT INTO audit (at, actor, action, entity, detail)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::json[]);
+SELECT at, actor, action, entity, detail FROM unnest($1::audit_row[]);
 
 -- name: list_audit
 SELECT at, actor, action, entity, detail, number FROM audit
@@ -358,7 +314,7 @@ ORDER BY number DESC LIMIT $4;
 SELECT to_regclass($1)::text;
 
 -- name: read_level
-SELECT coalesce(max(level), 0) FROM migration;
+SELECT coalesce(max(level), 0) AS level, min(name) FILTER (WHERE level = 1) AS first FROM migration;
 
 -- name: lock_migrations
 SELECT pg_advisory_xact_lock($1);
@@ -370,7 +326,7 @@ INSERT INTO migration (level, name) VALUES ($1, $2);
 SELECT make_partitions($1);
 
 -- name: list_partitions
--- Months of which nothing can come any more, oldest first, with the range of their executions.
+-- Monthly partitions, oldest first, with the range of their execution ids.
 SELECT name, (bounds)[1]::bigint, (bounds)[2]::bigint FROM (
   SELECT c.relname AS name,
     regexp_match(pg_get_expr(c.relpartbound, c.oid), $p$FROM \('(\d+)'\) TO \('(\d+)'\)$p$) AS bounds
@@ -418,7 +374,7 @@ DELETE FROM queue WHERE execution_id >= $1 AND execution_id < $2;
 DELETE FROM dlq WHERE execution_id >= $1 AND execution_id < $2;
 
 -- name: shape_of_schema
--- Each row is a thing and what it is. Partitions are not counted.
+-- Every object of a schema with its definition, without partitions.
 SELECT 'column ' || c.relname || '.' || a.attname,
   format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
   || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') || CASE a.attidentity::text WHEN '' THEN '' ELSE ' identity' END
@@ -449,7 +405,7 @@ SELECT execution_id, execution_id::text AS name FROM log WHERE execution_id > $1
 ORDER BY execution_id LIMIT $2;
 
 -- name: beside
--- One statement, so that all of it is of one moment: work, timers and messages, whichever it is.
+-- Work, timers, messages and the row of an execution; one statement, so that all are of one snapshot.
 SELECT 'work' AS what, to_ms(created_at) AS at, status AS name, context AS body, id AS place
 FROM queue WHERE node_id > $1::bigint::text || ':' AND node_id < $1::bigint::text || ';'
 UNION ALL
@@ -461,13 +417,13 @@ SELECT 'row', last_seq, execution_id::text, projection, 0 FROM execution WHERE e
 ORDER BY what, place, name;
 
 -- name: list_open
--- Each status by itself, and written out, so that its index is used: those that have ended are not looked at.
+-- Each status is a constant in its own query, so that the index is used; ended executions are not read.
 SELECT x.number, x.execution_id::text, x.status NOT IN ('waiting', 'paused')
   AND NOT EXISTS (
     SELECT FROM queue AS q WHERE q.node_id > x.execution_id::text || ':' AND q.node_id < x.execution_id::text || ';'
   )
   AND NOT EXISTS (SELECT FROM timer AS t WHERE t.execution_id = x.execution_id)
-  AND x.execution_id NOT IN (SELECT execution_id FROM message) -- which are few, and read once
+  AND x.execution_id NOT IN (SELECT execution_id FROM message) -- few rows, read once
 FROM (
   (
     SELECT number, execution_id, status FROM execution
@@ -514,11 +470,11 @@ DELETE FROM snapshot;
 SELECT setval('lease_epoch', greatest((SELECT last_value FROM lease_epoch), $1::bigint));
 
 -- name: remove_writers
--- Those of ended processes that wrote no events: no feed knows them. One that lives is written down again when it commits.
+-- Writers of ended processes without events, which no feed knows. A live one is inserted again when it commits.
 DELETE FROM writer WHERE last_seq = 0 AND started_at < now() - interval '1 day' AND writer_id <> $1;
 
 -- name: keep_keys
--- The first execution of a key stays, until the key is so old that it is forgotten. In order, so that nobody waits in a circle.
+-- The first execution of a key stays until the key expires. Sorted, so that transactions do not deadlock.
 INSERT INTO request_key AS known (key, execution_id, at)
 SELECT given.key, given.execution_id::bigint, $3 FROM unnest($1::text[], $2::text[]) AS given (key, execution_id) ORDER BY given.key
 ON CONFLICT (key) DO UPDATE SET
@@ -537,8 +493,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (key) DO NOTHING RE
 SELECT number FROM outbox WHERE key = $1;
 
 -- name: claim_outbox
--- Messages that somebody else is claiming are passed over. They are chosen once: a plan that looked again for every row
--- would pass over its own, and take more.
+-- Messages that another transaction is claiming are skipped. MATERIALIZED: a plan that repeated the subquery would skip its
+-- own rows and claim more.
 WITH due AS MATERIALIZED (
   SELECT number FROM outbox WHERE state = 'pending' AND available_at <= $1 ORDER BY available_at, number LIMIT $3
   FOR UPDATE SKIP LOCKED
@@ -597,7 +553,7 @@ SELECT
 FROM dlq WHERE message_id = $1;
 
 -- name: list_letters
--- The conditions that are asked for are put behind the first.
+-- Conditions are added behind the first one.
 SELECT
   message_id, execution_id, step_id, run_id, reason, attempts, last_error, fingerprint, first_seen, last_seen, path,
   loop_index, loop_key, task, tool_kind, sink_id, replays, last_stack, payload, context_excerpt, error, status, closed_at,

@@ -1,17 +1,9 @@
--- Every statement that the SQLite store runs, by name. Times come in as parameters.
+-- Every statement of the SQLite store, by name. Times are parameters.
 
 -- name: append_events
--- An event is an array of its fields in their order: their names would take more room than all the rest.
--- Where the log is not as long as it is taken for, or has the message already, the number is missing and the row refused.
+-- An event is an array of its fields in order: field names would take more space than everything else.
 INSERT INTO event_log (writer_seq, execution_id, seq, size, message, events)
-VALUES (
-  (SELECT coalesce(max(writer_seq), 0) FROM event_log) + ?3,
-  ?1,
-  CASE WHEN ?2 - ?3 = (SELECT coalesce(max(seq), 0) FROM event_log WHERE execution_id = ?1) AND NOT EXISTS (
-    SELECT 1 FROM event_log WHERE substr(message, 1, 10) = substr(?4, 1, 10) AND +message = ?4 AND +execution_id = ?1
-  ) THEN ?2 END,
-  ?3, ?4, ?5
-);
+VALUES ((SELECT coalesce(max(writer_seq), 0) FROM event_log) + ?3, ?1, ?2, ?3, ?4, ?5);
 
 -- name: read_events
 SELECT seq, size, events FROM event_log WHERE execution_id = ?1 AND seq > ?2 ORDER BY seq;
@@ -29,8 +21,8 @@ SELECT writer_id FROM writer;
 -- name: put_writer
 INSERT INTO writer (writer_id) SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM writer);
 
--- name: known
--- What a commit is judged by: the length of its log, the first event of its message, the lease of its work.
+-- name: read_facts
+-- What a commit is judged on: the last seq of its log, whether its message was applied, the lease of its work.
 SELECT
   (SELECT max(seq) FROM event_log WHERE execution_id = ?1),
   EXISTS (
@@ -38,8 +30,11 @@ SELECT
   ),
   (SELECT epoch FROM queue WHERE work_id = ?3 AND status = 'leased');
 
+-- name: read_lease
+SELECT epoch FROM queue WHERE work_id = ? AND status = 'leased';
+
 -- name: put_execution
--- A row that says the same already is left alone.
+-- A row that would not change is not written.
 INSERT INTO execution (status, projection, execution_id, path, parent_id, tags, started_at)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (execution_id) DO UPDATE SET status = excluded.status, projection = excluded.projection
@@ -54,7 +49,7 @@ SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_i
 FROM execution WHERE execution_id = ?;
 
 -- name: list_executions
--- The conditions that are asked for are put behind the first; one that is left open would keep an index from being used.
+-- Conditions are added behind the first one. A condition that accepts everything would prevent the use of an index.
 SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), projection
 FROM execution WHERE number > 0 ORDER BY number DESC LIMIT ?;
 
@@ -62,7 +57,7 @@ FROM execution WHERE number > 0 ORDER BY number DESC LIMIT ?;
 SELECT 1 FROM execution WHERE execution_id = ? AND json_extract(projection, '$.ended_at') IS NOT NULL;
 
 -- name: keep_last_place
--- An event that is the last of the feed leaves its number behind, so that it is not given again.
+-- The last event of the feed leaves a row with its writer_seq behind, so that no number is reused.
 UPDATE event_log SET execution_id = '', seq = writer_seq, size = 0, message = NULL, events = '[]'
 WHERE writer_seq = (SELECT max(writer_seq) FROM event_log) AND execution_id = ?;
 
@@ -76,7 +71,8 @@ DELETE FROM event_log WHERE execution_id = ?;
 DELETE FROM execution WHERE execution_id = ?;
 
 -- name: remove_work_of
--- Work ids begin with their execution and a colon, so its work is a range of the index; the semicolon comes after the colon.
+-- Work ids begin with the execution id and a colon, so the work of an execution is a range of the index; a semicolon sorts
+-- after a colon.
 DELETE FROM queue WHERE work_id > ?1 || ':' AND work_id < ?1 || char(59);
 
 -- name: remove_timers_of
@@ -87,9 +83,6 @@ DELETE FROM message WHERE execution_id = ?;
 
 -- name: remove_snapshot
 DELETE FROM snapshot WHERE execution_id = ?;
-
--- name: lease_of
-SELECT epoch FROM queue WHERE work_id = ? AND status = 'leased';
 
 -- name: put_work
 INSERT INTO queue (
@@ -109,21 +102,6 @@ INSERT INTO queue (
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'leased', ?11, 1, ?12, ?13, -?11, ?14)
 ON CONFLICT (work_id) DO NOTHING;
 
--- name: replace_work
--- What ended becomes what follows, in the hands of whoever asked: where no other work is due, and the epoch is of the last
--- block that was taken; see has_due_work.
-UPDATE OR IGNORE queue SET
-  work_id = ?1, execution_id = ?2, run_id = ?3, chunk = ?4, pool = ?5, requires = ?6, priority = ?7, available_at = ?8,
-  created_at = ?9, work = ?10, epoch = ?11, attempts = 1, worker_id = ?12, lease_until = ?13, number = -?11,
-  place = (SELECT max(coalesce(max(number), 0), 0) FROM queue) + 1
-WHERE work_id = ?14 AND epoch = ?15 AND status = 'leased'
-  AND NOT EXISTS (SELECT 1 FROM queue WHERE pool = ?5 AND status = 'queued' AND available_at = 0)
-  AND NOT EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?16)
-  AND EXISTS (SELECT 1 FROM counter WHERE name = 'epoch' AND value = ?17 AND holder = ?18);
-
--- name: end_work
-DELETE FROM queue WHERE work_id = ? AND epoch = ? AND status = 'leased';
-
 -- name: remove_work
 DELETE FROM queue WHERE work_id = ?;
 
@@ -131,11 +109,11 @@ DELETE FROM queue WHERE work_id = ?;
 SELECT max(coalesce(max(number), 0), 0) FROM queue;
 
 -- name: ripen_work
--- Work whose time has come joins the order, so that a claim never walks over work that is not due.
+-- Moves delayed work that is due into the index of due work, so that claims never step over work that is not due.
 UPDATE queue SET available_at = 0 WHERE status = 'queued' AND available_at > 0 AND available_at <= ?;
 
 -- name: has_due_work
--- With it comes what the next places and epochs are taken after.
+-- Also returns the last place in the queue and the last block of epochs.
 SELECT
   EXISTS (SELECT 1 FROM queue WHERE pool = ?1 AND status = 'queued' AND available_at = 0)
   OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?2),
@@ -196,7 +174,7 @@ UNION ALL SELECT min(lease_until) FROM queue WHERE number < 0 AND lease_until > 
 UNION ALL SELECT min(available_at) FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at > ?1;
 
 -- name: expire_leases
--- A range of the index, as above.
+-- A range of the index, see remove_work_of.
 UPDATE queue SET lease_until = min(lease_until, ?1)
 WHERE work_id > ?2 || ':' AND work_id < ?2 || char(59) AND status = 'leased';
 
@@ -210,7 +188,7 @@ FROM queue GROUP BY pool, requires ORDER BY pool, requires;
 SELECT writer_seq, execution_id FROM event_log WHERE writer_seq > ? AND seq = size ORDER BY writer_seq LIMIT ?;
 
 -- name: work_of
--- A range of the index, as above.
+-- A range of the index, see remove_work_of.
 SELECT created_at, work, status FROM queue WHERE work_id > ?1 || ':' AND work_id < ?1 || char(59) ORDER BY place;
 
 -- name: timers_of
@@ -220,7 +198,7 @@ SELECT timer_id, at FROM timer WHERE execution_id = ? ORDER BY timer_id;
 SELECT execution_id, message FROM message WHERE execution_id = ? ORDER BY number;
 
 -- name: list_open
--- Each status by its index: those that have ended are not looked at.
+-- The index of the status finds open executions; ended ones are not read.
 SELECT x.number, x.execution_id, x.status NOT IN ('waiting', 'paused')
   AND NOT EXISTS (
     SELECT 1 FROM queue AS q WHERE q.work_id > x.execution_id || ':' AND q.work_id < x.execution_id || char(59)
@@ -270,7 +248,7 @@ SELECT execution_id, timer_id, at FROM timer WHERE at <= ? ORDER BY at LIMIT ?;
 -- name: put_message
 INSERT INTO message (message_id, execution_id, message) VALUES (?, ?, ?) ON CONFLICT (message_id) DO NOTHING;
 
--- name: has_message
+-- name: find_message
 SELECT 1 FROM message WHERE message_id = ?;
 
 -- name: remove_message
@@ -311,7 +289,7 @@ WHERE path = ?1 AND (?2 IS NULL OR version = ?2) AND NOT withdrawn ORDER BY vers
 SELECT path, version, playbook, registered_at FROM catalog WHERE path = ? AND NOT withdrawn ORDER BY version DESC;
 
 -- name: list_entries
--- The columns beside max() are those of its row.
+-- SQLite returns the other columns from the row of max().
 SELECT path, max(version), playbook, registered_at, count(*) FROM catalog
 WHERE NOT withdrawn AND path > ?2 AND (?1 IS NULL OR instr(lower(path), lower(?1)) > 0)
 GROUP BY path ORDER BY path LIMIT ?3;
@@ -408,7 +386,7 @@ WHERE (?1 IS NULL OR actor = ?1) AND (?2 IS NULL OR entity = ?2) AND (?3 IS NULL
 ORDER BY number DESC LIMIT ?4;
 
 -- name: keep_key
--- The first execution of a key stays, until the key is so old that it is forgotten.
+-- The first execution of a key stays until the key expires.
 INSERT INTO request_key AS known (key, execution_id, at) VALUES (?1, ?2, ?3)
 ON CONFLICT (key) DO UPDATE SET
   execution_id = CASE WHEN known.at < ?4 THEN excluded.execution_id ELSE known.execution_id END,
@@ -508,7 +486,7 @@ SELECT
 FROM dlq WHERE message_id = ?;
 
 -- name: list_letters
--- The conditions that are asked for are put behind the first.
+-- Conditions are added behind the first one.
 SELECT
   message_id, execution_id, step_id, run_id, reason, attempts, last_error, fingerprint, first_seen, last_seen, path,
   loop_index, loop_key, task, tool_kind, sink_id, replays, last_stack, payload, context_excerpt, error, status, closed_at,

@@ -1,6 +1,6 @@
--- The store as it is today. The migrations lead to exactly this.
+-- Tables of the SQLite store. Times are milliseconds since the epoch.
 
--- The events of one commit to one execution; `seq` and `writer_seq` are those of the last one, the others count down.
+-- The events of one commit. `seq` and `writer_seq` belong to the last event; the others count down from there.
 CREATE TABLE event_log (
   writer_seq INTEGER PRIMARY KEY,
   execution_id TEXT NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE event_log (
   UNIQUE (execution_id, seq)
 );
 
--- Ten hexadecimal digits tell messages apart well enough to find the row.
+-- Finds applied messages: ten hexadecimal digits of the id are selective enough.
 CREATE INDEX event_log_message ON event_log (substr(message, 1, 10));
 
 CREATE TABLE execution (
@@ -31,8 +31,8 @@ CREATE INDEX execution_path ON execution (path, number);
 
 CREATE INDEX execution_parent ON execution (parent_id, number) WHERE parent_id IS NOT NULL;
 
--- The number of leased work is minus its epoch, so it stands together; `place` is its place in the order. A status that is
--- looked up in a list (IN) would make SQLite build a table of the list for every row.
+-- The number of leased work is minus its epoch, so that leased rows are adjacent; `place` is the place in the queue. For
+-- `status IN (...)` SQLite would build a table of the list for every row.
 CREATE TABLE queue (
   number INTEGER PRIMARY KEY,
   place INTEGER NOT NULL,
@@ -98,7 +98,7 @@ CREATE TABLE playbook (
 CREATE TABLE result (
   ref TEXT PRIMARY KEY,
   meta TEXT NOT NULL,
-  data BLOB NOT NULL -- the last one: so it is written and passed over without being held whole
+  data BLOB NOT NULL -- the last column, so that it is written and skipped without loading it
 );
 
 CREATE TABLE writer (
@@ -158,7 +158,7 @@ CREATE TABLE counter (
 
 INSERT INTO counter (name, value) VALUES ('epoch', 0);
 
--- Requests that may be sent twice: the execution that a key stands for, written down before it starts.
+-- Idempotency keys: the execution of a request, stored before it starts.
 
 CREATE TABLE request_key (
   key TEXT PRIMARY KEY,
@@ -169,7 +169,7 @@ CREATE TABLE request_key (
 CREATE INDEX request_key_at ON request_key (at);
 CREATE INDEX request_key_execution ON request_key (execution_id);
 
--- Who does what only one of several processes needs to do, and until when.
+-- Duties that one of several processes has until a time.
 
 CREATE TABLE duty (
   name TEXT PRIMARY KEY,
@@ -177,7 +177,7 @@ CREATE TABLE duty (
   until INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Messages for other systems: written down first, delivered afterwards, at least once.
+-- Transactional outbox: messages to other systems, delivered at least once.
 
 CREATE TABLE outbox (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -200,7 +200,7 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_due ON outbox (available_at, number) WHERE state = 'pending';
 CREATE INDEX outbox_dead ON outbox (number) WHERE state = 'dead';
 
--- Work that failed for good: it follows from the log, and is written with the events of the failure.
+-- Dead letters: derived from the log, and written with the events of the failure.
 
 CREATE TABLE dlq (
   message_id TEXT PRIMARY KEY,
