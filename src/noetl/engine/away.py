@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from noetl.expr import EvaluationError, Result
-from noetl.model.refs import MAPS, beside, is_ref, visible
+from noetl.model.refs import MAPS, SCALARS, beside, is_ref, visible
 
 Resolved = Mapping[str, Any]
 NOTHING: Final[Resolved] = {}
@@ -137,6 +137,8 @@ class Gathered(Mapping[str, Any]):
 
 def seen(result: Any, resolved: Resolved = NOTHING) -> Any:
     """Give a result as the server's templates see it: as plain data, loaded or with a question in it."""
+    if type(result) in SCALARS:
+        return result
     if is_ref(result):
         loaded = resolved.get(result["ref"], _ABSENT)
         if loaded is _ABSENT or isinstance(loaded, Exception):

@@ -50,8 +50,7 @@ def fold(execution_id: str, events: Iterable[Event], state: Execution | None = N
     return state
 
 
-def requested(state: Execution, event: Event, payload: Payload) -> None:
-    """Note what was asked for."""
+def _requested(state: Execution, event: Event, payload: Payload) -> None:
     state.path = payload.get("path", "")
     state.playbook = payload.get("playbook", "")
     state.started_at = event.timestamp
@@ -117,8 +116,7 @@ def _workflow_finished(state: Execution, _event: Event, _payload: Payload) -> No
     state.phase = "closing"
 
 
-def finished(state: Execution, event: Event, payload: Payload) -> None:
-    """Note how it ended."""
+def _finished(state: Execution, event: Event, payload: Payload) -> None:
     state.phase = "ended"
     state.outcome = payload["status"]
     state.error = payload.get("error")
@@ -128,7 +126,7 @@ def finished(state: Execution, event: Event, payload: Payload) -> None:
 
 
 HANDLERS: dict[str, Handler] = {
-    "playbook.execution.requested": requested,
+    "playbook.execution.requested": _requested,
     "playbook.request.evaluated": _evaluated,
     "playbook.started": _started,
     "token.created": runs.token_created,
@@ -152,7 +150,7 @@ HANDLERS: dict[str, Handler] = {
     "playbook.resumed": _resumed,
     "execution.cancelled": _cancelled,
     "workflow.finished": _workflow_finished,
-    "playbook.finished": finished,
+    "playbook.finished": _finished,
     "dlq.replayed": letters.replayed,
     "dlq.returned": letters.returned,
     "dlq.discarded": letters.discarded,

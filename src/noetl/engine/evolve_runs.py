@@ -237,18 +237,6 @@ def ended(state: Execution, event: Event, payload: Payload) -> None:
         run.phase = "routing"  # it stays until its router has spoken, so that its lineage counts as live
 
 
-def went_well(state: Execution, run: StepRun, result: Any, seq: int) -> None:
-    """Keep that a run went well and left, which is what its events come to where nothing about it is special.
-
-    `seq` is that of its `step.done`.
-    """
-    step = run.step
-    state.ended[step] = Ended(run.run_id, "ok", result, None, seq)
-    state.result = result
-    _count(state, step)["done"] += 1
-    del state.runs[run.run_id]
-
-
 def _count(state: Execution, step: str) -> dict[str, int]:
     counts = state.counts.get(step)
     if counts is None:

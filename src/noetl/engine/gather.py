@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from noetl.engine.away import Missing, Resolved, found
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.names import Scope, render
 from noetl.engine.state import Execution, Loop, StepRun
 from noetl.expr import TemplateError
@@ -33,7 +33,7 @@ _RANGE: Final = re.compile(r"\{\{-?\s*range\s*\((.*)\)\s*-?\}\}", re.DOTALL)
 _PATH: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)\s*-?\}\}")
 
 
-def source(d: Deciding, given: Any, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def source(d: DecisionBuilder, given: Any, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Give the manifest that `loop.in` names, where it names nothing else: it is read by range and never loaded."""
     written = _PATH.fullmatch(given.strip()) if isinstance(given, str) else None
     if written is None or written[1] in args or written[1] in d.state.ctx:
@@ -47,7 +47,7 @@ def source(d: Deciding, given: Any, args: Mapping[str, Any]) -> Mapping[str, Any
     return value if is_manifest(value) and is_list(value) else None
 
 
-def numbers(d: Deciding, given: Any, scope: Scope) -> Mapping[str, Any] | None:
+def numbers(d: DecisionBuilder, given: Any, scope: Scope) -> Mapping[str, Any] | None:
     """Give the bounds of the numbers that `loop.in` counts, where there are many: they are neither written nor stored.
 
     Whatever else it says is evaluated as any template is; so is what goes wrong here.
@@ -66,7 +66,7 @@ def numbers(d: Deciding, given: Any, scope: Scope) -> Mapping[str, Any] | None:
     return {"range": [start, stop, step], "total": count} if FEW_NUMBERS < count <= MOST_NUMBERS else None
 
 
-def shelved(d: Deciding, run: StepRun, items: list[Any]) -> list[Any] | Mapping[str, Any]:
+def shelved(d: DecisionBuilder, run: StepRun, items: list[Any]) -> list[Any] | Mapping[str, Any]:
     """Give the list of a loop as it travels: itself, or the manifest under which a long one was put away."""
     if len(msgspec.json.encode(items)) <= inline_max(d, run):
         return items
@@ -92,7 +92,7 @@ def item(loop: Loop, index: int, resolved: Resolved | None) -> Any:
     return value[index - near["first"]] if near["strategy"] == "concat" else value
 
 
-def gather(d: Deciding, run: StepRun) -> None:
+def gather(d: DecisionBuilder, run: StepRun) -> None:
     """Have the results of a running loop put away once there are many."""
     loop = run.loop
     if loop is not None and loop.bytes > SPILL_BYTES:
@@ -101,7 +101,7 @@ def gather(d: Deciding, run: StepRun) -> None:
             _send(d, run, loop, upto)
 
 
-def gathered(d: Deciding, run: StepRun) -> bool:
+def gathered(d: DecisionBuilder, run: StepRun) -> bool:
     """Tell whether the results of a loop that is over are where they belong; where not, have them put away first."""
     loop = run.loop
     if loop is None or loop.kept == loop.count:
@@ -112,7 +112,7 @@ def gathered(d: Deciding, run: StepRun) -> bool:
     return False
 
 
-def _send(d: Deciding, run: StepRun, loop: Loop, upto: int, *, last: bool = False) -> None:
+def _send(d: DecisionBuilder, run: StepRun, loop: Loop, upto: int, *, last: bool = False) -> None:
     d.send(d.state.execution_id, message(d.state, run, loop, upto, last=last))
 
 
@@ -130,7 +130,7 @@ def unsaid(state: Execution) -> Iterator[Collect]:
             yield message(state, run, loop, loop.count, last=True)
 
 
-def put_away(d: Deciding, run: StepRun, loop: Loop, upto: int) -> bool:
+def put_away(d: DecisionBuilder, run: StepRun, loop: Loop, upto: int) -> bool:
     """Put the results below an index away; tells whether there is a place for them."""
     if upto <= loop.kept:
         return True
@@ -154,7 +154,9 @@ def put_away(d: Deciding, run: StepRun, loop: Loop, upto: int) -> bool:
     return True
 
 
-def replaced(d: Deciding, run: StepRun, parts: Sequence[Mapping[str, Any]], index: int, value: Any) -> dict[str, Any]:
+def replaced(
+    d: DecisionBuilder, run: StepRun, parts: Sequence[Mapping[str, Any]], index: int, value: Any
+) -> dict[str, Any]:
     """Give the part of stored results that a repaired item is in anew: where it stands, and what takes its place."""
     first, at = 0, 0
     while at < len(parts) - 1 and first + int(parts[at]["count"]) <= index:
@@ -179,7 +181,7 @@ def results(state: Execution, run: StepRun, loop: Loop) -> Any:
     return loop.listed()
 
 
-def inline_max(d: Deciding, run: StepRun) -> int:
+def inline_max(d: DecisionBuilder, run: StepRun) -> int:
     """Give how many bytes of a loop's list or results travel inline."""
     controls = d.plan.setting("result", d.plan.step(run.step))
     given = controls.get("inline_max_bytes") if isinstance(controls, Mapping) else None

@@ -13,7 +13,7 @@ from typing import Any
 from noetl.engine import gather
 from noetl.engine.away import kind_of
 from noetl.engine.dead_letters import about, is_letter
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.names import Scope, number, render
 from noetl.engine.route import Ending, end, failure, is_tried_again
 from noetl.engine.state import Loop, StepRun
@@ -33,7 +33,7 @@ class NotAListError(Exception):
     """What `loop.in` gave is no list."""
 
 
-def begin(d: Deciding, run: StepRun) -> None:
+def begin(d: DecisionBuilder, run: StepRun) -> None:
     """Evaluate the list of a loop and issue its first ranges."""
     step = d.plan.step(run.step)
     if step.loop is None:
@@ -77,7 +77,7 @@ def begin(d: Deciding, run: StepRun) -> None:
     go_on(d, run)
 
 
-def _source(d: Deciding, run: StepRun, given: Any, scope: Scope) -> list[Any] | Mapping[str, Any]:
+def _source(d: DecisionBuilder, run: StepRun, given: Any, scope: Scope) -> list[Any] | Mapping[str, Any]:
     named = gather.source(d, given, run.args) or gather.numbers(d, given, scope)
     if named is not None:
         return named
@@ -85,7 +85,7 @@ def _source(d: Deciding, run: StepRun, given: Any, scope: Scope) -> list[Any] | 
     return gather.shelved(d, run, plain(listed(render(given, scope, d.calls), strict)))
 
 
-def _width(d: Deciding, given: Any, scope: Scope) -> int:
+def _width(d: DecisionBuilder, given: Any, scope: Scope) -> int:
     found = number(given.data, scope, d.calls) if given is not None else None
     if found is None:
         capacity = d.plan.defaults.get("pool_capacity")
@@ -122,7 +122,7 @@ def _kind(value: Any) -> str:
     return "a flag" if isinstance(value, bool) else "a number" if isinstance(value, int | float) else "a text"
 
 
-def go_on(d: Deciding, run: StepRun) -> None:
+def go_on(d: DecisionBuilder, run: StepRun) -> None:
     """Issue what there is room for; end the loop when nothing is left."""
     loop = run.loop
     if loop is None:
@@ -141,7 +141,7 @@ def go_on(d: Deciding, run: StepRun) -> None:
         _claim_next(d, run, loop)
 
 
-def _claim_next(d: Deciding, run: StepRun, loop: Loop) -> None:
+def _claim_next(d: DecisionBuilder, run: StepRun, loop: Loop) -> None:
     """Claim more rows where there is room for them; the claim that ends the loop is made while no row is under way."""
     busy = bool(loop.pieces or loop.suspended)
     waits = bool(loop.back) or loop.issued < loop.total or any(piece.claim for piece in loop.pieces.values())
@@ -151,7 +151,7 @@ def _claim_next(d: Deciding, run: StepRun, loop: Loop) -> None:
     d.emit("loop.claim.scheduled", run.step, payload | ({} if busy else {"idle": True}), run=run)
 
 
-def record_rows(d: Deciding, run: StepRun, loop: Loop, chunk: str, epoch: int, rows: Iterable[Row]) -> None:
+def record_rows(d: DecisionBuilder, run: StepRun, loop: Loop, chunk: str, epoch: int, rows: Iterable[Row]) -> None:
     """Record what a claim gave, before it takes effect; a row that was claimed before is known by its key."""
     fresh: dict[str | int, Row] = {}
     known: list[str] = []
@@ -169,7 +169,7 @@ def record_rows(d: Deciding, run: StepRun, loop: Loop, chunk: str, epoch: int, r
     d.emit("loop.claim.recorded", run.step, payload | ({"known": known} if known else {}), run=run)
 
 
-def claim_ended(d: Deciding, run: StepRun, loop: Loop, chunk: str) -> None:
+def claim_ended(d: DecisionBuilder, run: StepRun, loop: Loop, chunk: str) -> None:
     """Close a claim that took effect, or gave nothing, and go on."""
     d.emit("loop.claim.done", run.step, {"chunk": chunk}, run=run)
     if loop.stale > 1:
@@ -192,18 +192,18 @@ def _next_range(loop: Loop, left: int) -> tuple[int, int]:
     return max(1, min(left, fair, fitting, MOST_ITEMS)), 1
 
 
-def issue(d: Deciding, run: StepRun, start: int, count: int, width: int, **more: Any) -> None:
+def issue(d: DecisionBuilder, run: StepRun, start: int, count: int, width: int, **more: Any) -> None:
     """Put a range of items in the queue."""
     payload = {"chunk": next_chunk(d, run), "start": start, "count": count, "width": width, **more}
     d.emit("loop.iteration.scheduled", run.step, payload, run=run)
 
 
-def next_chunk(d: Deciding, run: StepRun) -> str:
+def next_chunk(d: DecisionBuilder, run: StepRun) -> str:
     """Name the next piece of a loop."""
     return f"c{d.state.numbers.get(f'chunk:{run.run_id}', 0) + 1}"
 
 
-def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> Mapping[str, Any] | None:
+def item_ended(d: DecisionBuilder, run: StepRun, item: ItemEnd, chunk: str | None) -> Mapping[str, Any] | None:
     """Record how an item ended; gives the error that ends the whole loop, if there is one."""
     loop = run.loop
     if loop is None:
@@ -223,7 +223,7 @@ def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> M
             value = None if "payload" in (item.last or {}) else gather.item(loop, item.index, None)
             payload["letter"] = about(d.state, run, error, item.last, value)
             payload |= {"key": loop.names[item.index]} if item.index in loop.names else {}
-        d.about_letter(
+        d.update_letter(
             d.emit("loop.iteration.failed", run.step, payload, run=run, iteration=item.index, status="error")
         )
     if item.writes and loop.sequential:
@@ -252,7 +252,7 @@ def conflict(loop: Loop, item: ItemEnd) -> Mapping[str, Any] | None:
     return None
 
 
-def collect(d: Deciding, message: Collect) -> None:
+def collect(d: DecisionBuilder, message: Collect) -> None:
     """Put results of a loop away, and end it if they were the last."""
     run = d.state.runs.get(message.run_id)
     if run is None or run.loop is None:
@@ -262,7 +262,7 @@ def collect(d: Deciding, message: Collect) -> None:
         complete(d, run, stays=not has_place)
 
 
-def complete(d: Deciding, run: StepRun, *, stays: bool = False) -> None:
+def complete(d: DecisionBuilder, run: StepRun, *, stays: bool = False) -> None:
     """End a loop whose items have all ended; its results are put away first if they are many, unless there is no place."""
     loop = run.loop
     if loop is None:
@@ -296,7 +296,7 @@ def _written(loop: Loop) -> tuple[dict[str, Any], str | None]:
     return writes, misfit
 
 
-def fail(d: Deciding, run: StepRun, error: Mapping[str, Any]) -> None:
+def fail(d: DecisionBuilder, run: StepRun, error: Mapping[str, Any]) -> None:
     """End a loop early: nothing more is issued, what runs is taken back, and what was written stays written."""
     d.drop_work(run)
     writes = _written(run.loop)[0] if run.loop is not None else {}

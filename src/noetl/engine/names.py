@@ -24,6 +24,7 @@ from noetl.model.outcome import whole
 from noetl.model.refs import is_ref
 
 _SHOWN_BYTES = 200
+_NEVER_SECRET = frozenset({bool, int, float, type(None)})
 
 
 class EventName(str):
@@ -194,6 +195,8 @@ def number(value: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) ->
 
 
 def _shown(value: Any, path: str) -> Any:
+    if type(value) in _NEVER_SECRET:
+        return value
     if isinstance(value, Undefined):
         return "(undefined)"
     value = plain(value)

@@ -14,7 +14,7 @@ from typing import Any
 
 from noetl.dsl.net import Net, build
 from noetl.dsl.playbook import Playbook, Step, Task, Value
-from noetl.engine.step_plan import Entrance, Paths, StepPlan, entrance, lets_in, onward, part, roots, router_reads
+from noetl.engine.step_plan import Paths, StepPlan, part, roots, router_reads
 from noetl.engine.writes import merge, plain
 from noetl.expr import Template, TemplateError, compile_template
 
@@ -71,26 +71,12 @@ class Plan:
         return bound if isinstance(bound, int) else None
 
     @cached_property
-    def is_plain(self) -> bool:
-        """Whether nothing holds a lone token anywhere, so that executions may go a straight way."""
-        return not self.has_gates and self.max_parallel is None
-
-    @cached_property
     def fixed_workload(self) -> Mapping[str, Any] | None:
         """The workload where it is the same for every execution but for the payload, and every payload is taken."""
         given = {key: value.data for key, value in self.playbook.workload.items()}
         if isinstance(self.playbook.executor.setting("workload_schema"), dict | bool):
             return None
         return None if any(map(template, _texts(given))) else plain(given)
-
-    @cached_property
-    def entrance(self) -> Entrance | None:
-        """The straight way in; None where there is something to refuse, to evaluate, to wait for or to count."""
-        workload, entry = self.fixed_workload, self.entry
-        if workload is None or self.lacks is not None or self.setting("timeout_s") is not None or entry == self.final:
-            return None
-        known = self.steps[entry]
-        return entrance(known, workload) if known.enters else None
 
     def step(self, name: str) -> Step:
         return self.steps[name].step
@@ -109,7 +95,6 @@ class Plan:
 
     def _known(self, step: Step) -> StepPlan:
         is_work = bool(step.tasks) and step.loop is None
-        admits, places = lets_in(step), self._places(step)
         deadline = self.policy(step, "lifecycle", "deadline_s")
         allowed = (_data(step.spec.get("timeout_s")), self.policy(step, "lifecycle", "timeout_s"))
         texts = list(_texts(_step_data(step, self.playbook)))
@@ -118,14 +103,11 @@ class Plan:
         asks = any(map(_ASKS.search, texts))
         return StepPlan(
             step=step,
-            is_work=is_work,
-            is_simple=is_work and deadline is None,
             join=step.join,
-            lets_in=admits,
-            enters=admits and is_work and deadline is None and not places,
-            counter=f"run:{step.name}",
-            onward=onward(step, self.net.index, self.final),
+            is_work=is_work,
+            arcs=tuple((index, arc) for index, arc in enumerate(step.arcs) if arc.step in self.net.index),
             router_reads=router_reads(step),
+            when_limit=self.setting("evaluate_when_timeout_ms", step),
             compensate=step.compensate if step.compensate in self.net.index else None,
             reads=reads,
             reads_all=greedy,
@@ -135,7 +117,7 @@ class Plan:
             ctx=part(reads, "ctx", "vars"),
             workload=part(reads, "workload"),
             requires=self._requires(step),
-            places=places,
+            places=self._places(step),
             deadline=deadline,
             timeouts=tuple(seconds for seconds in allowed if seconds is not None),
         )

@@ -1,6 +1,6 @@
 """Messages that the server cannot decide: what the log tells of one, and what becomes of it.
 
-Deciding a message may raise, by a mistake of ours or for want of something. It then changes nothing of its execution but that
+DecisionBuilder a message may raise, by a mistake of ours or for want of something. It then changes nothing of its execution but that
 the log tells of it, whole, and that a dead letter waits. Replayed, it is a message again; decided after all, its letter is
 closed with it; discarded, it is never decided. Tested in tests/unit/engine/test_poison.py.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from noetl.engine.dead_letters import POISON, STACK_BYTES, excerpt, fingerprint, letter_id, of_message
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.state import Execution
 from noetl.model.errors import Undecided
 from noetl.model.events import Event
@@ -63,22 +63,22 @@ def refuse_discarded(state: Execution, message: AnyMessage) -> None:
         raise Undecided("this message could not be decided, and somebody discarded it")
 
 
-def settle(d: Deciding) -> None:
+def settle(d: DecisionBuilder) -> None:
     """Close the letter of a message that is decided after all."""
     if _status(d.state, d.message) in OPEN:
         _close(d, of_message(d.message.message_id))
 
 
-def _close(d: Deciding, of: str) -> None:
-    d.about_letter(d.emit("message.settled", "", {"of": of}))
+def _close(d: DecisionBuilder, of: str) -> None:
+    d.update_letter(d.emit("message.settled", "", {"of": of}))
 
 
-def release(d: Deciding, again: Again, by: str) -> None:
+def release(d: DecisionBuilder, again: Again, by: str) -> None:
     """Give a message to the server once more; one that was applied meanwhile only has its letter closed."""
     if d.state.letters.get(letter_id(d.state.execution_id, again.run_id, None), PENDING) != PENDING:
         return
     message = msgspec.convert(again.work["message"], AnyMessage)
-    d.about_letter(d.emit("message.released", again.step, {"of": again.run_id, "by": by}))
+    d.update_letter(d.emit("message.released", again.step, {"of": again.run_id, "by": by}))
     timer = d.state.timers.get(message.timer_id) if isinstance(message, TimerDue) else None
     if again.work.get("applied") or (timer is None and isinstance(message, TimerDue)):
         _close(d, again.run_id)

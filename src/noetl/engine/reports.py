@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.engine import loops, replays
-from noetl.engine.decision import Deciding
-from noetl.engine.recording import late, record
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.retry import chance, delivery_delay_ms
 from noetl.engine.route import Ending, end, failure
 from noetl.engine.runs import started
@@ -23,27 +22,27 @@ from noetl.model import messages
 from noetl.model.messages import ItemEnd, LeaseLost, Report
 
 
-def report(d: Deciding, message: Report) -> None:
+def report(d: DecisionBuilder, message: Report) -> None:
     """Apply what a worker did."""
     state = d.state
     run = state.runs.get(message.run_id)
     if run is None and message.run_id in state.replays:
         replays.report(d, state.replays[message.run_id], message)
     elif run is None or run.phase in ("routing", "suspended") or state.phase == "ended":
-        late(d, message)
+        d.record_late(message)
     elif run.loop is not None:
         _report_items(d, run, message)
     elif message.epoch < run.epoch:
-        late(d, message)
+        d.record_late(message)
     else:
         _report_run(d, run, message)
 
 
-def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
+def _report_run(d: DecisionBuilder, run: StepRun, message: Report) -> None:
     work = work_id(d.state, run)
     if run.phase == "scheduled" or message.epoch > run.epoch:
         started(d, run, message)
-    record(d, run, message)
+    d.record_report(run, message)
     if message.suspension is not None:
         d.finished.append((work, message.epoch))
         suspend(d, run, message.suspension)
@@ -64,18 +63,18 @@ def _ending(given: messages.Ending, writes: Mapping[str, Any]) -> Ending:
     return Ending("error", given.result, error, writes, scratch=given.scratch, last=given.last or {})
 
 
-def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
+def _report_items(d: DecisionBuilder, run: StepRun, message: Report) -> None:
     loop = run.loop
     piece = loop.pieces.get(message.chunk or "") if loop is not None else None
     if loop is None or piece is None or message.chunk is None or message.epoch < piece.epoch:
-        late(d, message)
+        d.record_late(message)
         return
     if piece.claim:
         _report_claim(d, run, loop, message.chunk, message)
         return
     work = work_id(d.state, run, message.chunk)
     _begin_piece(d, run, piece, message)
-    record(d, run, message)
+    d.record_report(run, message)
     for item in message.items:
         if item.index in piece.pending:
             error = loops.item_ended(d, run, item, message.chunk)
@@ -96,12 +95,12 @@ def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
     loops.go_on(d, run)
 
 
-def _report_claim(d: Deciding, run: StepRun, loop: Loop, chunk: str, message: Report) -> None:
+def _report_claim(d: DecisionBuilder, run: StepRun, loop: Loop, chunk: str, message: Report) -> None:
     """Record the rows of a claim while its transaction is open, or close the claim after that."""
     work = work_id(d.state, run, chunk)
     if run.phase == "scheduled":
         started(d, run, message)
-    record(d, run, message)
+    d.record_report(run, message)
     if message.rows:
         loops.record_rows(d, run, loop, chunk, message.epoch, message.rows)
     if message.ending is None:
@@ -114,7 +113,7 @@ def _report_claim(d: Deciding, run: StepRun, loop: Loop, chunk: str, message: Re
         loops.fail(d, run, _unreported(message))
 
 
-def _begin_piece(d: Deciding, run: StepRun, piece: Piece, message: Report) -> None:
+def _begin_piece(d: DecisionBuilder, run: StepRun, piece: Piece, message: Report) -> None:
     told = {"worker": message.worker, "epoch": message.epoch}
     if run.phase == "scheduled":
         started(d, run, message)
@@ -130,7 +129,7 @@ def _unreported(message: Report) -> Mapping[str, Any]:
 
 
 def _give_up(
-    d: Deciding,
+    d: DecisionBuilder,
     run: StepRun,
     piece: Piece,
     chunk: str,
@@ -146,7 +145,7 @@ def _give_up(
     return False
 
 
-def lease_lost(d: Deciding, message: LeaseLost) -> None:
+def lease_lost(d: DecisionBuilder, message: LeaseLost) -> None:
     """Hand work out again as it stands now, or fail it when no delivery is left."""
     run = d.state.runs.get(message.run_id)
     if run is None and message.run_id in d.state.replays:
@@ -174,7 +173,7 @@ def lease_lost(d: Deciding, message: LeaseLost) -> None:
         loops.go_on(d, run)
 
 
-def _later(d: Deciding, run: StepRun, message: LeaseLost) -> int:
+def _later(d: DecisionBuilder, run: StepRun, message: LeaseLost) -> int:
     """Give when lost work goes out again: at once, unless `retries.dispatch` asks for a delay."""
     retries = d.plan.setting("retries", d.plan.step(run.step))
     drawn = chance(d.state.execution_id, run.run_id, message.chunk, message.attempt)
@@ -182,7 +181,7 @@ def _later(d: Deciding, run: StepRun, message: LeaseLost) -> int:
     return d.at + delay if delay else 0
 
 
-def _is_last(d: Deciding, run: StepRun, attempt: int) -> bool:
+def _is_last(d: DecisionBuilder, run: StepRun, attempt: int) -> bool:
     """Tell whether the playbook allows no further delivery; the server's own bound holds as well."""
     step = d.plan.step(run.step)
     limits, retries = d.plan.setting("limits", step) or {}, d.plan.setting("retries", step) or {}

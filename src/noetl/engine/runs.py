@@ -13,7 +13,7 @@ import msgspec
 
 from noetl.dsl.playbook import Step
 from noetl.engine import loops
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.names import number, render
 from noetl.engine.route import Ending, end, failure
 from noetl.engine.slice import sees
@@ -24,7 +24,7 @@ from noetl.expr import TemplateError, first_undefined
 from noetl.model.messages import Report
 
 
-def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
+def schedule(d: DecisionBuilder, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
     """Schedule a run and begin it; one that is broken from the start fails at once."""
     known = d.plan.steps[name]
     step = known.step
@@ -42,11 +42,11 @@ def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[st
         run = d.state.runs[run_id]
         d.drop_work(run)
         end(d, run, Ending("error", None, broken))
-    elif not known.is_simple:
-        begin(d, known, d.state.runs[run_id])
+    else:
+        _begin(d, known, d.state.runs[run_id])
 
 
-def _place(d: Deciding, known: StepPlan, args: Mapping[str, Any]) -> dict[str, Any]:
+def _place(d: DecisionBuilder, known: StepPlan, args: Mapping[str, Any]) -> dict[str, Any]:
     """Give the pool and the priority of a run's work, which may be templates; what is not said is left out.
 
     A pipeline is one piece of work: of the priorities that its tasks name, the highest counts.
@@ -74,7 +74,7 @@ def _level(priority: Any) -> int | None:
         raise ValueError(f"`priority` is {priority!r}, which is no whole number") from None
 
 
-def _pool(d: Deciding, step: Step, args: Mapping[str, Any]) -> str:
+def _pool(d: DecisionBuilder, step: Step, args: Mapping[str, Any]) -> str:
     """Give the pool of a run: what its tasks name, else the step by layering. A pipeline runs on one worker."""
     own = [task.spec["pool"].data for task in step.tasks if "pool" in task.spec]
     given = own or [d.plan.setting("pool", step)]
@@ -90,7 +90,7 @@ def _pool(d: Deciding, step: Step, args: Mapping[str, Any]) -> str:
     return named[0] if named else ""
 
 
-def _rendered(d: Deciding, step: Step, given: Any, args: Mapping[str, Any]) -> Any:
+def _rendered(d: DecisionBuilder, step: Step, given: Any, args: Mapping[str, Any]) -> Any:
     if not isinstance(given, str):
         return given
     value = render(given, d.scope(args), d.calls)
@@ -102,25 +102,25 @@ def _rendered(d: Deciding, step: Step, given: Any, args: Mapping[str, Any]) -> A
     return None
 
 
-def begin(d: Deciding, known: StepPlan, run: StepRun) -> None:
-    """Begin a run that was just scheduled."""
+def _begin(d: DecisionBuilder, known: StepPlan, run: StepRun) -> None:
+    """Begin a run that was just scheduled: end it at once without a tool, set its deadline, start its loop."""
     if not known.step.tasks:
         end(d, run, Ending("ok"))
         return
-    seconds = number(known.deadline, d.scope(run.args), d.calls) if known.deadline is not None else None
+    seconds = None if known.deadline is None else number(known.deadline, d.scope(run.args), d.calls)
     if seconds is not None:
         d.set_timer(f"deadline:{run.run_id}", "deadline", d.at + round(seconds * 1000), run)
         if known.is_work:
             work = item(d.plan, d.state, run)
             d.work[work.work_id] = msgspec.structs.replace(d.work[work.work_id], deadline=work.deadline)
-    if known.step.loop is not None:
+    if not known.is_work:
         loops.begin(d, run)
 
 
-def started(d: Deciding, run: StepRun, report: Report) -> None:
+def started(d: DecisionBuilder, run: StepRun, report: Report) -> None:
     """Note that a worker has a run in its hands; its time runs from the first one on."""
     is_first = not run.started_at
-    at = began(run, report, d.at) if is_first else None
+    at = _earliest(run, report, d.at) if is_first else None
     d.emit("step.started", run.step, {"worker": report.worker, "epoch": report.epoch}, run, at)
     if is_first and report.ending is None:
         seconds = _timeout(d, run)
@@ -128,15 +128,15 @@ def started(d: Deciding, run: StepRun, report: Report) -> None:
             d.set_timer(f"step:{run.run_id}", "step", run.started_at + round(seconds * 1000), run)
 
 
-def began(run: StepRun, report: Report, at: int) -> int:
-    """Give when a run began, by the first report of it that came now."""
+def _earliest(run: StepRun, report: Report, at: int) -> int:
+    """Return when a run began: the time of its earliest record, but not before it was scheduled."""
     for record in report.records:
         if record.at < at:
             at = record.at
     return max(at, run.scheduled_at)
 
 
-def _timeout(d: Deciding, run: StepRun) -> float | None:
+def _timeout(d: DecisionBuilder, run: StepRun) -> float | None:
     """Give how long a run may take: the shortest that its step names, in seconds from its start."""
     given = d.plan.steps[run.step].timeouts
     scope = d.scope(run.args)

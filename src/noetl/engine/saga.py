@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from noetl.engine.carriers import left_alone
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.plan import Plan
 from noetl.engine.route import failure
 from noetl.engine.runs import schedule
@@ -23,7 +23,7 @@ _FIRST_DELAY_MS = 1_000
 _DONE, _FAILED, _SKIPPED = itemgetter("done"), itemgetter("failed"), itemgetter("skipped")
 
 
-def stop(d: Deciding, reason: str) -> None:
+def stop(d: DecisionBuilder, reason: str) -> None:
     """End everything that is in flight: the work is taken out of the queue, so later reports are late."""
     undo = _rolls_back(d)
     for run in list(d.state.runs.values()):
@@ -35,13 +35,13 @@ def stop(d: Deciding, reason: str) -> None:
     d.halted = False
 
 
-def absorb(d: Deciding, reason: str) -> None:
+def absorb(d: DecisionBuilder, reason: str) -> None:
     """Take out every token that is left."""
     for token in list(d.state.tokens.values()):
         d.emit("token.absorbed", token.token_id, {"step": token.step, "reason": reason})
 
 
-def close(d: Deciding) -> bool:
+def close(d: DecisionBuilder) -> bool:
     """Take the next step of an ending; tells whether there may be another one."""
     state = d.state
     if state.phase == "ending":
@@ -65,14 +65,14 @@ def close(d: Deciding) -> bool:
     return True
 
 
-def _next_undone(d: Deciding) -> Completed | None:
+def _next_undone(d: DecisionBuilder) -> Completed | None:
     state = d.state
     if not _rolls_back(d) or state.final_ended:
         return None
     return next((found for found in reversed(state.completed) if found.state == "open"), None)
 
 
-def _rolls_back(d: Deciding) -> bool:
+def _rolls_back(d: DecisionBuilder) -> bool:
     """Tell whether this ending is one that undoes what was done."""
     return rolls_back(d.plan, d.state)
 
@@ -104,7 +104,7 @@ def refused(plan: Plan, state: Execution) -> str | None:
     )
 
 
-def abandon(d: Deciding, message: Cancel, reason: str) -> None:
+def abandon(d: DecisionBuilder, message: Cancel, reason: str) -> None:
     """Give up what is left to undo, here and in children; the execution keeps the outcome and the error that it has."""
     state = d.state
     left = [found.run_id for found in state.completed if found.state == "open"]
@@ -116,18 +116,18 @@ def abandon(d: Deciding, message: Cancel, reason: str) -> None:
     stop(d, reason)
 
 
-def _compensate(d: Deciding, completed: Completed) -> None:
+def _compensate(d: DecisionBuilder, completed: Completed) -> None:
     delay = _FIRST_DELAY_MS * 2 ** (completed.attempts - 1) if completed.attempts else 0
     more: dict[str, Any] = {"compensates": completed.run_id, "attempt": completed.attempts + 1}
     more |= {"available_at": d.at + delay} if delay else {}
     _run(d, completed.by, "compensation", {}, more)
 
 
-def _wants_final_step(d: Deciding) -> bool:
+def _wants_final_step(d: DecisionBuilder) -> bool:
     return d.plan.final is not None and not d.state.final_ended and d.state.cut is None
 
 
-def _run_final_step(d: Deciding) -> None:
+def _run_final_step(d: DecisionBuilder) -> None:
     state = d.state
     if d.plan.final is None:
         return
@@ -139,7 +139,7 @@ def _run_final_step(d: Deciding) -> None:
     _run(d, d.plan.final, "final", args, {})
 
 
-def _run(d: Deciding, step: str, role: str, args: dict[str, Any], more: dict[str, Any]) -> None:
+def _run(d: DecisionBuilder, step: str, role: str, args: dict[str, Any], more: dict[str, Any]) -> None:
     number = d.state.numbers.get(f"run:{step}", 0) + 1
     schedule(d, step, {"number": number, "args": args, "role": role, **more})
 
@@ -150,7 +150,7 @@ def counts(state: Execution) -> dict[str, int]:
     return {"done": sum(map(_DONE, found)), "failed": sum(map(_FAILED, found)), "skipped": sum(map(_SKIPPED, found))}
 
 
-def _finish(d: Deciding) -> None:
+def _finish(d: DecisionBuilder) -> None:
     state = d.state
     status = state.outcome or "completed"
     payload: dict[str, Any] = {"status": status, "result": state.result, "error": state.error}

@@ -13,13 +13,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.names import Scope, functions, number, render
 from noetl.engine.plan import Plan
-from noetl.engine.route import failure
+from noetl.engine.route import failure, send_token
 from noetl.engine.saga import close
 from noetl.engine.state import Execution
-from noetl.engine.tokens import token
 from noetl.engine.writes import merge, plain
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.errors import InvalidPayload
@@ -103,7 +102,7 @@ def _validator(text: bytes) -> Any:
     return Draft202012Validator(schema)
 
 
-def request_of(message: Start) -> dict[str, Any]:
+def _request(message: Start) -> dict[str, Any]:
     """Give what was asked for, as it is written down; what was not said is left out."""
     request: dict[str, Any] = {"path": message.path, "playbook": message.playbook, "payload": message.payload}
     if message.parent is not None:
@@ -121,12 +120,12 @@ def request_of(message: Start) -> dict[str, Any]:
     return request
 
 
-def start(d: Deciding, message: Start) -> None:
+def start(d: DecisionBuilder, message: Start) -> None:
     """Begin an execution; a second start of the same one changes nothing."""
     state = d.state
     if state.phase != "pending":
         return
-    d.emit("playbook.execution.requested", state.execution_id, request_of(message))
+    d.emit("playbook.execution.requested", state.execution_id, _request(message))
     try:
         workload = check(d.plan, state.execution_id, message, d.at)
     except InvalidPayload as problem:
@@ -144,4 +143,4 @@ def start(d: Deciding, message: Start) -> None:
     seconds = number(allowed, Scope(state, {}), d.calls) if allowed is not None else None
     if seconds is not None:
         d.set_timer("execution", "execution", d.at + round(seconds * 1000))
-    token(d, d.plan.entry, {}, {})
+    send_token(d, d.plan.entry, {}, {})

@@ -11,14 +11,14 @@ from typing import Any
 
 from noetl.engine import gather, loops
 from noetl.engine.away import Resolved
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, Suspended
 from noetl.model.ids import ExecutionId, snowflake
 from noetl.model.messages import Cancel, Start, Suspension
 
 
-def suspend(d: Deciding, run: StepRun, given: Suspension, chunk: str | None = None) -> None:
+def suspend(d: DecisionBuilder, run: StepRun, given: Suspension, chunk: str | None = None) -> None:
     """Set a pipeline aside until its timer, signal or child."""
     index = given.index if run.loop is not None else None
     payload: dict[str, Any] = {"cause": given.cause, "pipeline": given.pipeline}
@@ -47,7 +47,9 @@ def child_execution(state: Execution, at: int) -> ExecutionId:
     return snowflake(at + number, digest, digest >> 10)
 
 
-def _start_child(d: Deciding, run: StepRun, index: int | None, child_id: ExecutionId, child: Mapping[str, Any]) -> None:
+def _start_child(
+    d: DecisionBuilder, run: StepRun, index: int | None, child_id: ExecutionId, child: Mapping[str, Any]
+) -> None:
     d.emit("child.started", child_id, {"path": child.get("path"), "child_id": child_id}, run=run, iteration=index)
     d.send(child_id, start_of_child(d.plan, d.state, run, index, child, d.message_id(), d.resolved))
 
@@ -81,7 +83,7 @@ def start_of_child(
     return Start(message_id, path, str(child.get("playbook", "")), payload, parent, iteration, pool=state.pool)
 
 
-def deliver(d: Deciding, name: str) -> None:
+def deliver(d: DecisionBuilder, name: str) -> None:
     """Give kept signals to those that wait for them, the oldest wait first."""
     while d.state.signals.get(name):
         waiting = [found for found in _suspended(d.state) if found[2].signal == name]
@@ -91,7 +93,7 @@ def deliver(d: Deciding, name: str) -> None:
         wake(d, run, index, {"by": "signal", "name": name, "data": d.state.signals[name][0]}, signal=name)
 
 
-def wake(d: Deciding, run: StepRun, index: int | None, by: Mapping[str, Any], signal: str | None = None) -> None:
+def wake(d: DecisionBuilder, run: StepRun, index: int | None, by: Mapping[str, Any], signal: str | None = None) -> None:
     """Schedule a suspended pipeline again, as the same run, and tell it what woke it."""
     held = run.suspended if index is None else run.loop.suspended.get(index) if run.loop is not None else None
     if held is None:

@@ -12,7 +12,6 @@ from noetl.engine.patches import patched_value
 from noetl.engine.plan import Plan
 from noetl.engine.slice import scopes
 from noetl.engine.state import Execution, Loop, StepRun
-from noetl.engine.step_plan import StepPlan
 from noetl.model.events import Event
 from noetl.model.manifest import within
 from noetl.model.work import Chunk, WorkItem
@@ -32,32 +31,17 @@ def piece_of(run: StepRun) -> str | None:
     return REPLAYED if run.of is not None and run.of.get("index") is not None else None
 
 
-def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
-    """Give the work that one of `WORK_EVENTS` puts in the queue; `state` is the one after the event."""
+def work_for(plan: Plan, event: Event, state: Execution) -> WorkItem | None:
+    """Return the work that one of `WORK_EVENTS` puts in the queue, if any; `state` is the one after the event."""
     run = state.runs.get(event.step_run_id or "")
     if run is None:
-        again = state.replays.get(event.step_run_id or "")
-        return [item(plan, state, again)] if again is not None else []
+        replay = state.replays.get(event.step_run_id or "")
+        return None if replay is None else item(plan, state, replay)
     if event.event_type != "step.scheduled":
-        return [item(plan, state, run, event.payload["chunk"])]
+        return item(plan, state, run, event.payload["chunk"])
     if plan.steps[run.step].is_work:
-        return [item(plan, state, run, None, event.payload.get("available_at", 0))]
-    return []
-
-
-def new_item(plan: Plan, known: StepPlan, state: Execution, run: StepRun) -> WorkItem:
-    """Make the work of a plain run that was just scheduled: the whole of it, wherever it may run, as soon as can be."""
-    return WorkItem(
-        work_id(state, run),
-        state.execution_id,
-        run.run_id,
-        run.step,
-        run.number,
-        plan.playbook_hash,
-        scopes(known, state, run),
-        pool=state.pool,
-        requires=known.requires,
-    )
+        return item(plan, state, run, None, event.payload.get("available_at", 0))
+    return None
 
 
 def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, available_at: int = 0) -> WorkItem:

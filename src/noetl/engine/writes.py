@@ -10,8 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from noetl.expr import Undefined
-
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+from noetl.model.refs import SCALARS
 
 
 def put(ctx: dict[str, Any], key: str, value: Any) -> None:
@@ -27,7 +26,7 @@ def put(ctx: dict[str, Any], key: str, value: Any) -> None:
 
 def plain(value: Any) -> Any:
     """Give a value as JSON knows it: times as text, an undefined part as null."""
-    if type(value) in _SCALARS:
+    if type(value) in SCALARS:
         return value
     if isinstance(value, str):
         return str(value)

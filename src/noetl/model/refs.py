@@ -23,13 +23,14 @@ SCHEME: Final = "noetl://"
 MOST_BYTES: Final = (
     256 * 1024 * 1024
 )  # of one result, where a playbook says nothing else; more is never put in one piece
-MAPS: Final = (dict, Mapping)  # what a map is, the usual one first: asking for the general one is slow
+MAPS: Final = (dict, Mapping)  # for `isinstance`: `dict` first, because the check of an ABC is slow
+SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _KINDS: Final = (KIND, MANIFEST)
 
 
 def is_ref(value: Any) -> TypeGuard[Mapping[str, Any]]:
     """Tell whether a value is a reference, or a pipeline's result that is one beside its labels."""
-    if value is None or not isinstance(value, MAPS):
+    if type(value) in SCALARS or not isinstance(value, MAPS):
         return False
     return value.get("kind") in _KINDS and str(value.get("ref")).startswith(SCHEME)
 
