@@ -46,7 +46,7 @@ class Frame:
         self.info = info
         self.memory = memory
         self._records = [] if records is None else records
-        self._plans = info.plans or plans_of(tasks, Layered(info.settings), bool(info.caller))
+        self._plans = info.plans or plans_of(tasks, Layered(info.settings))
         self._root = info.root
         if tasks:
             self.at_task(memory.counter)

@@ -24,16 +24,16 @@ from noetl.dsl.playbook import Task
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.calls import bounded, earliest, limited
 from noetl.engine.frame import Frame
-from noetl.engine.journal import allowed, begun, done_at_once, paged, settled
+from noetl.engine.journal import allowed, begun, paged, settled
 from noetl.engine.memory import Held, Memory, settled_result
 from noetl.engine.pages import added, room
 from noetl.engine.patches import called
 from noetl.engine.render import RenderError, reads_secret
 from noetl.engine.retry import HOLD_MS
-from noetl.engine.rules import GOES_ON, Attempt, Verdict, ended_by_policy, judge, without_policy
+from noetl.engine.rules import CONTINUE, Attempt, Verdict, ended_by_policy, judge, without_policy
 from noetl.engine.run_info import RunInfo, Scopes
 from noetl.engine.sinks import classed
-from noetl.engine.task_plan import CODE_KINDS, TaskPlan
+from noetl.engine.task_plan import CODE_KINDS
 from noetl.engine.waits import SUSPENDING, answered, wait_for, woken
 from noetl.expr import Envelope, Result
 from noetl.model.errors import BadReference
@@ -160,23 +160,13 @@ class Pipeline(Frame):
                 self._records.append(begun(self, at))
         memory.phase, memory.began, memory.waiting = "running", at, None
         try:
-            return self._rendered(plan.task, at) if plan.fields is None else self._as_written(plan, plan.fields, at)
+            return self._rendered(plan.task, at)
         except RenderError as error:
             return failed("template", str(error))
 
     def _too_many(self, most: int) -> Next:
         message = f"the pipeline started more than {most:,} tasks; a jump probably never ends"
         return self._fail(failed("unknown", message, code="MAX_TRANSITIONS").error)
-
-    def _as_written(self, plan: TaskPlan, fields: Mapping[str, Any], at: int) -> RunTask:
-        """Hand out a task of which nothing has to be rendered: what `_rendered` comes to then."""
-        self.fields, memory, task, key, timeout = fields, self.memory, plan.task, self.key, plan.timeout
-        whole, spec = self.surrounding(at), plan.layered.given
-        if timeout is not None:
-            timeout = float(timeout) * plan.timeout_scale
-            allowed(self._records, key, timeout)
-        visit = memory.visits[task.label]
-        return RunTask(self.named, task.kind, fields, whole, {}, memory.attempt, key, None, timeout, spec, {}, visit)
 
     def _rendered(self, task: Task, at: int) -> Next | Outcome:
         self.fields = {}
@@ -185,7 +175,10 @@ class Pipeline(Frame):
         if task.kind == "workbook":
             return self._call(task, at)
         within = renderer.over(input=whole) if whole else renderer
-        fields = self.fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
+        fields: Mapping[str, Any] | None = self.plan.fields
+        if fields is None:
+            fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
+        self.fields = fields
         timeout = self.timeout_ms(within)
         if timeout is not None:
             allowed(self._records, self.key, timeout)
@@ -215,31 +208,21 @@ class Pipeline(Frame):
     # What an outcome leads to
 
     def _settle(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next | None:
-        memory, task = self.memory, self.task
-        if outcome.status == "ok" and self.plan.is_straight:
-            return self._straight_on(outcome, at, stored)
+        memory, task, has_policy = self.memory, self.task, self.plan.has_policy
         memory.phase, memory.waiting, self.call = "settling", None, None
-        meta = {"started_at": memory.began, "duration_ms": at - memory.began, **outcome.meta, "attempt": memory.attempt}
-        outcome = msgspec.structs.replace(outcome, meta=meta)
-        if outcome.error is not None:
-            outcome = classed(task, outcome, outcome.error)
-        attempt = Attempt(task, self.fields, memory.attempt, self.key, self.info.seed, self.settings)
-        if not self.plan.has_policy:
+        verdict = CONTINUE
+        if has_policy or outcome.error is not None or self.info.caller:  # else nothing reads more of it
+            began = memory.began
+            meta = {"started_at": began, "duration_ms": at - began, **outcome.meta, "attempt": memory.attempt}
+            outcome = msgspec.structs.replace(outcome, meta=meta)
+            if outcome.error is not None:
+                outcome = classed(task, outcome, outcome.error)
+            attempt = Attempt(task, self.fields, memory.attempt, self.key, self.info.seed, self.settings)
+            if has_policy:
+                return self._judged(attempt, outcome, at, stored)
             verdict = without_policy(attempt, outcome)
-            self._records += settled(self, outcome, verdict, at)
-            return self._act(verdict, outcome, at, stored)
-        return self._judged(attempt, outcome, at, stored)
-
-    def _straight_on(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
-        """Go on after a task that succeeded and has no policy: what `_settle` and `_act` come to then."""
-        memory = self.memory
-        if memory.attempt > 1:
-            self._records += settled(self, outcome, GOES_ON, at)
-        elif not self.is_quiet:
-            self._records.append(done_at_once(self, at))
-        memory.phase, memory.waiting, self.call = "ready", None, None
-        memory.prev = memory.results[self.task.label] = Held(outcome.result, stored)
-        return self._next(memory.counter + 1, outcome)
+        self._records += settled(self, outcome, verdict, at)
+        return self._act(verdict, outcome, at, stored)
 
     def _judged(self, attempt: Attempt, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
         renderer = self.renderer(self.memory.began)

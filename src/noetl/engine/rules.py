@@ -48,7 +48,7 @@ class Verdict(Struct, frozen=True):
         return found
 
 
-GOES_ON: Final = Verdict("continue")  # a task without a policy succeeded
+CONTINUE: Final = Verdict("continue")  # of a task that succeeded without a policy
 
 
 class Attempt(Struct, frozen=True):
@@ -85,7 +85,7 @@ def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
     """Decide on the outcome of a task without rules: the runtime retries what another attempt may mend."""
     error = outcome.error
     if outcome.status == "ok" or error is None:
-        return GOES_ON if outcome.status == "ok" else Verdict("fail")
+        return CONTINUE if outcome.status == "ok" else Verdict("fail")
     stores = sink_id(attempt.task) is not None
     schedule = runtime_schedule(attempt.settings, stores)
     idempotent = attempt.settings.get("idempotent") is True

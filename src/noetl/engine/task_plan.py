@@ -56,12 +56,11 @@ class TaskPlan(Struct, frozen=True):
     timeout_scale: float  # milliseconds of its unit
     told: Mapping[str, Any]  # by the record of its beginning
     has_policy: bool
-    is_straight: bool  # whether success leads straight on: nobody reads the outcome but whoever has the result
     fields: Written | None  # of a task of which nothing at all is rendered
 
 
-def plan_task(task: Task, layered: Layered, called: bool = False) -> TaskPlan:
-    """Plan a task; `called`: inside a workbook call."""
+def plan_task(task: Task, layered: Layered) -> TaskPlan:
+    """Plan a task; `layered` are the settings around it."""
     if task.spec:
         layered = layered.over(task.spec)
     sink, pages, timeout, scale, fields = sink_id(task), None, None, 1.0, None
@@ -72,13 +71,12 @@ def plan_task(task: Task, layered: Layered, called: bool = False) -> TaskPlan:
     more = task.input or task.auth is not None or layered.is_rendered or task.kind in _ASKS_MORE
     if not more and isinstance(timeout, _NUMBER_OR_NONE) and is_written(task.fields):
         fields = Written({key: value.data for key, value in task.fields.items()})
-    straight = not has_policy and pages is None and not called
-    return TaskPlan(task, layered, sink, pages, timeout, scale, {"kind": task.kind}, has_policy, straight, fields)
+    return TaskPlan(task, layered, sink, pages, timeout, scale, {"kind": task.kind}, has_policy, fields)
 
 
-def plans_of(tasks: tuple[Task, ...], around: Layered, called: bool = False) -> tuple[TaskPlan, ...]:
+def plans_of(tasks: tuple[Task, ...], around: Layered) -> tuple[TaskPlan, ...]:
     """Plan the tasks of a pipeline."""
-    return tuple([plan_task(task, around, called) for task in tasks])
+    return tuple([plan_task(task, around) for task in tasks])
 
 
 def _timeout(task: Task, layered: Layered, stores: bool) -> tuple[Any, float]:
