@@ -13,7 +13,8 @@ from noetl.engine import runs
 from noetl.engine.away import NOTHING
 from noetl.engine.decision import DecisionBuilder
 from noetl.engine.join import Meeting, in_arc_order, merged_lineage
-from noetl.engine.names import EventName, test, when_budget
+from noetl.engine.names import EventName, test
+from noetl.engine.plan import when_budget
 from noetl.engine.route import failure
 from noetl.engine.state import Token
 

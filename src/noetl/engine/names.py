@@ -152,11 +152,6 @@ class Verdict:
         self.error = error
 
 
-def when_budget(milliseconds: Any) -> Budget | None:
-    """Give what a condition may cost where `evaluate_when_timeout_ms` says it; None for the usual."""
-    return Budget.for_milliseconds(milliseconds) if isinstance(milliseconds, int | float) else None
-
-
 def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]], budget: Budget | None) -> Verdict:
     """Evaluate a condition: a flag, or a template; anything else is false with an error."""
     if isinstance(condition, bool):

@@ -12,27 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
-from noetl.dsl.playbook import Task
 from noetl.engine.memory import Held
 from noetl.model.manifest import combined, manifest, picked
-from noetl.model.refs import STRATEGIES
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 _TRAVELS: Final = ("kind", "ref", "strategy", "merge_path", "total", "parts", "store", "scope", "expires_at", "meta")
 _PREVIEW: Final = 1024
 _MOST_KEYS: Final = 200
-
-
-def strategy(task: Task) -> tuple[str, str | None] | None:
-    """Tell how the pages of a task become one, and where in each page the value is; None where nobody said so."""
-    if "result" not in task.spec:
-        return None
-    controls = task.spec["result"].data
-    found = controls.get("strategy") if isinstance(controls, Mapping) else None
-    if not isinstance(controls, Mapping) or found not in STRATEGIES:
-        return None
-    path = controls.get("merge_path")
-    return found, str(path) if path else None
 
 
 def room(controls: Any, before: Held | None) -> dict[str, Any]:

@@ -22,7 +22,6 @@ import msgspec
 
 from noetl.dsl.playbook import Task
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
-from noetl.engine.calls import bounded, earliest, limited
 from noetl.engine.frame import Frame
 from noetl.engine.journal import allowed, begun, paged, settled
 from noetl.engine.memory import Held, Memory, settled_result
@@ -122,7 +121,8 @@ class Pipeline(Frame):
         levels = self._levels()
         memory = levels[-1].memory
         own = memory.waiting.until if memory.waiting is not None else memory.until
-        return earliest(own, *(call.memory.deadline for call in levels[1:]))
+        ends = [at for at in (own, *(call.memory.deadline for call in levels[1:])) if at]  # 0: no deadline
+        return min(ends, default=own)
 
     def _levels(self) -> list[Pipeline]:
         """Give this pipeline and the calls inside it, the innermost last."""
@@ -321,7 +321,7 @@ class Pipeline(Frame):
             return failed("not_found", f"the workbook has no task `{named}`")
         renderer = self.renderer(at)
         limit = self.timeout_ms(renderer.over(input=self.inputs(renderer)[0]))
-        self.call = self._inner(found, at, Memory() if limit is None else limited(limit, at))
+        self.call = self._inner(found, at, _memory(limit, at))
         return self._called(self.call.advance(at), at)
 
     def _named(self) -> Task | None:
@@ -345,7 +345,7 @@ class Pipeline(Frame):
         if inner is not None:
             self._records += inner.records()
         if not isinstance(found, Finished):
-            return found if inner is None or not inner.memory.deadline else bounded(found, inner, at)
+            return found if inner is None or not inner.memory.deadline else _bounded(found, inner, at)
         last = found.outcome
         if found.status == "error":
             self.lost = inner
@@ -378,6 +378,26 @@ def restore(
     elif pipeline.memory.phase == "running":
         pipeline.recall(snapshot.get("call"), load)
     return pipeline
+
+
+def _memory(limit_ms: float | None, at: int) -> Memory:
+    """Return the memory of a workbook call that begins now, with its time-out if it has one."""
+    return Memory() if limit_ms is None else Memory(limit_ms=limit_ms, deadline=at + round(limit_ms))
+
+
+def _bounded(action: RunTask | Suspend, call: Frame, at: int) -> RunTask | Suspend | Outcome:
+    """Limit what a workbook call asks for to the call's time-out; return an outcome where that has passed."""
+    deadline = call.memory.deadline
+    if at >= deadline:
+        seconds = call.memory.limit_ms / 1000
+        message = f"the call of the workbook task `{call.task.label}` took longer than its time-out of {seconds:g} s and was ended"
+        return failed("timeout", message, retryable=True)
+    if isinstance(action, RunTask):
+        left = float(deadline - at)
+        is_shorter = action.timeout_ms is not None and action.timeout_ms <= left
+        return action if is_shorter else msgspec.structs.replace(action, timeout_ms=left)
+    is_earlier = action.until is not None and action.until <= deadline
+    return action if is_earlier else msgspec.structs.replace(action, until=deadline)
 
 
 advance, resume, wake = Pipeline.advance, Pipeline.resume, Pipeline.wake

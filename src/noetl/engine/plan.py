@@ -16,7 +16,7 @@ from noetl.dsl.net import Net, build
 from noetl.dsl.playbook import Playbook, Step, Task, Value
 from noetl.engine.step_plan import Paths, StepPlan, part, roots, router_reads
 from noetl.engine.writes import merge, plain
-from noetl.expr import Template, TemplateError, compile_template
+from noetl.expr import Budget, Template, TemplateError, compile_template
 
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
 _ASKS = re.compile(r"\b(done|ok|fail)\s*\(")
@@ -231,6 +231,11 @@ def template(text: str) -> Template | None:
     except TemplateError:
         return None
     return None if compiled.kind == "plain" else compiled
+
+
+def when_budget(milliseconds: Any) -> Budget | None:
+    """Give what a condition may cost where `evaluate_when_timeout_ms` says it; None for the usual."""
+    return Budget.for_milliseconds(milliseconds) if isinstance(milliseconds, int | float) else None
 
 
 def _reach_avoiding(net: Net, router: int) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ closed with it; discarded, it is never decided. Tested in tests/unit/engine/test
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -17,7 +17,7 @@ from noetl.engine.decision import DecisionBuilder
 from noetl.engine.state import Execution
 from noetl.model.errors import Undecided
 from noetl.model.events import Event
-from noetl.model.ids import event_id, message_digest
+from noetl.model.ids import event_id
 from noetl.model.letters import DISCARDED, OPEN, PENDING
 from noetl.model.messages import Again, AnyMessage, TimerDue
 
@@ -86,17 +86,6 @@ def release(d: DecisionBuilder, again: Again, by: str) -> None:
         d.timers[timer.timer_id] = timer.at  # it is due, and comes by itself
     else:
         d.send(d.state.execution_id, message)
-
-
-def found_in(events: Sequence[Event], of: str, step: str) -> Again | None:
-    """Give a message that could not be decided from the log; None where the log could not hold it."""
-    told = [event for event in events if event.event_type == "message.poisoned" and event.payload.get("of") == of]
-    message: Mapping[str, Any] = told[-1].payload.get("message") or {} if told else {}
-    if not message:
-        return None
-    stem = f"{message_digest(str(message['message_id']))}."
-    applied = {"applied": True} if any(event.event_id.startswith(stem) for event in events) else {}
-    return Again(of, step, {"message": message, **applied})
 
 
 def _status(state: Execution, message: AnyMessage) -> str | None:

@@ -13,9 +13,9 @@ import msgspec
 
 from noetl.engine.dead_letters import is_of_message
 from noetl.engine.evolve import evolve
-from noetl.engine.poison import found_in
 from noetl.engine.state import Execution, StepRun
 from noetl.model.events import Event
+from noetl.model.ids import message_digest
 from noetl.model.letters import DeadLetter
 from noetl.model.manifest import within
 from noetl.model.messages import Again
@@ -27,7 +27,7 @@ def recalled(events: Sequence[Event], letters: Iterable[DeadLetter]) -> dict[str
     """Give the work of letters of one execution, by the letter's id; what is not found is left out."""
     wanted = {(letter.run_id, letter.loop_index): letter for letter in letters}
     said = [
-        (letter, found_in(events, letter.run_id, letter.step_id))
+        (letter, _message(events, letter.run_id, letter.step_id))
         for letter in wanted.values()
         if is_of_message(letter.run_id)
     ]
@@ -41,6 +41,17 @@ def recalled(events: Sequence[Event], letters: Iterable[DeadLetter]) -> dict[str
             found[letter.message_id] = _again(run, letter)
         evolve(state, event)
     return found
+
+
+def _message(events: Sequence[Event], of: str, step: str) -> Again | None:
+    """Give a message that could not be decided from the log; None where the log could not hold it."""
+    told = [event for event in events if event.event_type == "message.poisoned" and event.payload.get("of") == of]
+    message: Mapping[str, Any] = told[-1].payload.get("message") or {} if told else {}
+    if not message:
+        return None
+    stem = f"{message_digest(str(message['message_id']))}."
+    applied = {"applied": True} if any(event.event_id.startswith(stem) for event in events) else {}
+    return Again(of, step, {"message": message, **applied})
 
 
 def _again(run: StepRun, letter: DeadLetter) -> Again:

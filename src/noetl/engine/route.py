@@ -16,7 +16,8 @@ from noetl.dsl.playbook import Arc, Assign, Step
 from noetl.engine.away import kind_of, seen
 from noetl.engine.dead_letters import about, is_letter
 from noetl.engine.decision import DecisionBuilder
-from noetl.engine.names import EventName, Scope, envelope, render, test, when_budget
+from noetl.engine.names import EventName, Scope, envelope, render, test
+from noetl.engine.plan import when_budget
 from noetl.engine.state import Execution, StepRun
 from noetl.engine.step_plan import StepPlan
 from noetl.engine.writes import ctx_keys, plain, put

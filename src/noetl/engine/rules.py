@@ -12,8 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from noetl.dsl.playbook import Action, Assign, Task, Value
-from noetl.engine.names import when_budget
-from noetl.engine.plan import template
+from noetl.engine.plan import template, when_budget
 from noetl.engine.render import Renderer, RenderError, reads_secret, shown
 from noetl.engine.retry import Schedule, asked_ms, chance, delay_ms, may_run_again, runtime_schedule
 from noetl.engine.sinks import sink_id

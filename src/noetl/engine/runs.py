@@ -16,10 +16,9 @@ from noetl.engine import loops
 from noetl.engine.decision import DecisionBuilder
 from noetl.engine.names import number, render
 from noetl.engine.route import Ending, end, failure
-from noetl.engine.slice import sees
 from noetl.engine.state import StepRun
 from noetl.engine.step_plan import StepPlan
-from noetl.engine.work import item
+from noetl.engine.work import item, sees
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.messages import Report
 

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from noetl.dsl.playbook import Task, Value
 from noetl.engine.actions import Written
-from noetl.engine.pages import strategy
 from noetl.engine.render import is_written
 from noetl.engine.sinks import sink_id
 from noetl.engine.waits import SUSPENDING
 from noetl.engine.writes import merge
+from noetl.model.refs import STRATEGIES
 
 MAX_TRANSITIONS: Final = 1_000_000
 CODE_KINDS: Final = frozenset({"python", "script"})
@@ -65,7 +65,7 @@ def plan_task(task: Task, layered: Layered) -> TaskPlan:
         layered = layered.over(task.spec)
     sink, pages, timeout, scale, fields = sink_id(task), None, None, 1.0, None
     if task.spec or task.timeout_ms is not None or layered.timeouts is not None:
-        pages = strategy(task)
+        pages = _strategy(task)
         timeout, scale = _timeout(task, layered, sink is not None)
     has_policy = task.rules is not None or bool(task.sets)
     more = task.input or task.auth is not None or layered.is_rendered or task.kind in _ASKS_MORE
@@ -77,6 +77,18 @@ def plan_task(task: Task, layered: Layered) -> TaskPlan:
 def plans_of(tasks: tuple[Task, ...], around: Layered) -> tuple[TaskPlan, ...]:
     """Plan the tasks of a pipeline."""
     return tuple([plan_task(task, around) for task in tasks])
+
+
+def _strategy(task: Task) -> tuple[str, str | None] | None:
+    """Tell how the pages of a task become one, and where in each page the value is; None where nobody said so."""
+    if "result" not in task.spec:
+        return None
+    controls = task.spec["result"].data
+    found = controls.get("strategy") if isinstance(controls, Mapping) else None
+    if not isinstance(controls, Mapping) or found not in STRATEGIES:
+        return None
+    path = controls.get("merge_path")
+    return found, str(path) if path else None
 
 
 def _timeout(task: Task, layered: Layered, stores: bool) -> tuple[Any, float]:

@@ -5,13 +5,14 @@ Tested in tests/unit/engine/test_decide.py and test_loops.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
+from noetl.dsl.diagnostic import nearest
 from noetl.engine.patches import patched_value
 from noetl.engine.plan import Plan
-from noetl.engine.slice import scopes
-from noetl.engine.state import Execution, Loop, StepRun
+from noetl.engine.state import Execution, Loop, StepRun, see
+from noetl.engine.step_plan import Part, StepPlan
 from noetl.model.events import Event
 from noetl.model.manifest import within
 from noetl.model.work import Chunk, WorkItem
@@ -51,7 +52,7 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
     known = plan.steps[run.step]
     part, resume, loop = None, run.resume, run.loop
     if chunk is not None and loop is not None:
-        part, resume = _part(loop, chunk), loop.pieces[chunk].resume
+        part, resume = _chunk(loop, chunk), loop.pieces[chunk].resume
     return WorkItem(
         work_id(state, run, chunk),
         state.execution_id,
@@ -107,7 +108,7 @@ def _again(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) ->
     )
 
 
-def _part(loop: Loop, chunk: str) -> Chunk:
+def _chunk(loop: Loop, chunk: str) -> Chunk:
     piece = loop.pieces[chunk]
     total = None if loop.cursor else loop.total
     if piece.claim:
@@ -121,3 +122,61 @@ def _part(loop: Loop, chunk: str) -> Chunk:
         near = within(loop.items, first, last + 1 - first)
         return Chunk(chunk, first, (), total, piece.width, ended, count=last + 1 - first, source=near)
     return Chunk(chunk, first, tuple(here[first : last + 1]), total, piece.width, ended, keys)
+
+
+def sees(known: StepPlan, state: Execution) -> dict[str, Any]:
+    """Name what a run of a step sees of the state that changes: of `ctx`, and which steps."""
+    if known.reads_all:
+        return {"ctx": True, "steps": True, "statuses": True}
+    found: dict[str, Any] = {"statuses": True} if known.asks_for_steps else {}
+    kept = True if known.ctx.is_whole else sorted(_names(state.ctx, known.ctx) & state.ctx.keys())
+    if kept:
+        found["ctx"] = kept
+    steps = sorted(known.roots & state.ended.keys())
+    if steps:
+        found["steps"] = steps
+    return found
+
+
+def scopes(known: StepPlan, state: Execution, run: StepRun) -> dict[str, Any]:
+    """Give the scopes that are sent with a run's work."""
+    sent: dict[str, Any] = {
+        "workload": {},
+        "ctx": {},
+        "args": run.args,
+        "steps": {},
+        "statuses": {},
+        "execution_id": state.execution_id,
+        "job": {"uuid": state.execution_id},
+    }
+    if state.iter is not None:
+        sent["iter"] = {"parent": state.iter}
+    if known.sees:
+        seen = run.seen or see(state, sees(known, state))
+        sent["workload"] = dict(state.workload) if known.reads_all else _part(state.workload, known.workload)
+        sent["ctx"] = dict(seen.ctx) if known.reads_all else _part(seen.ctx, known.ctx)
+        sent["steps"] = seen.steps
+        sent["statuses"] = seen.statuses
+    for completed in state.completed if run.compensates is not None else ():
+        if completed.run_id == run.compensates:
+            sent["steps"] = {**sent["steps"], completed.step: completed.result}
+    return sent
+
+
+def _part(data: Mapping[str, Any], part: Part) -> dict[str, Any]:
+    if not data:
+        return {}
+    if part.is_whole:
+        return dict(data)
+    names = _names(data, part)
+    return {key: value for key, value in data.items() if key in names}
+
+
+def _names(data: Mapping[str, Any], part: Part) -> Set[str]:
+    """Give the names that may be read as keys of a scope, and of a key that is not there the one that was meant."""
+    names = part.names
+    for key in part.keys:
+        meant = nearest(key, data) if key not in data else None
+        if meant is not None:
+            names |= {meant}  # for the message that says what is not there
+    return names
