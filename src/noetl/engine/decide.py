@@ -51,12 +51,12 @@ __all__ = ["Decision", "Needs", "decide", "late"]
 def decide(
     plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
 ) -> Decision | Needs:
-    """Decide a message; `state` becomes the decided state. A state that `Needs` has touched is good for nothing."""
+    """Decide a message; `state` becomes the decided state. Discard a state for which `Needs.touched` is set."""
     if state.letters:
         refuse_discarded(state, message)
     d = begin(plan, state, message, at, resolved)
     try:
-        if state.phase not in ("pending", "ended") or isinstance(message, _always(state)):
+        if state.phase not in ("pending", "ended") or isinstance(message, _accepted(state)):
             _HANDLERS[type(message)](d, message)
             advance(d)
     except Missing as missing:
@@ -66,15 +66,15 @@ def decide(
     return d.build()
 
 
-def _always(state: Execution) -> tuple[type, ...]:
-    """Give the messages that are decided also before an execution has begun, or when it has ended."""
+def _accepted(state: Execution) -> tuple[type, ...]:
+    """Return the messages that are decided before an execution has started or after it has ended."""
     if state.phase == "pending":
         return (Start, Report)
     return _FOR_REPLAYS if state.replays else _AFTER_THE_END
 
 
 def late(plan: Plan, state: Execution, message: Report, at: int) -> Decision:
-    """Record a report whose lease was gone when it was to be committed; nothing else changes."""
+    """Record a report whose lease was lost before it was committed; nothing else changes."""
     d = begin(plan, state, message, at)
     d.record_late(message)
     settle(d)
@@ -106,7 +106,7 @@ def _timer(d: DecisionBuilder, message: TimerDue) -> None:
     d.emit("timer.fired", timer.timer_id, {"cause": timer.cause}, run=run)
     if timer.cause == "execution":
         if undoing(d.plan, d.state):
-            return  # it has failed already: what is being undone is not torn in the middle
+            return  # it has failed already: a compensation in progress is not interrupted
         seconds = (timer.at - d.state.started_at) / 1000
         error = failure("timeout", f"the execution took longer than {seconds:g} s (`executor.spec.timeout_s`)")
         payload = {"cause": "timeout", "outcome": "failed", "error": error}
@@ -142,15 +142,15 @@ def _child(d: DecisionBuilder, message: ChildEnded) -> None:
     owner, index = d.state.children[message.child_id]
     run = _run(d, owner)
     if run is None:
-        _undone(d, message, owner, index)
+        _finish_orphan(d, message, owner, index)
         return
-    told = {"status": message.status, "result": message.result, "error": message.error}
+    outcome = {"status": message.status, "result": message.result, "error": message.error}
     d.emit("child.finished", message.child_id, {"status": message.status}, run=run, iteration=index)
-    wake(d, run, index, {"by": "child", "child_id": message.child_id, **told})
+    wake(d, run, index, {"by": "child", "child_id": message.child_id, **outcome})
 
 
-def _undone(d: DecisionBuilder, message: ChildEnded, owner: str, index: int | None) -> None:
-    """Note that a child has ended which only the end of this execution waited for."""
+def _finish_orphan(d: DecisionBuilder, message: ChildEnded, owner: str, index: int | None) -> None:
+    """Record the end of a child that only the end of this execution waits for."""
     payload: dict[str, Any] = {"status": message.status}
     payload |= {} if message.compensated is None else {"compensated": message.compensated}
     step = d.plan.step(owner.rpartition("#")[0])
@@ -164,9 +164,9 @@ def _cancel(d: DecisionBuilder, message: Cancel) -> None:
     reason = message.reason or "it was cancelled"
     if message.run_id is not None:
         run = d.state.runs.get(message.run_id)
-        for one in [run] if run is not None else _unended(d, message.run_id):
-            if one.phase != "routing":
-                _end_early(d, one, failure("cancelled", reason))
+        for target in [run] if run is not None else _unended(d, message.run_id):
+            if target.phase != "routing":
+                _end_early(d, target, failure("cancelled", reason))
         return
     if undoing(d.plan, d.state):
         if message.abandon:
@@ -180,7 +180,7 @@ def _cancel(d: DecisionBuilder, message: Cancel) -> None:
 
 
 def _complete(d: DecisionBuilder, message: Complete) -> None:
-    """Take a step as done: its runs end here, and tokens that wait at it become one that does."""
+    """Take a step as done: end its runs, or schedule one for the tokens that wait there and end it."""
     if message.step not in d.plan.net.index:
         return
     waiting = [token for token in d.state.tokens.values() if token.step == message.step]
@@ -215,15 +215,15 @@ def _resume(d: DecisionBuilder, _message: Resume) -> None:
 
 
 def _mend(d: DecisionBuilder, message: Mend) -> None:
-    """Put back what is missing beside the log; what it holds was derived from the very state that is here."""
+    """Restore rows that are missing beside the log; the message was derived from this very state."""
     if message.seq != d.state.seq:
-        return  # it has gone on since somebody looked
-    told = {
+        return  # the execution has moved on since
+    restored = {
         "work": [item.work_id for item in message.work],
         "timers": [name for name, _ in message.timers],
         "messages": [f"{type(sent).__name__} to {to}" for to, sent in message.inbox],
     }
-    d.emit("execution.repaired", d.state.execution_id, {name: found for name, found in told.items() if found})
+    d.emit("execution.repaired", d.state.execution_id, {name: names for name, names in restored.items() if names})
     d.work |= {item.work_id: item for item in message.work}
     d.timers |= dict(message.timers)
     for to, sent in message.inbox:

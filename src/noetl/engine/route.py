@@ -1,7 +1,7 @@
-"""Ends step-runs and routes on: step `set`, arc conditions, the fired arcs' `set`, tokens, in this order.
+"""Ends step-runs and routes: step `set`, arc conditions, `set` of the taken arcs, tokens, in this order.
 
-Every arc that was looked at is recorded with the values that its condition read. Tested in
-tests/unit/engine/test_route.py.
+Every evaluated arc is recorded with the values that its condition read. Tested in tests/unit/engine/test_route.py and
+test_join.py.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _UNREAD = Scope(Execution(""), {})  # for routers without a template
 
 
 class Ending(Struct):
-    """How a run ends."""
+    """The end of a run."""
 
     status: str  # ok, error
     result: Any = None
     error: Error | None = None
     writes: Mapping[str, Any] = {}
     is_loop: bool = False
-    inline: bool = True  # False: the result is in the state already and is not written again
+    inline: bool = True  # False: the result is in the state already and not repeated in the event
     scratch: Mapping[str, Any] = {}  # `step`
-    last: Mapping[str, Any] | None = None  # what failed work was doing; None where no work failed
+    last: Mapping[str, Any] | None = None  # context of the failed work; None if no work failed
 
 
 class Choice(Struct):
-    """What a router decided."""
+    """The decision of a router."""
 
     looked: list[dict[str, Any]] = []
     taken: list[int] = []
@@ -50,24 +50,24 @@ class Choice(Struct):
 
 
 class Taken(Struct):
-    """An arc that is taken: what its token carries, and what it writes to `ctx`."""
+    """A taken arc: the args of its token, and its writes to `ctx`."""
 
     index: int
     step: str
     args: dict[str, Any]
-    unbound: list[str] = []  # `args` that came to nothing
+    unbound: list[str] = []  # `args` that are undefined
     writes: Mapping[str, Any] = {}
     skipped: list[dict[str, Any]] = []
 
 
 def failure(kind: str, message: str, code: str = "", **details: Any) -> dict[str, Any]:
-    """Make an error that the control plane itself found."""
-    made: dict[str, Any] = {"kind": kind, "message": message, "retryable": kind == "timeout"}
-    return made | ({"code": code} if code else {}) | ({"details": details} if details else {})
+    """Build an error of the control plane."""
+    error: dict[str, Any] = {"kind": kind, "message": message, "retryable": kind == "timeout"}
+    return error | ({"code": code} if code else {}) | ({"details": details} if details else {})
 
 
 def patch(d: DecisionBuilder, writes: Mapping[str, Any], by: str, skipped: list[dict[str, Any]] | None = None) -> None:
-    """Change `ctx`."""
+    """Write to `ctx`, and let gates be evaluated again."""
     payload: dict[str, Any] = {"writes": plain(ctx_keys(writes)), "by": by}
     if skipped:
         payload["skipped"] = skipped
@@ -77,14 +77,14 @@ def patch(d: DecisionBuilder, writes: Mapping[str, Any], by: str, skipped: list[
 
 
 def end(d: DecisionBuilder, run: StepRun, ending: Ending) -> None:
-    """End a run and, where it is a step of the flow, route on."""
+    """End a run, and route on if it is a step of the flow."""
     known = d.plan.steps[run.step]
     if ending.writes:
         patch(d, ending.writes, run.run_id)
     writes: Mapping[str, Any] = {}
     skipped: list[dict[str, Any]] = []
     if known.step.sets:
-        ending, writes, skipped = _set(d, run, known.step, ending)
+        ending, writes, skipped = _apply_set(d, run, known.step, ending)
     name = _event_name(ending)
     if ending.status == "ok":
         _emit_done(d, run, known, ending)
@@ -92,24 +92,24 @@ def end(d: DecisionBuilder, run: StepRun, ending: Ending) -> None:
         _emit_failed(d, run, ending)
     if writes or skipped:
         patch(d, writes, run.run_id, skipped)
-    _may_open_gates(d, run, ending, name)
+    _retry_gates(d, run, ending, name)
     if run.role == "step":
         route(d, run, known, ending, name)
 
 
-def _may_open_gates(d: DecisionBuilder, run: StepRun, ending: Ending, name: str) -> None:
-    if d.plan.has_gates or d.state.tokens:  # else nothing is parked that could be let in now
+def _retry_gates(d: DecisionBuilder, run: StepRun, ending: Ending, name: str) -> None:
+    if d.plan.has_gates or d.state.tokens:  # else nothing is parked
         d.retry_gates = True
         payload = {"status": ending.status, "result": seen(ending.result, d.resolved), "error": ending.error}
         d.cause = {"name": EventName(name), "step": run.step, "payload": payload}
 
 
-def _set(
+def _apply_set(
     d: DecisionBuilder, run: StepRun, step: Step, ending: Ending
 ) -> tuple[Ending, Mapping[str, Any], list[dict[str, Any]]]:
-    """Evaluate the step's `set`: give the ending with it, what it writes to `ctx`, and what was skipped."""
+    """Evaluate the step's `set`: return the ending with it, the writes to `ctx`, and what was skipped."""
     scope = _scope(d, run, step, ending, _event_name(ending), own={run.step: ending.result})
-    values, skipped, broken = _assigned(d, step, step.sets, scope, ending.status != "ok")
+    values, skipped, broken = _evaluate_set(d, step, step.sets, scope, ending.status != "ok")
     scratch = dict(ending.scratch)
     for key, value in values["step"].items():
         put(scratch, key, value)
@@ -133,19 +133,19 @@ def _scope(
     own: Mapping[str, Any] | None = None,
 ) -> Scope:
     result = seen(ending.result, d.resolved)
-    told = envelope(status or ending.status, ending.result, result, ending.error)
+    outcome = envelope(status or ending.status, ending.result, result, ending.error)
     payload = {"status": ending.status, "result": result, "error": ending.error}
     event = {"name": EventName(name), "step": run.step, "run_id": run.run_id, "payload": payload}
-    fixed = {"outcome": told, "output": told, "event": event, "step": ending.scratch}
+    fixed = {"outcome": outcome, "output": outcome, "event": event, "step": ending.scratch}
     scope = d.scope(run.args, own, **fixed)
     if step.input:
-        given = Input(d, run, step, scope)
-        scope = d.scope(run.args, own, **fixed, input=given)
+        rendered_input = Input(d, run, step, scope)
+        scope = d.scope(run.args, own, **fixed, input=rendered_input)
     return scope
 
 
 class Input(Mapping[str, Any]):
-    """The step's `input` where its router reads it: rendered then, so that what nobody reads is not loaded."""
+    """The step's `input` for its router, rendered on first read so that unread results are not loaded."""
 
     def __init__(self, d: DecisionBuilder, run: StepRun, step: Step, scope: Scope) -> None:
         self._d, self._run, self._step, self._scope = d, run, step, scope
@@ -153,10 +153,10 @@ class Input(Mapping[str, Any]):
     @cached_property
     def _whole(self) -> Mapping[str, Any]:
         try:
-            given = render({key: value.data for key, value in self._step.input.items()}, self._scope, self._d.calls)
+            inputs = render({key: value.data for key, value in self._step.input.items()}, self._scope, self._d.calls)
         except TemplateError:
-            given = {}
-        return {**self._run.args, **given}
+            inputs = {}
+        return {**self._run.args, **inputs}
 
     def __getitem__(self, key: str) -> Any:
         return self._whole[key]
@@ -168,14 +168,14 @@ class Input(Mapping[str, Any]):
         return len(self._whole)
 
 
-def _took(state: Execution, run: StepRun, at: int) -> float:
-    """Give how long a run that ends now has taken, in milliseconds."""
-    since = max(run.scheduled_at, state.started_at)  # a fork's history is older than itself
+def _duration(state: Execution, run: StepRun, at: int) -> float:
+    """Return how long a run that ends now has taken, in milliseconds."""
+    since = max(run.scheduled_at, state.started_at)  # the history of a forked execution is older than its start
     return float(at - since) if at > since else 0.0
 
 
 def _emit_done(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending) -> None:
-    duration = _took(d.state, run, d.at)
+    duration = _duration(d.state, run, d.at)
     if ending.is_loop and run.loop is not None:
         errors = {"errors": list(run.loop.errors)} if run.loop.errors else {}
         d.emit("loop.done", run.step, {"stats": run.loop.stats(), **errors}, run=run, status="ok", duration_ms=duration)
@@ -193,33 +193,33 @@ def _emit_failed(d: DecisionBuilder, run: StepRun, ending: Ending) -> None:
         payload["dead"] = True
     dead = payload.get("dead") or run.role == "final"
     letter = _letter(d, run, ending) if dead else {}
-    duration = _took(d.state, run, d.at)
+    duration = _duration(d.state, run, d.at)
     event = d.emit("step.failed", run.step, payload | letter, run=run, status="error", duration_ms=duration)
     if letter:
         d.update_letter(event)
 
 
 def is_tried_again(run: StepRun) -> bool:
-    """Tell whether a run that fails is run once more: a compensation that has tries left."""
+    """Return whether a failed run is retried: a compensation with attempts left."""
     return run.role == "compensation" and run.attempt < COMPENSATION_ATTEMPTS
 
 
 def _letter(d: DecisionBuilder, run: StepRun, ending: Ending) -> dict[str, Any]:
-    """Give the dead letter of a run whose work failed, for the payload of an event; nothing where none did."""
+    """Return the dead letter of a run whose work failed, for the payload of an event; else an empty map."""
     if ending.last is None or ending.is_loop or ending.error is None or not is_letter(ending.error, d.plan.defaults):
         return {}
     return {"letter": {**about(d.state, run, ending.error, ending.last), "error": ending.error}}
 
 
-def _assigned(
+def _evaluate_set(
     d: DecisionBuilder, step: Step, assigns: Iterable[Assign], scope: Scope, failed: bool
 ) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]], Error | None]:
-    """Evaluate a `set`, by what it writes to (`ctx`, `step`); after a failure, what cannot be read is skipped."""
+    """Evaluate a `set`, by scope (`ctx`, `step`); after a failure, values that cannot be read are skipped."""
     values: dict[str, dict[str, Any]] = {"ctx": {}, "step": {}}
     skipped: list[dict[str, Any]] = []
     for assign in assigns:
         if assign.scope == "iter":
-            continue  # no iteration is left that could read it
+            continue  # no iteration is left to read it
         try:
             value = render(assign.value.data, scope, d.calls)
             missing = first_undefined(value)
@@ -330,23 +330,23 @@ def _on_when_error(d: DecisionBuilder, step: Step, arc: Arc) -> Any:
 def _bind(
     d: DecisionBuilder, step: Step, choice: Choice, scope: Scope, failed: bool
 ) -> tuple[list[Taken], Error | None]:
-    """Evaluate `args` and `set` of the arcs that are taken, all over the same state."""
+    """Evaluate `args` and `set` of the taken arcs, all over the same state."""
     bound: list[Taken] = []
     for index in choice.taken:
         arc = step.arcs[index]
         taken = Taken(index, arc.step, {})
         for key, value in arc.args.items():
             try:
-                given = render(value.data, scope, d.calls)
+                bound_value = render(value.data, scope, d.calls)
             except TemplateError as error:
                 message = f"`args.{key}` of the arc from `{step.name}` to `{arc.step}` cannot be evaluated"
                 return [], failure(kind_of(error), f"{message}: {error.message}")
-            if first_undefined(given) is None:
-                taken.args[key] = plain(given)
+            if first_undefined(bound_value) is None:
+                taken.args[key] = plain(bound_value)
             else:
-                taken.unbound.append(key)  # it stays undefined in the next step, which may have a default for it
+                taken.unbound.append(key)  # undefined in the next step, which may have a default
         if arc.sets:
-            values, taken.skipped, broken = _assigned(d, step, arc.sets, scope, failed)
+            values, taken.skipped, broken = _evaluate_set(d, step, arc.sets, scope, failed)
             if broken is not None:
                 return [], broken
             taken.writes = values["ctx"]
