@@ -1,7 +1,7 @@
-"""Starts executions: the workload is rendered, merged with the payload, checked, and the entry token sent.
+"""Starts executions: renders the workload, merges the payload, validates it, and sends the entry token.
 
-A payload that does not fit is refused before anything is written (`check`); a child's becomes its failure. Tested in
-tests/unit/engine/test_ending.py.
+An invalid payload is refused before anything is written (`check`); that of a child fails the child. Tested in
+tests/unit/engine/test_start.py and test_ending.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROBLEMS_SHOWN = 5
 
 
 def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, Any]:
-    """Give the workload of an execution that may start. Raises InvalidPayload."""
+    """Return the workload of a new execution. Raises InvalidPayload."""
     if plan.lacks is not None:
         raise InvalidPayload(plan.lacks)
     if plan.fixed_workload is not None:
@@ -45,7 +45,7 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
                 missing.fail()
         except TemplateError as error:
             if key in message.payload:
-                continue  # it is replaced anyway
+                continue  # the payload replaces it
             raise InvalidPayload(f"`workload.{key}` cannot be evaluated: {error.message}") from None
         workload[key] = plain(rendered)
     workload = merge(workload, message.payload)
@@ -56,9 +56,10 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
 def misfit(
     plan: Plan, execution_id: str, like: Start, payloads: Sequence[Mapping[str, Any]], at: int
 ) -> tuple[int, InvalidPayload] | None:
-    """Give the first of many payloads that does not fit, and why; None where all fit. Raises InvalidPayload where none can.
+    """Return the index of the first invalid payload and its error; None if all are valid.
 
-    Without a schema a payload only replaces values: where none is needed, any fits.
+    Raises InvalidPayload if no execution can start. Without a schema, a payload only replaces values: if the workload is
+    valid without one, every payload is.
     """
     if plan.lacks is not None:
         raise InvalidPayload(plan.lacks)
@@ -67,30 +68,32 @@ def misfit(
             check(plan, execution_id, like, at)
             return None
         except InvalidPayload:
-            pass  # some of them may bring what cannot be evaluated
-    for place, payload in enumerate(payloads):
+            pass  # some payloads may replace what cannot be evaluated
+    for index, payload in enumerate(payloads):
         try:
             check(plan, execution_id, replace(like, payload=payload), at)
         except InvalidPayload as problem:
-            return place, problem
+            return index, problem
     return None
 
 
 def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
-    """Refuse a workload that the playbook's schema does not take. Raises InvalidPayload."""
+    """Validate a workload against the playbook's schema. Raises InvalidPayload."""
     schema = plan.playbook.executor.setting("workload_schema")
     if not isinstance(schema, dict | bool):
         return
-    found = sorted(_validator(msgspec.json.encode(schema)).iter_errors(workload), key=lambda error: error.json_path)
-    if found:
-        shown = [f"{error.json_path.replace('$', 'workload', 1)}: {error.message}" for error in found[:_PROBLEMS_SHOWN]]
-        more = f" (and {len(found) - _PROBLEMS_SHOWN} more)" if len(found) > _PROBLEMS_SHOWN else ""
-        raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(shown) + more)
+    errors = sorted(_validator(msgspec.json.encode(schema)).iter_errors(workload), key=lambda error: error.json_path)
+    if errors:
+        lines = [
+            f"{error.json_path.replace('$', 'workload', 1)}: {error.message}" for error in errors[:_PROBLEMS_SHOWN]
+        ]
+        more = f" (and {len(errors) - _PROBLEMS_SHOWN} more)" if len(errors) > _PROBLEMS_SHOWN else ""
+        raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(lines) + more)
 
 
 @lru_cache(maxsize=64)
 def _validator(text: bytes) -> Any:
-    """Give what checks values against a schema, made once. Raises InvalidPayload."""
+    """Return the cached validator of a schema. Raises InvalidPayload."""
     from jsonschema import Draft202012Validator  # slow to import, and most playbooks have no schema
     from jsonschema.exceptions import SchemaError
 
@@ -103,7 +106,7 @@ def _validator(text: bytes) -> Any:
 
 
 def _request(message: Start) -> dict[str, Any]:
-    """Give what was asked for, as it is written down; what was not said is left out."""
+    """Return the request as its event records it; defaults are left out."""
     request: dict[str, Any] = {"path": message.path, "playbook": message.playbook, "payload": message.payload}
     if message.parent is not None:
         request["parent"] = message.parent
@@ -121,7 +124,7 @@ def _request(message: Start) -> dict[str, Any]:
 
 
 def start(d: DecisionBuilder, message: Start) -> None:
-    """Begin an execution; a second start of the same one changes nothing."""
+    """Begin an execution; a repeated start changes nothing."""
     state = d.state
     if state.phase != "pending":
         return
