@@ -17,7 +17,7 @@ from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 
 
-def begun(frame: Frame, at: int) -> Record:
+def attempt_started(frame: Frame, at: int) -> Record:
     """Return the record of an attempt that begins."""
     attempt, key, index = frame.memory.attempt, frame.key, frame.info.index
     if attempt > 1:
@@ -25,14 +25,14 @@ def begun(frame: Frame, at: int) -> Record:
     return Record("task.started", at, frame.named, key, index, payload=frame.plan.told)
 
 
-def allowed(records: list[Record], key: str, timeout_ms: float) -> None:
+def note_timeout(records: list[Record], key: str, timeout_ms: float) -> None:
     """Add the time-out of an attempt that has just begun to its record, if it has one."""
     last = records[-1] if records else None
     if last is not None and last.task_run_id == key and last.event_type in ("task.started", "task.attempt.started"):
         records[-1] = msgspec.structs.replace(last, payload={**last.payload, "timeout_ms": timeout_ms})
 
 
-def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[Record]:
+def attempt_ended(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[Record]:
     """Return the records of an attempt that ended, and of what it leads to."""
     memory, name, key, index = frame.memory, frame.named, frame.key, frame.info.index
     attempt, status, is_ok = memory.attempt, outcome.status, outcome.status == "ok"
@@ -56,7 +56,7 @@ def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[R
     return records
 
 
-def paged(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
+def page_added(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
     """Return the record of a page that was added; an item of a loop records only pages that were stored."""
     part = pages["parts"][-1]
     if "ref" not in part and frame.is_quiet:
