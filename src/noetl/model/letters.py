@@ -1,6 +1,6 @@
-"""Dead letters: work that failed for good, as it waits for somebody to decide what becomes of it.
+"""Dead letters: work that failed for good, until it is retried or discarded.
 
-What is a dead letter, and what it says, is decided in `engine.dead_letters`; stores keep rows of it. Tested in
+`engine.dead_letters` decides what becomes one; stores keep one row for each. Tested in
 tests/unit/engine/test_dead_letters.py and tests/conformance/test_dead_letters.py.
 """
 
@@ -16,12 +16,12 @@ REPLAYING: Final = "replaying"
 REPLAYED: Final = "replayed"
 DISCARDED: Final = "discarded"
 STATUSES: Final = (PENDING, REPLAYING, REPLAYED, DISCARDED)
-NO_LETTERS: Final = "no_dead_letters"  # where it stands among the settings of a server, none are kept
+NO_LETTERS: Final = "no_dead_letters"  # a server setting that disables dead letters
 OPEN: Final = (PENDING, REPLAYING)
 
 
 class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step-run or an item of its loop that failed for good, or a message that cannot be decided. Times are milliseconds since the epoch."""
+    """A failed step-run, item or message. Times are milliseconds since the epoch."""
 
     message_id: str
     execution_id: str
@@ -30,7 +30,7 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str  # exhausted, fatal, poison, lease, poison_message
     attempts: int
     last_error: str
-    fingerprint: str  # the same for failures of one cause
+    fingerprint: str  # equal for failures of one cause
     first_seen: int
     last_seen: int
     path: str = ""
@@ -41,17 +41,17 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     sink_id: str | None = None
     replays: int = 0
     last_stack: str = ""
-    payload: Mapping[str, Any] = {}  # what the task was given, without secrets; never used to run it again
+    payload: Mapping[str, Any] = {}  # inputs of the task, without secrets; never used to run it again
     context_excerpt: str = ""  # the last 2 KB
     error: Mapping[str, Any] = {}
     status: str = PENDING
-    closed_at: int | None = None  # since when it is replayed or discarded
+    closed_at: int | None = None  # when it was retried with success or discarded
     closed_by: str = ""
     note: str = ""  # why it was discarded
 
 
 class LetterChange(msgspec.Struct, frozen=True):
-    """What an event changes about a dead letter: the whole of it, or what became of it."""
+    """What an event changes about a dead letter: all of it, or its status."""
 
     message_id: str
     status: str
@@ -61,11 +61,13 @@ class LetterChange(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def changed(known: DeadLetter | None, change: LetterChange) -> DeadLetter | None:
-    """Give a letter after a change; None where there is none to change."""
+def changed(letter: DeadLetter | None, change: LetterChange) -> DeadLetter | None:
+    """Return a letter after a change; None if there is no letter to change."""
     if change.letter is not None:
         return change.letter
-    if known is None:
+    if letter is None:
         return None
     closed = None if change.status in OPEN else change.at
-    return msgspec.structs.replace(known, status=change.status, closed_at=closed, closed_by=change.by, note=change.note)
+    return msgspec.structs.replace(
+        letter, status=change.status, closed_at=closed, closed_by=change.by, note=change.note
+    )
