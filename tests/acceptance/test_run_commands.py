@@ -152,7 +152,7 @@ def test_explain_tells_the_way_with_the_values_that_decided(folder: Folder) -> N
     said = folder.call("explain", ran.id).out
     assert "completed" in said
     assert "→ big: {{ ctx.n > 10 }} does not hold (ctx.n = 5)" in said
-    assert "→ small: without a condition, so on success" in said
+    assert "→ small: no condition, so taken on success" in said
 
 
 def test_explain_tells_what_a_token_waits_for(folder: Folder) -> None:

@@ -204,7 +204,7 @@ def test_what_is_being_undone_is_not_cancelled_unless_it_is_abandoned(folder: Fo
     assert ran.code == 4
     refused = folder.call("cancel", ran.id)
     assert (refused.code, refused.out) == (1, "")
-    assert "is undoing what was done (1 left)" in refused.err
+    assert "is rolling back (1 left to compensate)" in refused.err
     assert f"noetl cancel {ran.id} --abandon" in refused.err
     undone = send(folder, "signal", ran.id, "refunded")
     assert (undone.code, undone.status, undone.data["compensated"]) == (1, "failed", True)

@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from noetl.dsl.validate import validate
-from noetl.engine import plan as plans
 from noetl.engine.evolve import fold
 from noetl.engine.state import checksum
 from noetl.model.events import Event
@@ -84,15 +83,6 @@ def test_scenario(folder: Path, store: str, tmp_path: Path) -> None:
     if UPDATE and store == "memory":
         path.write_text(text)
     assert text == path.read_text()
-
-
-@pytest.mark.parametrize("folder", FOLDERS, ids=[folder.name for folder in FOLDERS])
-def test_the_general_way_writes_the_same_log(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "onward", lambda *_: None)
-    monkeypatch.setattr(plans, "lets_in", lambda _: False)
-    found = played(read_scenario(folder), "memory", tmp_path)
-    held(found)
-    assert golden(found) == (folder / "events.golden.yaml").read_text()
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=[folder.name for folder in FOLDERS])

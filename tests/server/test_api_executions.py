@@ -71,7 +71,7 @@ async def test_what_is_being_undone_is_not_cancelled_unless_it_is_abandoned(tmp_
         place = f"/api/executions/{started}/cancel"
         for body in ({}, {"compensate": True}):
             problem = await served.json("POST", place, body, 409)
-            assert "is undoing what was done (1 left)" in problem["detail"]
+            assert "is rolling back (1 left to compensate)" in problem["detail"]
             assert "abandon" in problem["fix"]
         await served.json("POST", place, {"abandon": True, "compensate": True}, 422)
         await served.json("POST", place, {"abandon": True, "reason": "by hand"})

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from noetl.engine import admit, derive, flow, loops
-from noetl.engine.decision import Deciding, Decision
+from noetl.engine.decision import Decision, DecisionBuilder
 from noetl.engine.state import Loop
 from noetl.model.events import Event
 from tests.simulation.invariants import effects_happened
@@ -47,37 +47,37 @@ def ends_that_nobody_sees(patch: pytest.MonkeyPatch) -> None:
 
 
 def items_that_end_twice(patch: pytest.MonkeyPatch) -> None:
-    right = Deciding.emit
+    right = DecisionBuilder.emit
 
-    def wrong(self: Deciding, kind: str, *given: Any, **more: Any) -> Event:
+    def wrong(self: DecisionBuilder, kind: str, *given: Any, **more: Any) -> Event:
         event = right(self, kind, *given, **more)
         return right(self, kind, *given, **more) if kind == "loop.iteration.done" else event
 
-    patch.setattr(Deciding, "emit", wrong)
+    patch.setattr(DecisionBuilder, "emit", wrong)
 
 
 def a_state_that_no_event_tells(patch: pytest.MonkeyPatch) -> None:
-    right = Deciding.emit
+    right = DecisionBuilder.emit
 
-    def wrong(self: Deciding, *given: Any, **more: Any) -> Event:
+    def wrong(self: DecisionBuilder, *given: Any, **more: Any) -> Event:
         self.state.numbers["secret"] = len(self.events) + 1
         return right(self, *given, **more)
 
-    patch.setattr(Deciding, "emit", wrong)
+    patch.setattr(DecisionBuilder, "emit", wrong)
 
 
 def timers_that_stay(patch: pytest.MonkeyPatch) -> None:
-    right = Deciding.made
+    right = DecisionBuilder.build
 
-    def wrong(self: Deciding) -> Decision:
+    def wrong(self: DecisionBuilder) -> Decision:
         made = right(self)
         return msgspec.structs.replace(made, cleared=())
 
-    patch.setattr(Deciding, "made", wrong)
+    patch.setattr(DecisionBuilder, "build", wrong)
 
 
 def work_that_stays(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Deciding, "drop_work", lambda _self, _run: None)
+    patch.setattr(DecisionBuilder, "drop_work", lambda _self, _run: None)
 
 
 def work_that_is_not_made_again(patch: pytest.MonkeyPatch) -> None:

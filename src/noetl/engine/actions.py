@@ -1,4 +1,4 @@
-"""What a pipeline asks its worker to do next: run a task, give the lease back, or report the end.
+"""What a pipeline asks its worker to do next: run a task, release the lease, or report the end.
 
 All three are plain data. Tested in tests/unit/engine/test_pipeline.py.
 """
@@ -14,48 +14,48 @@ from noetl.model.outcome import Outcome
 
 
 class Written(dict[str, Any]):
-    """Fields of a task without any template: one map for all of its attempts."""
+    """Fields of a task without templates: one map, shared by all attempts."""
 
-    read: Any = None  # what a kind has read of them
+    read: Any = None  # cache of the kind's parsed inputs
 
 
 class RunTask(msgspec.Struct, frozen=True):
     """Run one attempt of a task and resume with its outcome."""
 
-    label: str  # inside workbook calls: the labels of the calls before it, with slashes
+    label: str  # inside workbook calls, prefixed with the labels of the calls and slashes
     kind: str
     fields: Mapping[str, Any]  # the kind's inputs, rendered
-    input: Mapping[str, Any]  # args, the step's input and the task's, overlaid
+    input: Mapping[str, Any]  # args, the step's input and the task's input, merged
     own: Mapping[str, Any]  # the task's own part of it
     attempt: int
     idempotency_key: str
     auth: Any = None
     timeout_ms: float | None = None
     spec: Mapping[str, Any] = {}  # settings by layering, the task's own last
-    context: Mapping[str, Any] = {}  # everything in scope but secrets, for code that asks for it
-    visit: int = 1  # how often the task was come to, by jumps
+    context: Mapping[str, Any] = {}  # everything in scope except secrets, for code that reads it
+    visit: int = 1  # how often jumps have reached the task
 
 
 class Suspend(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Wait for something; with `hold` the time is so short that the worker waits in place and advances again."""
+    """Wait for something; with `hold` the wait is short, and the worker keeps its lease and advances again."""
 
     cause: str  # delay, sleep, wait, playbook
     until: int | None = None
     signal: str | None = None
     child: Mapping[str, Any] | None = None  # path, version, payload, return_step
     hold: bool = False
-    cut: bool = False  # a time-out ends it before it would have ended by itself
+    cut: bool = False  # a time-out ends it before its own end
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """The pipeline has ended."""
+    """The end of the pipeline."""
 
     status: str  # ok, error, skipped
     result: Any = None
     error: Mapping[str, Any] | None = None
-    writes: Mapping[str, Any] = {}  # to `ctx`, by dotted key, in the order of writing
+    writes: Mapping[str, Any] = {}  # to `ctx`, by dotted key, in order
     scratch: Mapping[str, Any] = {}  # `step`
-    outcome: Outcome | None = None  # of the last task that ran
+    outcome: Outcome | None = None  # of the last task
 
 
 Next = RunTask | Suspend | Finished

@@ -1,7 +1,7 @@
-"""Admission: gates decide on tokens, tokens become step-runs.
+"""Admission: gates decide on tokens, and admitted tokens become step-runs.
 
-A token that a gate does not let in is parked and tried again when something changed. When a gated step is admitted, the
-run consumes every token that is parked there. Tested in tests/unit/engine/test_admit.py.
+A gate that denies a token parks it; the gate is evaluated again when something changed. The run of an admitted step
+consumes every token that is parked there. Tested in tests/unit/engine/test_admit.py.
 """
 
 from __future__ import annotations
@@ -10,81 +10,87 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.engine import runs
-from noetl.engine.decision import Deciding
-from noetl.engine.join import in_arc_order, merged_lineage
-from noetl.engine.names import EventName, test, when_budget
+from noetl.engine.away import NOTHING
+from noetl.engine.decision import DecisionBuilder
+from noetl.engine.join import Meeting, in_arc_order, merged_lineage
+from noetl.engine.names import EventName, test
+from noetl.engine.plan import when_budget
 from noetl.engine.route import failure
 from noetl.engine.state import Token
 
 
-def has_room(d: Deciding) -> bool:
-    """Tell whether one more step-run may be in flight."""
+def has_room(d: DecisionBuilder) -> bool:
+    """Return whether one more step-run may be in flight."""
     bound = d.plan.max_parallel
     return bound is None or len(d.state.runs) < bound
 
 
-def arrive(d: Deciding, step: str, tokens: list[Token], *, count: tuple[int, int] | None = None) -> None:
-    """Let joined tokens in, or park them; `count` is (arrived, needed) of a join that can no longer be reached."""
-    ordered = in_arc_order(tokens)
-    if count is not None:
-        message = f"the join of step `{step}` needs {count[1]} branches, and only {count[0]} can arrive"
-        schedule(d, step, ordered, broken=failure("unknown", message, "JOIN_UNREACHABLE"))
+def arrive(d: DecisionBuilder, meeting: Meeting) -> None:
+    """Admit the joined tokens of a meeting, or park them; fail the run of a join that can no longer be satisfied."""
+    name, tokens = meeting.step, in_arc_order(meeting.tokens)
+    if meeting.needed > meeting.arrived:
+        message = f"the join of step `{name}` needs {meeting.needed} branches, and only {meeting.arrived} can arrive"
+        schedule(d, name, tokens, broken=failure("unknown", message, "JOIN_UNREACHABLE"))
         return
-    cause = tokens[-1].event or {}
-    event = {**cause, "name": EventName(cause.get("name", ""))}
-    if d.plan.steps[step].join == "each":
-        for token in _parked(d, step):  # who came before goes before
+    known = d.plan.steps[name]
+    parked = _parked(d, name) if len(d.state.tokens) > len(tokens) else []
+    event: Mapping[str, Any] = NOTHING
+    if known.step.admit is not None:
+        cause = meeting.tokens[-1].event or {}
+        event = {**cause, "name": EventName(cause.get("name", ""))}
+    if known.join == "each":
+        for token in parked:  # in order of arrival
             if has_room(d):
-                _let_in(d, step, [token], event)
-        group = ordered
-        if not has_room(d):
-            return  # they are looked at again when there is room
+                _admit(d, name, [token], event)
+        if parked and not has_room(d):
+            return  # retried when there is room
+        group = tokens
     else:
-        group = [*_parked(d, step), *ordered]
-    if _let_in(d, step, group, event):
+        group = [*parked, *tokens]
+    if _admit(d, name, group, event):
         return
-    for token in ordered:
-        d.emit("token.parked", token.token_id, {"step": step})
+    for token in tokens:
+        d.emit("token.parked", token.token_id, {"step": name})
 
 
-def retry(d: Deciding) -> bool:
-    """Try parked tokens again; tells whether one was let in."""
+def retry(d: DecisionBuilder) -> bool:
+    """Evaluate the gates of parked tokens again; return whether one was admitted."""
     moved = False
     for step in dict.fromkeys(token.step for token in list(d.state.tokens.values()) if token.parked):
         waiting = _parked(d, step)
-        groups = [[token] for token in waiting] if d.plan.steps[step].join == "each" else [waiting]
+        groups = [[token] for token in waiting] if d.plan.step(step).join == "each" else [waiting]
         for group in groups:
             if not has_room(d):
                 return moved
-            if group and _let_in(d, step, group, d.cause):
+            if group and _admit(d, step, group, d.cause):
                 moved = True
     return moved
 
 
-def _let_in(d: Deciding, name: str, tokens: list[Token], event: Mapping[str, Any]) -> bool:
-    """Make a run of tokens that the gate lets in; one whose gate is broken, and says so, fails at once."""
-    allow, broken = admitted(d, name, tokens, event)
-    if allow or broken is not None:
-        schedule(d, name, tokens, broken)
-    return allow or broken is not None
+def _admit(d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[str, Any]) -> bool:
+    """Schedule a run if the gate admits the tokens; with `on_when_error: fail_step` a broken gate fails the run."""
+    broken = None
+    if d.plan.steps[name].step.admit is not None:
+        allow, broken = _evaluate_gate(d, name, tokens, event)
+        if not allow and broken is None:
+            return False
+    schedule(d, name, tokens, broken)
+    return True
 
 
-def admitted(
-    d: Deciding, name: str, tokens: list[Token], event: Mapping[str, Any]
+def _evaluate_gate(
+    d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[str, Any]
 ) -> tuple[bool, Mapping[str, Any] | None]:
-    """Ask the gate of a step; a step without one lets everything in. Gives the error of a gate that fails its step."""
+    """Return whether the gate of a step allows the tokens, and the error of a gate that fails its step."""
     step = d.plan.step(name)
-    rules = step.admit
-    if rules is None:
-        return True, None
-    args, _ = merged_args(tokens)
+    args, _ = _merged_args(tokens)
     scope = d.scope(args, event=event)
     read: dict[str, Any] = {}
     allow, matched = False, None
     errors: list[str] = []
     broken: Mapping[str, Any] | None = None
     limit = d.plan.setting("evaluate_when_timeout_ms", step)
-    for index, rule in enumerate(rules):
+    for index, rule in enumerate(step.admit or ()):
         verdict = test(True if rule.when is None else rule.when.data, scope, d.calls, when_budget(limit))
         read |= verdict.read
         if verdict.error is not None:
@@ -97,7 +103,7 @@ def admitted(
             allow, matched = rule.allow, index
             break
     if broken is None and not allow and all(token.parked and token.gate == read for token in tokens):
-        return False, None  # nothing that it reads has changed since it last said no
+        return False, None  # nothing that it reads has changed since it denied them
     payload: dict[str, Any] = {"allow": allow, "rule": matched, "read": read, "event": str(event.get("name", ""))}
     payload["tokens"] = [token.token_id for token in tokens]
     payload |= {"errors": errors} if errors else {}
@@ -105,34 +111,34 @@ def admitted(
     return allow, broken
 
 
-def schedule(d: Deciding, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None) -> None:
-    """Make a run of tokens."""
+def schedule(d: DecisionBuilder, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None) -> None:
+    """Schedule a run that consumes tokens; `broken` is an error with which it fails at once."""
     number = d.state.numbers.get(f"run:{name}", 0) + 1
-    if len(tokens) == 1 and not tokens[0].lineage:  # there is nothing to merge
-        [token] = tokens
+    if len(tokens) == 1 and not tokens[0].lineage:  # nothing to merge
+        token = tokens[0]
         payload = {"number": number, "args": token.args, "lineage": {}, "tokens": [token.token_id]}
     else:
-        payload = {"number": number, **_merged(tokens, d.plan.steps[name].join)}
+        payload = {"number": number, **_merged(tokens, d.plan.step(name).join)}
     runs.schedule(d, name, payload, broken)
 
 
 def _merged(tokens: list[Token], join: Any) -> dict[str, Any]:
-    args, warnings = merged_args(tokens)
+    args, warnings = _merged_args(tokens)
     lineage = merged_lineage(tokens)
-    found: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "args": args,
         "lineage": {fork: sorted(branches) for fork, branches in lineage.items()},
         "tokens": [token.token_id for token in tokens],
     }
     if warnings:
-        found["warnings"] = warnings
+        payload["warnings"] = warnings
     if join not in ("all", "each") and lineage:
-        found["spent"] = sorted(lineage)
-    return found
+        payload["spent"] = sorted(lineage)
+    return payload
 
 
-def merged_args(tokens: list[Token]) -> tuple[dict[str, Any], list[str]]:
-    """Merge what arcs bound; of two different values for one key the later wins, with a warning."""
+def _merged_args(tokens: list[Token]) -> tuple[dict[str, Any], list[str]]:
+    """Merge what arcs bound; the later of two different values for a key wins, with a warning."""
     args: dict[str, Any] = {}
     warnings: list[str] = []
     for token in tokens:
@@ -143,6 +149,6 @@ def merged_args(tokens: list[Token]) -> tuple[dict[str, Any], list[str]]:
     return args, warnings
 
 
-def _parked(d: Deciding, step: str) -> list[Token]:
-    found = [token for token in d.state.tokens.values() if token.step == step and token.parked]
-    return sorted(found, key=lambda token: token.parked) if len(found) > 1 else found
+def _parked(d: DecisionBuilder, step: str) -> list[Token]:
+    parked = [token for token in d.state.tokens.values() if token.step == step and token.parked]
+    return sorted(parked, key=lambda token: token.parked) if len(parked) > 1 else parked

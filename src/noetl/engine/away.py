@@ -1,8 +1,8 @@
-"""Stored results where conditions are decided: what lies beside a reference is read, anything more is asked for.
+"""Stored results in server-side templates: fields beside the reference are read, anything more must be loaded.
 
-A decision that reads more stops with `Missing`; whoever decides loads that and decides again, with what was loaded under
-its address in `resolved`. What could not be loaded stands there as an exception, and reading it is an error of the
-template. Loads nothing itself. Tested in tests/unit/engine/test_needs.py.
+A decision that reads more stops with `Missing`. The caller loads what is missing and decides again, with the loaded
+values by address in `resolved`. A result that could not be loaded stands there as an exception; reading it is an error
+of the template. Loads nothing itself. Tested in tests/unit/engine/test_needs.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from noetl.expr import EvaluationError, Result
-from noetl.model.refs import MAPS, beside, is_ref, visible
+from noetl.model.refs import MAPS, SCALARS, beside, is_ref, visible
 
 Resolved = Mapping[str, Any]
 NOTHING: Final[Resolved] = {}
@@ -21,15 +21,15 @@ _ABSENT: Final = object()
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """What a decision cannot be made without: stored results to load, and lists to put away, by address."""
+    """What a decision needs first: stored results to load, and lists to store by address."""
 
     loads: tuple[Mapping[str, Any], ...] = ()
     puts: Mapping[str, Any] = {}
-    touched: bool = False  # the state was changed on the way, and is not what is committed
+    touched: bool = False  # the state was changed on the way and must be discarded
 
 
-class Missing(Exception):  # noqa: N818 (it is a question, not a mistake)
-    """A decision stops here until something was loaded or put away."""
+class Missing(Exception):  # noqa: N818 (a request, not an error)
+    """A decision stops until something is loaded or stored."""
 
     def __init__(self, *loads: Mapping[str, Any], puts: Mapping[str, Any] | None = None) -> None:
         super().__init__(", ".join([*(str(reference["ref"]) for reference in loads), *(puts or {})]))
@@ -38,16 +38,16 @@ class Missing(Exception):  # noqa: N818 (it is a question, not a mistake)
 
 
 class UnreadableError(EvaluationError):
-    """A stored result that a template reads cannot be had."""
+    """A template reads a stored result that cannot be loaded."""
 
 
 def kind_of(error: Exception) -> str:
-    """Give the kind of failure that an error of a template is."""
+    """Return the error kind of a template's error."""
     return "reference" if isinstance(error, UnreadableError) else "template"
 
 
 def found(resolved: Resolved, ref: str) -> Any:
-    """Give what was loaded or made under an address; raises where that failed, KeyError where nobody has tried."""
+    """Return what was loaded or stored under an address; raises if that failed, KeyError if not tried."""
     value = resolved[ref]
     if isinstance(value, Exception):
         raise UnreadableError(str(value))
@@ -55,7 +55,7 @@ def found(resolved: Resolved, ref: str) -> Any:
 
 
 class StoredResult(Result):
-    """A result that was loaded; what was kept beside its reference is seen where the result has no such key."""
+    """A loaded result; fields beside its reference are visible where the result has no such key."""
 
     __slots__ = ("_beside",)
 
@@ -71,7 +71,7 @@ class StoredResult(Result):
 
 
 class Away(Mapping[str, Any]):
-    """A stored result that was not loaded, as plain data: its address, the fields beside it, and a question for the rest."""
+    """A stored result that was not loaded: its address and the fields beside it; reading more raises Missing."""
 
     __slots__ = ("_reference", "_resolved", "_shown")
 
@@ -90,25 +90,25 @@ class Away(Mapping[str, Any]):
         keys = self._reference.get("keys")
         if isinstance(keys, list | tuple) and key not in keys:
             raise KeyError(key)
-        self._ask()
+        self._raise_missing()
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[str]:
-        self._ask()
+        self._raise_missing()
         return iter(())
 
     def __len__(self) -> int:
-        self._ask()
+        self._raise_missing()
         return 0
 
-    def _ask(self) -> None:
+    def _raise_missing(self) -> None:
         if self._reference["ref"] in self._resolved:
-            found(self._resolved, self._reference["ref"])  # it was tried, and this says why it failed
+            found(self._resolved, self._reference["ref"])  # loading was tried: raise the error
         raise Missing(self._reference)
 
 
 class Gathered(Mapping[str, Any]):
-    """A loop's result, whose `results` were put away or hold some that were."""
+    """A loop's result whose `results` are stored, or contain stored ones."""
 
     __slots__ = ("_resolved", "_value")
 
@@ -136,7 +136,9 @@ class Gathered(Mapping[str, Any]):
 
 
 def seen(result: Any, resolved: Resolved = NOTHING) -> Any:
-    """Give a result as the server's templates see it: as plain data, loaded or with a question in it."""
+    """Return a result as the server's templates see it; parts that are not loaded raise Missing when read."""
+    if type(result) in SCALARS:
+        return result
     if is_ref(result):
         loaded = resolved.get(result["ref"], _ABSENT)
         if loaded is _ABSENT or isinstance(loaded, Exception):
@@ -155,7 +157,7 @@ def seen(result: Any, resolved: Resolved = NOTHING) -> Any:
 
 
 def filled(reference: Mapping[str, Any], own: Any, resolved: Resolved) -> Any:
-    """Give a stored result that was loaded, with the labels that lie beside it."""
+    """Return a loaded result with the labels beside its reference."""
     labels = {name: seen(part, resolved) if is_ref(part) else part for name, part in beside(reference).items()}
     if isinstance(own, Mapping):
         return {**labels, **own}
@@ -163,7 +165,7 @@ def filled(reference: Mapping[str, Any], own: Any, resolved: Resolved) -> Any:
 
 
 def view(result: Any, resolved: Resolved = NOTHING) -> Result:
-    """Give a result as the root name of its step."""
+    """Return a result as the value of its step's name."""
     value = seen(result, resolved)
     if is_ref(result) and not isinstance(value, Away):
         return StoredResult(value, visible(result))

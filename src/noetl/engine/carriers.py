@@ -1,8 +1,7 @@
-"""Keeps, for every fork, who remembers it, and lets go of what nobody waits for any more.
+"""Lineage: which tokens and runs carry which forks; and what an ended run or execution drops.
 
-A fork that at most one token or run remembers is forgotten.
-
-Part of the fold: it decides nothing. Tested in tests/unit/engine/test_laws.py and test_decide.py.
+A fork that at most one token or run carries is dropped. Part of the fold. Tested in tests/unit/engine/test_laws.py and
+test_decide.py.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from noetl.model.events import Event
 
 
 def lineage_of(data: Mapping[str, Iterable[int]]) -> Lineage:
-    """Read a lineage from an event."""
+    """Decode a lineage from an event."""
     return {fork: frozenset(branches) for fork, branches in data.items()}
 
 
 def add(state: Execution, carrier: str, lineage: Lineage) -> None:
-    """Note that a token or run remembers these forks; forks that are forgotten already are taken out."""
+    """Add a carrier to its forks; forks that were dropped already are removed from the lineage."""
     for fork_id in list(lineage):
         fork = state.forks.get(fork_id)
         if fork is None:
@@ -30,7 +29,7 @@ def add(state: Execution, carrier: str, lineage: Lineage) -> None:
 
 
 def remove(state: Execution, carrier: str, lineage: Lineage) -> None:
-    """Note that a token or run is gone."""
+    """Remove a token or run from its forks."""
     for fork_id in list(lineage):
         fork = state.forks.get(fork_id)
         if fork is not None:
@@ -39,9 +38,9 @@ def remove(state: Execution, carrier: str, lineage: Lineage) -> None:
 
 
 def settle(state: Execution, fork: Fork) -> None:
-    """Forget a fork that at most one carrier remembers, once its router has sent every token.
+    """Drop a fork that at most one carrier has, once its router has sent every token.
 
-    A last carrier that lost at some step remembers that: it is absorbed there.
+    A last carrier that lost at some step keeps the fork, because it is absorbed there.
     """
     if fork.unsent > 0 or len(fork.carriers) > 1:
         return
@@ -57,7 +56,7 @@ def settle(state: Execution, fork: Fork) -> None:
 
 
 def left_alone(state: Execution) -> list[str]:
-    """Give the children whose run has ended before them: they undo what they did, and the end of all waits for that."""
+    """Return the children that outlived their run: they compensate, and the end of the execution waits for that."""
     if not state.children:
         return []
     known = state.runs.keys() | state.replays.keys()
@@ -65,19 +64,19 @@ def left_alone(state: Execution) -> list[str]:
 
 
 def child_finished(state: Execution, event: Event, payload: Mapping[str, Any]) -> None:
-    """Take a child away that nobody but the end of the execution waits for."""
+    """Remove a child that only the end of the execution waits for."""
     if event.entity_id not in left_alone(state):
         return
     run_id, _ = state.children.pop(event.entity_id)
     if payload.get("compensated") is False:
         state.compensated = False
-    if "compensate" in payload:  # it had ended well before it could be told: its step is one that was done
+    if "compensate" in payload:  # it completed before the cancellation reached it, so its step counts as done
         step = run_id.rpartition("#")[0]
         state.completed.append(Completed(run_id, step, payload["compensate"], payload.get("result")))
 
 
 def give_up(state: Execution) -> None:
-    """Forget whatever could still have moved; replays of dead letters go on."""
+    """Drop everything that could still move; retried dead letters go on."""
     state.tokens.clear()
     state.forks.clear()
     state.signals.clear()
@@ -90,7 +89,7 @@ def give_up(state: Execution) -> None:
 
 
 def forget(state: Execution, run_id: str, *, keep_children: bool = False) -> None:
-    """Take out what only this run waits for; children that undo what they did are waited for by the execution."""
+    """Drop the timers and children of a run; the execution waits for children that compensate."""
     for timer_id in [timer.timer_id for timer in state.timers.values() if timer.run_id == run_id]:
         del state.timers[timer_id]
     for child_id in [child for child, (owner, _) in state.children.items() if owner == run_id and not keep_children]:

@@ -1,12 +1,11 @@
-"""Decides which stored results may go: what has expired, whose scope is over, and what no log refers to.
+"""Garbage collection of stored results: which ones may be deleted.
 
-    ttl         goes at its time, whoever still refers to it
-    step        goes when its execution has ended
-    execution   goes a while after its execution has ended, as does `workflow`
-    permanent   stays; only a `ttl` ends it
+    ttl         deleted at its time, even if something refers to it
+    step        deleted when its execution has ended
+    execution   deleted after the retention time of its ended execution; so is `workflow`
+    permanent   kept; only a `ttl` ends it
 
-Whoever may still read a result keeps it: its execution, parents, children and forks, as long as one of them is under way.
-Loads and removes nothing. Tested in tests/unit/engine/test_collect.py.
+A result is kept while its execution, or a parent, child or fork of it, is running. Loads and deletes nothing. Tested in tests/unit/engine/test_collect.py.
 """
 
 from __future__ import annotations
@@ -21,42 +20,42 @@ import msgspec
 from noetl.model.events import Event
 from noetl.model.refs import SCHEME
 
-REMOVED: Final = "removed"  # what is told of a result whose bytes are gone
+REMOVED: Final = "removed"  # the state of a result whose bytes were deleted
 _OWNED: Final = re.compile(re.escape(SCHEME) + r"execution/([^/]+)/")
 _ADDRESS: Final = re.compile(re.escape(SCHEME).encode() + rb'execution/[^"\\]+')
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """How long results stay after their execution, and how long what nobody refers to is left alone."""
+    """Retention of results after their execution, and the grace period of unreferenced ones."""
 
     retention_ms: int
     grace_ms: int
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """What is known of the execution that a result belongs to."""
+    """The execution that a result belongs to."""
 
     execution_id: str
     logged: bool  # it has a log
-    live: bool = False  # somebody who may read its results is under way
-    ended_at: int | None = None  # when it had ended, and everything above it
+    live: bool = False  # an execution that may read its results is running
+    ended_at: int | None = None  # when it and all its ancestors had ended
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Why a result goes."""
+    """Why a result is deleted."""
 
     cause: str  # expired, scope, retention, removed, unlogged
     why: str
 
 
 def owner_of(ref: str) -> str | None:
-    """Give the execution that an address belongs to; None where somebody chose it freely."""
-    found = _OWNED.match(ref)
-    return found[1] if found else None
+    """Return the execution that an address belongs to; None for an address chosen by a user."""
+    match = _OWNED.match(ref)
+    return match[1] if match else None
 
 
 def verdict(meta: Mapping[str, Any], owner: Owner | None, now: int, terms: Terms) -> Verdict | None:
-    """Tell why a stored result goes now; None where it stays."""
+    """Return why a stored result is deleted now; None if it is kept."""
     expires = meta.get("expires_at")
     if isinstance(expires, int) and expires <= now:
         return Verdict("expired", f"its `ttl` ended at {moment(expires)}")
@@ -76,9 +75,9 @@ def verdict(meta: Mapping[str, Any], owner: Owner | None, now: int, terms: Terms
 
 
 def may_be_unlogged(meta: Mapping[str, Any], owner: Owner | None, now: int, terms: Terms) -> bool:
-    """Tell whether a result is old enough to ask if any log refers to it; never while its execution can go on.
+    """Return whether a result is old enough to check if a log refers to it; never while its execution runs.
 
-    An artifact may be named in a stored result, or outside.
+    Artifacts are excluded: a stored result or another system may refer to them.
     """
     stored_at = meta.get("stored_at")
     if owner is None or owner.live or owner.ended_at is None or meta.get("artifact") or not isinstance(stored_at, int):
@@ -91,19 +90,19 @@ def unlogged() -> Verdict:
 
 
 def addresses(events: Iterable[Event]) -> set[str]:
-    """Give the addresses of stored results that events name, wherever in them."""
-    found: set[str] = set()
+    """Return the addresses of stored results anywhere in the payloads of events."""
+    refs: set[str] = set()
     for event in events:
-        found.update(match.decode() for match in _ADDRESS.findall(msgspec.json.encode(event.payload)))
-    return found
+        refs.update(match.decode() for match in _ADDRESS.findall(msgspec.json.encode(event.payload)))
+    return refs
 
 
 def above(first: Event) -> str | None:
-    """Give the execution that started another, or that it was forked from."""
+    """Return the parent of an execution, or the execution it was forked from."""
     for name in ("parent", "forked_from"):
-        found = (first.payload.get(name) or {}).get("execution_id")
-        if found is not None:
-            return str(found)
+        execution_id = (first.payload.get(name) or {}).get("execution_id")
+        if execution_id is not None:
+            return str(execution_id)
     return None
 
 

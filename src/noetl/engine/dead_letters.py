@@ -1,9 +1,9 @@
-"""Decides what a dead letter is and what it says: work that failed for good and that no arc of the playbook takes.
+"""Dead letters: which failures become one, and what it contains.
 
-An item of a loop, a step-run whose failure stops or passes its step, a compensation without a try left; and a message that
-could not be decided (`engine.poison`). What was cancelled is none, and neither is a failure of the control plane's own making, such as a condition: there is no work to do again.
-The letter stands in the payload of the event of the failure, so the table of letters follows from the log. Keeps nothing.
-Tested in tests/unit/engine/test_dead_letters.py.
+A dead letter is work that failed for good and that no arc takes: an item of a loop, a step-run, a compensation without
+attempts left; or a message that the server cannot decide (`engine.poison`). Cancelled work is none, and neither is a
+failure without work to retry, such as a broken condition. The letter stands in the payload of the failure's event, so
+the table of letters is a projection of the log. Tested in tests/unit/engine/test_dead_letters.py.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _STATUS: Final = {
     "message.released": REPLAYING, "message.settled": REPLAYED,
 }  # fmt: skip
 _WITHIN: Final = re.compile(
-    r"""https?://[^\s"'`<>]+                  # an address: only where it goes
-      | '[^']*' | "[^"]*" | `[^`]*`           # what was quoted
+    r"""https?://[^\s"'`<>]+                  # a URL: only its host and path
+      | '[^']*' | "[^"]*" | `[^`]*`           # quoted text
       | \b0x[0-9a-f]+\b | \b[0-9a-f]{8}-[0-9a-f-]{27}\b | \b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b
       | \d+(?:[.:,]\d+)*""",
     re.IGNORECASE | re.VERBOSE,
@@ -44,45 +44,45 @@ _NAMED: Final = re.compile(r"PY_(?:KeyError|NameError|AttributeError|ImportError
 
 
 def letter_id(execution_id: str, run_id: str, index: int | None) -> str:
-    """Name the letter of a step-run or of an item: the same however often it fails."""
+    """Return the id of the letter of a step-run or item; the same for every failure of it."""
     digest = blake2b(f"{run_id}\n{'' if index is None else index}".encode(), digest_size=6).hexdigest()
     return f"{execution_id}-{digest}"
 
 
 def of_message(message_id: str) -> str:
-    """Name what the letter of a message is of, where others have a step-run."""
+    """Return what stands for the run id in the letter of a message."""
     return f"{_MESSAGE}{message_id}"
 
 
 def is_of_message(run_id: str) -> bool:
-    """Tell whether a letter is that of a message."""
+    """Return whether a letter is that of a message."""
     return run_id.startswith(_MESSAGE)
 
 
 def fingerprint(path: str, step: str, task: str, error: Mapping[str, Any]) -> str:
-    """Give what failures of one cause share: where it was, what kind, and the message without what varies by item."""
+    """Return a hash that failures of one cause share: place, kind, and message without what varies by item."""
     code = str(error.get("code", ""))
-    keeps = error.get("kind") == "template" or _NAMED.match(code) is not None  # the name is the cause
-    text = _WITHIN.sub(lambda found: _varies(found[0], keeps), str(error.get("message", ""))[:2_000])
+    keeps_names = error.get("kind") == "template" or _NAMED.match(code) is not None  # the quoted name is the cause
+    text = _WITHIN.sub(lambda match: _varies(match[0], keeps_names), str(error.get("message", ""))[:2_000])
     parts = (path, step, task, str(error.get("kind", "")), code, text)
     return blake2b("\n".join(parts).encode(errors="replace"), digest_size=6).hexdigest()
 
 
-def _varies(text: str, keeps: bool) -> str:
+def _varies(text: str, keeps_names: bool) -> str:
     if text[0] in "'\"`":
-        return text if keeps else "'…'"
+        return text if keeps_names else "'…'"
     if "://" in text:
         return re.sub(r"\d+", "#", text.partition("?")[0])
     return "#"
 
 
 def is_letter(error: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
-    """Tell whether a failure is one that somebody has to look at: not one that was asked for, and where letters are kept."""
+    """Return whether a failure becomes a dead letter: not a cancellation, and letters are enabled."""
     return error.get("kind") != "cancelled" and NO_LETTERS not in defaults
 
 
 def reason(error: Mapping[str, Any], attempts: int) -> str:
-    """Tell why work is dead: no lease or no try was left, it cannot be read, or trying again cannot help."""
+    """Return why the work is dead: lease, exhausted, poison or fatal."""
     if error.get("code") == "LEASE_LOST":
         return "lease"
     if error.get("retryable") or attempts > 1:
@@ -93,23 +93,23 @@ def reason(error: Mapping[str, Any], attempts: int) -> str:
 def about(
     state: Execution, run: StepRun, error: Mapping[str, Any], last: Mapping[str, Any] | None, item: Any = None
 ) -> dict[str, Any]:
-    """Give what a letter says of a failure, for the payload of its event; `last` is what the worker knows of it."""
-    told = last or {}
-    attempts = max(int(told.get("attempts") or 1), run.attempt)
+    """Return the letter of a failure for the payload of its event; `last` is what the worker reported of it."""
+    report = last or {}
+    attempts = max(int(report.get("attempts") or 1), run.attempt)
     task = str(error.get("task", ""))
-    made: dict[str, Any] = {
+    letter: dict[str, Any] = {
         "reason": reason(error, attempts),
         "attempts": attempts,
         "fingerprint": fingerprint(state.path, run.step, task, error),
-        "first_seen": int(told.get("first_seen") or run.started_at or run.scheduled_at),
-        "payload": told.get("payload") or _given(run, item),
-        "context": str(told.get("context") or _seen(state, run, item)),
+        "first_seen": int(report.get("first_seen") or run.started_at or run.scheduled_at),
+        "payload": report.get("payload") or _inputs(run, item),
+        "context": str(report.get("context") or _seen(state, run, item)),
     }
-    made |= {name: told[name] for name in ("tool", "sink", "stack") if told.get(name)}
-    return made
+    letter |= {name: report[name] for name in ("tool", "sink", "stack") if report.get(name)}
+    return letter
 
 
-def _given(run: StepRun, item: Any) -> dict[str, Any]:
+def _inputs(run: StepRun, item: Any) -> dict[str, Any]:
     return {"args": without_secrets(run.args), **({} if item is None else {"item": without_secrets(item)})}
 
 
@@ -119,14 +119,14 @@ def _seen(state: Execution, run: StepRun, item: Any) -> str:
 
 
 def excerpt(scopes: Mapping[str, Any]) -> str:
-    """Give the end of a context as text: what is nearest to the failure stands last. Secrets are told by their names."""
+    """Return the end of a context as text, with secrets masked by name; what is nearest to the failure is last."""
     shown = {name: without_secrets(value) for name, value in scopes.items() if value not in (None, {}, [], "")}
     data = msgspec.json.encode(shown, enc_hook=str)
     return data[-EXCERPT_BYTES:].decode(errors="ignore")
 
 
 def without_secrets(value: Any) -> Any:
-    """Give plain data with a mask over what stands under the name of a secret."""
+    """Return plain data with values under a secret's name masked."""
     if isinstance(value, Mapping):
         return {key: _masked(str(key), item) for key, item in value.items()}
     return [without_secrets(item) for item in value] if isinstance(value, list | tuple) else value
@@ -139,7 +139,7 @@ def _masked(key: str, value: Any) -> Any:
 
 
 def change_of(path: str, event: Event) -> LetterChange | None:
-    """Give what an event changes about a dead letter; None for almost all of them."""
+    """Return what an event changes about a dead letter; None for almost all events."""
     payload, kind = event.payload, event.event_type
     if kind not in LETTER_EVENTS:
         return None
@@ -150,35 +150,35 @@ def change_of(path: str, event: Event) -> LetterChange | None:
         if status == REPLAYED and "replay" not in payload and kind != "message.settled":
             return None
         return LetterChange(name, status, event.timestamp, None, payload.get("by", ""), payload.get("reason", ""))
-    told = payload.get("letter")
-    if told is None:
+    content = payload.get("letter")
+    if content is None:
         return None
-    error = told.get("error") or payload.get("error") or {}
+    error = content.get("error") or payload.get("error") or {}
     letter = DeadLetter(
         name,
         event.execution_id,
         _text(event.entity_id),
         _text(run_id),
-        told["reason"],
-        told["attempts"],
+        content["reason"],
+        content["attempts"],
         _text(error.get("message", "")),
-        told["fingerprint"],
-        told["first_seen"],
+        content["fingerprint"],
+        content["first_seen"],
         event.timestamp,
         path=_text(path),
         loop_index=index,
         loop_key=None if payload.get("key") is None else _text(payload["key"]),
         task=_text(error.get("task", "")),
-        tool_kind=told.get("tool"),
-        sink_id=told.get("sink"),
-        replays=told.get("replays", 0),
-        last_stack=_text(told.get("stack", "")),
-        payload=told.get("payload") or without_secrets(payload.get("message") or {}),
-        context_excerpt=_text(told.get("context", "")),
+        tool_kind=content.get("tool"),
+        sink_id=content.get("sink"),
+        replays=content.get("replays", 0),
+        last_stack=_text(content.get("stack", "")),
+        payload=content.get("payload") or without_secrets(payload.get("message") or {}),
+        context_excerpt=_text(content.get("context", "")),
         error=error,
     )
     return LetterChange(name, PENDING, event.timestamp, letter)
 
 
 def _text(value: Any) -> str:
-    return str(value).replace("\0", "␀")  # which a database cannot hold
+    return str(value).replace("\0", "␀")  # PostgreSQL text cannot hold NUL

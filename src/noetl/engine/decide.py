@@ -2,10 +2,9 @@
 
     decide(plan, state, message, at, resolved) -> Decision | Needs
 
-Applies the events to `state` as it emits them, so `fold(state, events)` is the decided state by construction; what is
-plain takes a shorter way to the same (`straight`). Pure: the time is handed in, ids are derived, and so is what had to
-be loaded: a decision that reads a stored result says what it `Needs`, and is made again with it. Tested in
-tests/unit/engine.
+Every event is applied to `state` as it is emitted, so `fold(state, events)` is the decided state by construction. Pure:
+the time is an argument and ids are derived. A decision that reads a stored result which is not in `resolved` returns
+`Needs`; the caller loads it and decides again. Tested in tests/unit/engine.
 """
 
 from __future__ import annotations
@@ -16,18 +15,16 @@ from typing import Any
 from noetl.engine import replays, reports
 from noetl.engine.admit import schedule
 from noetl.engine.away import NOTHING, Missing, Needs, Resolved
-from noetl.engine.decision import Deciding, Decision, begin
+from noetl.engine.decision import Decision, DecisionBuilder, begin
 from noetl.engine.flow import advance
 from noetl.engine.loops import collect, fail, go_on
 from noetl.engine.names import EventName
 from noetl.engine.plan import Plan
 from noetl.engine.poison import refuse_discarded, settle
-from noetl.engine.recording import late as record_late
 from noetl.engine.route import Ending, end, failure, patch
 from noetl.engine.saga import abandon, stop, undoing
 from noetl.engine.start import start
 from noetl.engine.state import Execution, StepRun
-from noetl.engine.straight import straight
 from noetl.engine.suspend import deliver, wake
 from noetl.model.messages import (
     AnyMessage,
@@ -54,40 +51,37 @@ __all__ = ["Decision", "Needs", "decide", "late"]
 def decide(
     plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
 ) -> Decision | Needs:
-    """Decide a message; `state` becomes the decided state. A state that `Needs` has touched is good for nothing."""
-    plain = straight(plan, state, message, at)
-    if plain is not None:
-        return plain
+    """Decide a message; `state` becomes the decided state. Discard a state for which `Needs.touched` is set."""
     if state.letters:
         refuse_discarded(state, message)
     d = begin(plan, state, message, at, resolved)
     try:
-        if state.phase not in ("pending", "ended") or isinstance(message, _always(state)):
+        if state.phase not in ("pending", "ended") or isinstance(message, _accepted(state)):
             _HANDLERS[type(message)](d, message)
             advance(d)
     except Missing as missing:
         return Needs(missing.loads, missing.puts, bool(d.events))
     if state.letters:
         settle(d)
-    return d.made()
+    return d.build()
 
 
-def _always(state: Execution) -> tuple[type, ...]:
-    """Give the messages that are decided also before an execution has begun, or when it has ended."""
+def _accepted(state: Execution) -> tuple[type, ...]:
+    """Return the messages that are decided before an execution has started or after it has ended."""
     if state.phase == "pending":
         return (Start, Report)
     return _FOR_REPLAYS if state.replays else _AFTER_THE_END
 
 
 def late(plan: Plan, state: Execution, message: Report, at: int) -> Decision:
-    """Record a report whose lease was gone when it was to be committed; nothing else changes."""
+    """Record a report whose lease was lost before it was committed; nothing else changes."""
     d = begin(plan, state, message, at)
-    record_late(d, message)
+    d.record_late(message)
     settle(d)
-    return d.made()
+    return d.build()
 
 
-def _signal(d: Deciding, message: Signal) -> None:
+def _signal(d: DecisionBuilder, message: Signal) -> None:
     payload = {"name": message.name, "data": message.data}
     d.emit("signal.received", message.name, payload)
     d.retry_gates = True
@@ -95,12 +89,12 @@ def _signal(d: Deciding, message: Signal) -> None:
     deliver(d, message.name)
 
 
-def _patch(d: Deciding, message: PatchCtx) -> None:
+def _patch(d: DecisionBuilder, message: PatchCtx) -> None:
     if message.writes:
         patch(d, message.writes, message.by or "api")
 
 
-def _timer(d: Deciding, message: TimerDue) -> None:
+def _timer(d: DecisionBuilder, message: TimerDue) -> None:
     timer = d.state.timers.get(message.timer_id)
     if timer is None:
         return
@@ -112,7 +106,7 @@ def _timer(d: Deciding, message: TimerDue) -> None:
     d.emit("timer.fired", timer.timer_id, {"cause": timer.cause}, run=run)
     if timer.cause == "execution":
         if undoing(d.plan, d.state):
-            return  # it has failed already: what is being undone is not torn in the middle
+            return  # it has failed already: a compensation in progress is not interrupted
         seconds = (timer.at - d.state.started_at) / 1000
         error = failure("timeout", f"the execution took longer than {seconds:g} s (`executor.spec.timeout_s`)")
         payload = {"cause": "timeout", "outcome": "failed", "error": error}
@@ -127,11 +121,11 @@ def _timer(d: Deciding, message: TimerDue) -> None:
         _end_early(d, run, failure("timeout", text))
 
 
-def _run(d: Deciding, run_id: str) -> StepRun | None:
+def _run(d: DecisionBuilder, run_id: str) -> StepRun | None:
     return d.state.runs.get(run_id) or d.state.replays.get(run_id)
 
 
-def _end_early(d: Deciding, run: StepRun, error: dict[str, Any]) -> None:
+def _end_early(d: DecisionBuilder, run: StepRun, error: dict[str, Any]) -> None:
     if run.loop is not None:
         fail(d, run, error)
     elif run.role == "replay":
@@ -142,21 +136,21 @@ def _end_early(d: Deciding, run: StepRun, error: dict[str, Any]) -> None:
         end(d, run, Ending("error", None, error, last={}))
 
 
-def _child(d: Deciding, message: ChildEnded) -> None:
+def _child(d: DecisionBuilder, message: ChildEnded) -> None:
     if message.child_id not in d.state.children:
         return
     owner, index = d.state.children[message.child_id]
     run = _run(d, owner)
     if run is None:
-        _undone(d, message, owner, index)
+        _finish_orphan(d, message, owner, index)
         return
-    told = {"status": message.status, "result": message.result, "error": message.error}
+    outcome = {"status": message.status, "result": message.result, "error": message.error}
     d.emit("child.finished", message.child_id, {"status": message.status}, run=run, iteration=index)
-    wake(d, run, index, {"by": "child", "child_id": message.child_id, **told})
+    wake(d, run, index, {"by": "child", "child_id": message.child_id, **outcome})
 
 
-def _undone(d: Deciding, message: ChildEnded, owner: str, index: int | None) -> None:
-    """Note that a child has ended which only the end of this execution waited for."""
+def _finish_orphan(d: DecisionBuilder, message: ChildEnded, owner: str, index: int | None) -> None:
+    """Record the end of a child that only the end of this execution waits for."""
     payload: dict[str, Any] = {"status": message.status}
     payload |= {} if message.compensated is None else {"compensated": message.compensated}
     step = d.plan.step(owner.rpartition("#")[0])
@@ -166,13 +160,13 @@ def _undone(d: Deciding, message: ChildEnded, owner: str, index: int | None) -> 
     d.emit("child.finished", message.child_id, payload, step_run_id=owner, iteration=index)
 
 
-def _cancel(d: Deciding, message: Cancel) -> None:
+def _cancel(d: DecisionBuilder, message: Cancel) -> None:
     reason = message.reason or "it was cancelled"
     if message.run_id is not None:
         run = d.state.runs.get(message.run_id)
-        for one in [run] if run is not None else _unended(d, message.run_id):
-            if one.phase != "routing":
-                _end_early(d, one, failure("cancelled", reason))
+        for target in [run] if run is not None else _unended(d, message.run_id):
+            if target.phase != "routing":
+                _end_early(d, target, failure("cancelled", reason))
         return
     if undoing(d.plan, d.state):
         if message.abandon:
@@ -185,8 +179,8 @@ def _cancel(d: Deciding, message: Cancel) -> None:
     stop(d, reason)
 
 
-def _complete(d: Deciding, message: Complete) -> None:
-    """Take a step as done: its runs end here, and tokens that wait at it become one that does."""
+def _complete(d: DecisionBuilder, message: Complete) -> None:
+    """Take a step as done: end its runs, or schedule one for the tokens that wait there and end it."""
     if message.step not in d.plan.net.index:
         return
     waiting = [token for token in d.state.tokens.values() if token.step == message.step]
@@ -201,16 +195,16 @@ def _complete(d: Deciding, message: Complete) -> None:
         end(d, run, Ending("ok", message.result, is_loop=run.loop is not None))
 
 
-def _unended(d: Deciding, step: str) -> list[StepRun]:
+def _unended(d: DecisionBuilder, step: str) -> list[StepRun]:
     return [run for run in d.state.runs.values() if run.step == step and run.phase != "routing"]
 
 
-def _pause(d: Deciding, _message: Pause) -> None:
+def _pause(d: DecisionBuilder, _message: Pause) -> None:
     if not d.state.paused:
         d.emit("playbook.paused", d.state.execution_id)
 
 
-def _resume(d: Deciding, _message: Resume) -> None:
+def _resume(d: DecisionBuilder, _message: Resume) -> None:
     if not d.state.paused:
         return
     d.emit("playbook.resumed", d.state.execution_id)
@@ -220,23 +214,23 @@ def _resume(d: Deciding, _message: Resume) -> None:
         go_on(d, run)
 
 
-def _mend(d: Deciding, message: Mend) -> None:
-    """Put back what is missing beside the log; what it holds was derived from the very state that is here."""
+def _mend(d: DecisionBuilder, message: Mend) -> None:
+    """Restore rows that are missing beside the log; the message was derived from this very state."""
     if message.seq != d.state.seq:
-        return  # it has gone on since somebody looked
-    told = {
+        return  # the execution has moved on since
+    restored = {
         "work": [item.work_id for item in message.work],
         "timers": [name for name, _ in message.timers],
         "messages": [f"{type(sent).__name__} to {to}" for to, sent in message.inbox],
     }
-    d.emit("execution.repaired", d.state.execution_id, {name: found for name, found in told.items() if found})
+    d.emit("execution.repaired", d.state.execution_id, {name: names for name, names in restored.items() if names})
     d.work |= {item.work_id: item for item in message.work}
     d.timers |= dict(message.timers)
     for to, sent in message.inbox:
         d.send(to, sent)
 
 
-_HANDLERS: dict[type, Callable[[Deciding, Any], None]] = {
+_HANDLERS: dict[type, Callable[[DecisionBuilder, Any], None]] = {
     Start: start,
     Report: reports.report,
     Signal: _signal,

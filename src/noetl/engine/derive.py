@@ -1,7 +1,7 @@
-"""Derives from the log of an execution what else is kept of it: its row, work, timers, dead letters, words to children.
+"""Projections of an execution's log: its work, timers, dead letters, and messages to parents and children.
 
-The same follows step by step while messages are decided; here it follows from the end, so that tables which are lost or
-wrong can be made again. Tested in tests/scenarios/test_derived.py and tests/unit/server/test_rebuild.py.
+Decisions update these step by step; here they are derived from the final state, so that lost or wrong tables can be
+rebuilt. Tested in tests/scenarios/test_derived.py and tests/unit/server/test_rebuild.py.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from noetl.model.work import WorkItem
 
 
 class Recorded(msgspec.Struct):
-    """What the state does not keep of a log, gathered while it is folded."""
+    """What the state does not keep of a log, collected while it is folded."""
 
     available_at: dict[str, int] = {}  # by run
     path: str = ""
-    children: dict[str, Mapping[str, Any]] = {}  # by id: what was asked of them
-    epoch: int = 0  # the highest that an event names
+    children: dict[str, Mapping[str, Any]] = {}  # by id: the request of each
+    epoch: int = 0  # the highest in the log
     letters: dict[str, DeadLetter] = {}  # by id
 
     def note(self, events: Iterable[Event]) -> None:
-        """Gather from events."""
+        """Collect from events."""
         for event in events:
             payload = event.payload
             self.path = payload.get("path", "") if event.event_type == "playbook.execution.requested" else self.path
@@ -50,55 +50,55 @@ class Recorded(msgspec.Struct):
 
 
 def work(plan: Plan, state: Execution, recorded: Recorded) -> list[tuple[int, WorkItem]]:
-    """Give the work that is in the queue or with workers, and since when, the oldest first."""
-    found: list[tuple[int, WorkItem]] = []
+    """Return the queued and leased work with its time of scheduling, oldest first."""
+    items: list[tuple[int, WorkItem]] = []
     for run in state.runs.values():
         loop = run.loop
         if run.phase not in ("scheduled", "started"):
             continue
         if loop is not None:
-            found += [(piece.at, item(plan, state, run, name)) for name, piece in loop.pieces.items()]
+            items += [(piece.at, item(plan, state, run, name)) for name, piece in loop.pieces.items()]
         elif plan.is_work(run.step):
-            later = recorded.available_at.get(run.run_id, 0)
-            found.append((run.scheduled_at, item(plan, state, run, available_at=later)))
-    found += [(run.scheduled_at, item(plan, state, run)) for run in state.replays.values() if run.phase != "suspended"]
-    return sorted(found, key=lambda pair: pair[0])
+            available_at = recorded.available_at.get(run.run_id, 0)
+            items.append((run.scheduled_at, item(plan, state, run, available_at=available_at)))
+    items += [(run.scheduled_at, item(plan, state, run)) for run in state.replays.values() if run.phase != "suspended"]
+    return sorted(items, key=lambda pair: pair[0])
 
 
 def timers(state: Execution) -> tuple[tuple[str, int], ...]:
-    """Give the timers that are set."""
+    """Return the timers that are set."""
     return tuple((timer.timer_id, timer.at) for timer in state.timers.values())
 
 
 def starts(plan: Plan, state: Execution, recorded: Recorded, unborn: Collection[str]) -> list[tuple[str, Start]]:
-    """Give the starts of those children that have no log yet."""
-    found = []
+    """Return the start messages of children without a log (`unborn`)."""
+    messages = []
     for child_id, (run_id, index) in state.children.items():
         run = state.runs.get(run_id)
         if child_id in unborn and child_id in recorded.children and run is not None:
-            asked = recorded.children[child_id]
-            found.append((child_id, start_of_child(plan, state, run, index, asked, f"derived:start:{child_id}")))
-    return found
+            request = recorded.children[child_id]
+            messages.append((child_id, start_of_child(plan, state, run, index, request, f"derived:start:{child_id}")))
+    return messages
 
 
 def word_to_parent(state: Execution) -> tuple[str, ChildEnded] | None:
-    """Give what an ended child tells its parent."""
+    """Return the message of an ended child to its parent."""
     if state.phase != "ended" or state.parent is None:
         return None
     return str(state.parent.get("execution_id")), child_ended(state, f"derived:ended:{state.execution_id}")
 
 
 def never_born(state: Execution, unborn: Collection[str]) -> list[tuple[str, ChildEnded]]:
-    """Give what an execution is told of children that it cancelled before they had a log: they have done nothing."""
-    gone = [child for child in left_alone(state) if child in unborn]
+    """Return the messages that end children which were cancelled before they had a log."""
+    cancelled = [child for child in left_alone(state) if child in unborn]
     return [
         (state.execution_id, ChildEnded(f"derived:ended:{child}", state.children[child][0], child, "cancelled"))
-        for child in gone
+        for child in cancelled
     ]
 
 
 def end_of_orphan(state: Execution, *, undo: bool = False) -> Cancel | None:
-    """Give what ends a child that its parent has given up, where that has not reached it; `undo`: it undoes what it did."""
+    """Return the message that cancels a child whose parent dropped it; `undo`: it compensates. None if not needed."""
     if state.parent is None or state.phase != "running" or state.cut is not None:
         return None
     parent = state.parent.get("execution_id")

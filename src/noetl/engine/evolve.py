@@ -1,8 +1,8 @@
-"""Applies events to a state: total, owns its argument, decides nothing.
+"""Applies events to a state: total, changes its argument in place, decides nothing.
 
-An event that is not known here changes nothing but the sequence number, so a log of a newer minor version still folds.
-What belongs to tokens and runs is in `evolve_runs`, to loops in `evolve_loops`, to dead letters in `evolve_letters`. Tested
-in tests/unit/engine/test_laws.py and test_decide.py.
+An unknown event changes only the sequence number, so a log of a newer minor version still folds. Events of tokens and
+runs are applied in `evolve_runs`, of loops in `evolve_loops`, of dead letters in `evolve_letters`. Tested in
+tests/unit/engine/test_laws.py and test_decide.py.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from noetl.model.upcast import upcast
 
 Payload = Mapping[str, Any]
 Handler = Callable[[Execution, Event, Payload], None]
-_SELDOM = frozenset({"parent", "iter", "pool", "tags", "priority", "begun_at"})  # said of few executions
+_SELDOM = frozenset({"parent", "iter", "pool", "tags", "priority", "begun_at"})  # keys that few requests have
 _ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
 def evolve(state: Execution, event: Event) -> Execution:
-    """Apply one event, of this version or an older one, and give the state back."""
+    """Apply one event, of this version or an older one, and return the state."""
     return fold(state.execution_id, (event,), state)
 
 
 def apply(state: Execution, event: Event) -> None:
-    """Apply one event that was just decided; raises where its payload is not what is written here."""
+    """Apply one event of this version; raises if its payload is malformed."""
     state.seq = event.seq
     state.at = event.timestamp
     handler = HANDLERS.get(event.event_type)
@@ -40,18 +40,17 @@ def apply(state: Execution, event: Event) -> None:
 
 
 def fold(execution_id: str, events: Iterable[Event], state: Execution | None = None) -> Execution:
-    """Apply many events, from nothing or onto a state."""
+    """Apply events to a state, or to a new one; skip events with a malformed payload."""
     state = state or Execution(execution_id)
     for event in events:
         try:
             apply(state, event if event.version >= SCHEMA_VERSION else upcast(event))
-        except _ERRORS:  # a payload that nobody here wrote: folding goes on, as with an event of an unknown name
+        except _ERRORS:  # not written by this code: skipped, like an event of an unknown type
             continue
     return state
 
 
-def requested(state: Execution, event: Event, payload: Payload) -> None:
-    """Note what was asked for."""
+def _requested(state: Execution, event: Event, payload: Payload) -> None:
     state.path = payload.get("path", "")
     state.playbook = payload.get("playbook", "")
     state.started_at = event.timestamp
@@ -61,7 +60,7 @@ def requested(state: Execution, event: Event, payload: Payload) -> None:
         state.pool = payload.get("pool", "")
         state.tags = tuple(payload.get("tags", ()))
         state.priority = payload.get("priority", 0)
-        state.started_at = payload.get("begun_at", event.timestamp)  # a fork begins later than its history
+        state.started_at = payload.get("begun_at", event.timestamp)  # a fork starts later than its history
 
 
 def _evaluated(state: Execution, _event: Event, payload: Payload) -> None:
@@ -117,8 +116,7 @@ def _workflow_finished(state: Execution, _event: Event, _payload: Payload) -> No
     state.phase = "closing"
 
 
-def finished(state: Execution, event: Event, payload: Payload) -> None:
-    """Note how it ended."""
+def _finished(state: Execution, event: Event, payload: Payload) -> None:
     state.phase = "ended"
     state.outcome = payload["status"]
     state.error = payload.get("error")
@@ -128,7 +126,7 @@ def finished(state: Execution, event: Event, payload: Payload) -> None:
 
 
 HANDLERS: dict[str, Handler] = {
-    "playbook.execution.requested": requested,
+    "playbook.execution.requested": _requested,
     "playbook.request.evaluated": _evaluated,
     "playbook.started": _started,
     "token.created": runs.token_created,
@@ -152,7 +150,7 @@ HANDLERS: dict[str, Handler] = {
     "playbook.resumed": _resumed,
     "execution.cancelled": _cancelled,
     "workflow.finished": _workflow_finished,
-    "playbook.finished": finished,
+    "playbook.finished": _finished,
     "dlq.replayed": letters.replayed,
     "dlq.returned": letters.returned,
     "dlq.discarded": letters.discarded,

@@ -1,6 +1,6 @@
-"""Applies the events of dead letters to a state: what is replayed, what comes back, and what a repair amends.
+"""Applies the events of dead letters to a state: retries, failures of a retry, and repairs.
 
-Decides nothing. Tested in tests/unit/engine/test_replays.py.
+Part of the fold: decides nothing. Tested in tests/unit/engine/test_replays.py.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Payload = Mapping[str, Any]
 
 
 def replayed(state: Execution, event: Event, payload: Payload) -> None:
-    """Put the work of a letter under way once more."""
+    """Create the run that retries a letter's work."""
     work = payload["work"]
     state.numbers["replay"] = state.numbers.get("replay", 0) + 1
-    of = {name: work[name] for name in _KEPT if name in work} | {"run_id": payload["of"], "index": event.iteration}
+    of = {name: work[name] for name in _COPIED if name in work} | {"run_id": payload["of"], "index": event.iteration}
     of |= {"patch": payload["patch"]} if "patch" in payload else {}
     run = StepRun(
         str(event.step_run_id),
@@ -44,27 +44,27 @@ def replayed(state: Execution, event: Event, payload: Payload) -> None:
         of=of,
     )
     state.replays[run.run_id] = run
-    _note(state, event, payload, REPLAYING)
+    _set_status(state, event, payload, REPLAYING)
 
 
-_KEPT = ("item", "source", "total", "key", "role", "task", "attempts", "first_seen", "replays")
+_COPIED = ("item", "source", "total", "key", "role", "task", "attempts", "first_seen", "replays")
 
 
 def returned(state: Execution, event: Event, payload: Payload) -> None:
-    """Let a letter wait again."""
+    """Set a letter back to pending after a failed retry."""
     _leave(state, event)
-    _note(state, event, payload, PENDING)
+    _set_status(state, event, payload, PENDING)
 
 
 def discarded(state: Execution, event: Event, payload: Payload) -> None:
-    """Close a letter."""
-    _note(state, event, payload, DISCARDED)
+    """Close a letter as discarded."""
+    _set_status(state, event, payload, DISCARDED)
 
 
 def step_repaired(state: Execution, event: Event, payload: Payload) -> None:
-    """Take a step-run that had failed as one that succeeded; what it was to undo is undone."""
+    """Turn a failed step-run into a successful one, or a failed compensation into a done one."""
     run = _leave(state, event)
-    _note(state, event, payload, REPLAYED)
+    _set_status(state, event, payload, REPLAYED)
     of, result = payload["of"], payload.get("result")
     for completed in state.completed if run is not None else ():
         if run is not None and completed.run_id == run.compensates:
@@ -76,9 +76,9 @@ def step_repaired(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def item_repaired(state: Execution, event: Event, payload: Payload) -> None:
-    """Count an item as one that succeeded, in the loop that still runs or in the result of one that has ended."""
+    """Count an item as succeeded, in the running loop or in the result of an ended one."""
     _leave(state, event)
-    _note(state, event, payload, REPLAYED)
+    _set_status(state, event, payload, REPLAYED)
     of, index = payload["of"], event.iteration or 0
     owner = state.runs.get(of)
     if owner is not None and owner.loop is not None:
@@ -100,11 +100,11 @@ def _amend(state: Execution, ended: Ended, event: Event, payload: Payload, index
     stats = dict(ended.result["stats"])
     stats["failed"] -= 1
     stats[counted] += 1
-    made = {**ended.result, "results": _results(ended.result["results"], payload, index), "stats": stats}
+    result = {**ended.result, "results": _results(ended.result["results"], payload, index), "stats": stats}
     last = max((one for one in state.ended.values() if one.status == "ok"), key=lambda one: one.seq)
-    if last is ended and state.result == ended.result:  # the execution's own result is this one
-        state.result = made
-    state.ended[event.entity_id] = Ended(ended.run_id, ended.status, made, ended.error, ended.seq)
+    if last is ended and state.result == ended.result:  # it is also the result of the execution
+        state.result = result
+    state.ended[event.entity_id] = Ended(ended.run_id, ended.status, result, ended.error, ended.seq)
 
 
 def _results(results: Any, payload: Payload, index: int) -> Any:
@@ -113,10 +113,10 @@ def _results(results: Any, payload: Payload, index: int) -> Any:
             return results
         rest = {name: results[name] for name in ("store", "scope", "expires_at") if name in results}
         return manifest(results["ref"], _spliced(results["parts"], payload), results["strategy"], **rest)
-    made = list(results)
-    if index < len(made):
-        made[index] = payload.get("result")
-    return made
+    amended = list(results)
+    if index < len(amended):
+        amended[index] = payload.get("result")
+    return amended
 
 
 def _spliced(parts: Any, payload: Payload) -> list[dict[str, Any]]:
@@ -130,18 +130,18 @@ def corrected(state: Execution, _event: Event, payload: Payload) -> None:
 
 
 def poisoned(state: Execution, event: Event, payload: Payload) -> None:
-    """Let the letter of a message wait."""
-    _note(state, event, payload, PENDING)
+    """Set the letter of a message to pending."""
+    _set_status(state, event, payload, PENDING)
 
 
 def released(state: Execution, event: Event, payload: Payload) -> None:
-    """Note that a message was given to the server once more."""
-    _note(state, event, payload, REPLAYING)
+    """Mark the letter of a message as being retried."""
+    _set_status(state, event, payload, REPLAYING)
 
 
 def settled(state: Execution, event: Event, payload: Payload) -> None:
-    """Close the letter of a message that was decided after all."""
-    _note(state, event, payload, REPLAYED)
+    """Close the letter of a message that has been decided."""
+    _set_status(state, event, payload, REPLAYED)
 
 
 def _leave(state: Execution, event: Event) -> StepRun | None:
@@ -151,5 +151,5 @@ def _leave(state: Execution, event: Event) -> StepRun | None:
     return run
 
 
-def _note(state: Execution, event: Event, payload: Payload, status: str) -> None:
+def _set_status(state: Execution, event: Event, payload: Payload, status: str) -> None:
     state.letters[letter_id(event.execution_id, str(payload["of"]), event.iteration)] = status

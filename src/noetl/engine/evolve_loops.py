@@ -1,6 +1,6 @@
 """Applies the events of loops to a state.
 
-A loop is kept as counters, the pieces that are under way, and its results by index. Decides nothing. Tested in
+A loop is counters, pieces in flight, and results by index. Part of the fold: decides nothing. Tested in
 tests/unit/engine/test_loops.py.
 """
 
@@ -20,7 +20,7 @@ _ERRORS_KEPT = 20
 
 
 def started(state: Execution, event: Event, payload: Payload) -> None:
-    """Begin a loop over the list that was evaluated."""
+    """Begin a loop over its evaluated list."""
     items = payload["items"] if isinstance(payload["items"], Mapping) else list(payload["items"])
     state.runs[str(event.step_run_id)].loop = Loop(
         items,
@@ -35,7 +35,7 @@ def started(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def scheduled(state: Execution, event: Event, payload: Payload) -> None:
-    """Put a piece under way: a fresh range, or one item that goes on after a suspension."""
+    """Issue a piece: a range of items, or one item that resumes after a suspension."""
     run = state.runs[str(event.step_run_id)]
     loop = run.loop
     if loop is None:
@@ -61,17 +61,17 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def _take(loop: Loop, start: int, count: int) -> None:
-    """Note that items are issued: what came back, or the next ones."""
+    """Count items as issued: a returned range first, else the next ones."""
     if not loop.back or loop.back[0][0] != start:
         loop.issued = start + count
         return
-    _, there = loop.back.pop(0)
-    if count < there:
-        loop.back.insert(0, (start + count, there - count))
+    _, returned = loop.back.pop(0)
+    if count < returned:
+        loop.back.insert(0, (start + count, returned - count))
 
 
 def claim_scheduled(state: Execution, event: Event, payload: Payload) -> None:
-    """Put a claim of rows under way."""
+    """Issue a claim of rows."""
     run = state.runs[str(event.step_run_id)]
     loop = run.loop
     if loop is None:
@@ -83,7 +83,7 @@ def claim_scheduled(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def claim_recorded(state: Execution, event: Event, payload: Payload) -> None:
-    """Make the rows of a claim items of the loop; those that are known already stay what they are."""
+    """Add the new rows of a claim to the items of the loop."""
     loop = state.runs[str(event.step_run_id)].loop
     piece = loop.pieces.get(payload["chunk"]) if loop is not None else None
     if loop is None or piece is None:
@@ -99,7 +99,7 @@ def claim_recorded(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def claim_done(state: Execution, event: Event, payload: Payload) -> None:
-    """Close a claim: its rows may be issued."""
+    """Close a claim, so that its rows may be issued."""
     loop = state.runs[str(event.step_run_id)].loop
     piece = loop.pieces.pop(payload["chunk"], None) if loop is not None else None
     if loop is None or piece is None:
@@ -110,14 +110,14 @@ def claim_done(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def piece_started(state: Execution, event: Event, payload: Payload) -> None:
-    """Note whose hands a piece is in."""
+    """Record the epoch of the worker that started a piece."""
     loop = state.runs[str(event.step_run_id)].loop
     if loop is not None and payload["chunk"] in loop.pieces:
         loop.pieces[payload["chunk"]].epoch = payload.get("epoch", 0)
 
 
 def item_ended(state: Execution, event: Event, payload: Payload) -> None:
-    """Count an item that ended, keep its result and its writes."""
+    """Count an ended item, and keep its result and writes."""
     run = state.runs[event.step_run_id or ""]
     loop, index = run.loop, event.iteration
     if loop is None or index is None:
@@ -143,7 +143,7 @@ def item_ended(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def repaired(state: Execution, run: StepRun, index: int, status: str, payload: Payload) -> None:
-    """Count an item that had failed as one that succeeded, while the loop still runs."""
+    """Count a repaired item of a running loop as succeeded."""
     loop = run.loop
     if loop is None:
         return
@@ -168,13 +168,13 @@ def _write(state: Execution, run: StepRun, loop: Loop, index: int, writes: Mappi
         if loop.sequential and key not in loop.reduce:
             put(state.ctx, key, value)
             if run.seen is not None:
-                put(run.seen.ctx, key, value)  # the items after it see it, on whatever delivery
+                put(run.seen.ctx, key, value)  # later items see it, also on another delivery
         else:
             _keep(loop, key, index, value)
 
 
 def collected(state: Execution, event: Event, payload: Payload) -> None:
-    """Forget results that were put away; what a task adds to its own manifest changes nothing here."""
+    """Drop results that were stored; a page that a task added to its own manifest changes nothing."""
     loop = state.runs[str(event.step_run_id)].loop
     if loop is None or "start" not in payload:
         return
@@ -186,21 +186,21 @@ def collected(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def _weight(result: Any) -> int:
-    """Give about how many bytes a result has when it is written."""
+    """Return the approximate size of an encoded result in bytes."""
     if isinstance(result, str):
         return len(result) + 2
     return len(msgspec.json.encode(result)) if isinstance(result, Mapping | list) else 4
 
 
 def _keep(loop: Loop, key: str, index: int, value: Any) -> None:
-    """Keep a write until the loop ends; of equal writes without a reducer one is enough."""
-    kept = loop.writes.setdefault(key, {})
-    if key in loop.reduce or not kept:
-        kept[index] = value
+    """Keep a write until the loop ends; without a reducer one of equal writes is enough."""
+    values = loop.writes.setdefault(key, {})
+    if key in loop.reduce or not values:
+        values[index] = value
 
 
 def suspend(loop: Loop, chunk: str, index: int, suspended: Suspended) -> None:
-    """Set one item aside: it keeps its place among those in flight, so its piece goes on with one fewer, or comes back."""
+    """Suspend one item. It stays in flight, so its piece continues with one fewer, or returns its other items."""
     loop.suspended[index] = suspended
     piece = loop.pieces.get(chunk)
     if piece is None:

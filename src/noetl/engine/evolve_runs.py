@@ -1,7 +1,6 @@
-"""Applies the events of tokens and step-runs to a state, from the token that is sent to the run that leaves.
+"""Applies the events of tokens and step-runs to a state.
 
-What most runs do not have, such as a lineage, a fork or a place, costs them one look. Decides nothing. Tested in
-tests/unit/engine/test_laws.py and test_decide.py.
+Part of the fold: decides nothing. Tested in tests/unit/engine/test_laws.py and test_decide.py.
 """
 
 from __future__ import annotations
@@ -15,26 +14,28 @@ from noetl.engine.state import Completed, Ended, Execution, Fork, Loop, StepRun,
 from noetl.model.events import Event
 
 Payload = Mapping[str, Any]
-_ENDS = {  # status, and what it counts as
+_ENDS = {  # event type → status, counter
     "step.done": ("ok", "done"),
     "step.failed": ("error", "failed"),
     "step.skipped": ("skipped", "skipped"),
 }
-# Of a task: they change nothing, but that the last one of a report may say where its `pipeline` stands.
+# Events of a task: they change nothing, except that the last one of a report may carry the `pipeline` snapshot.
 TASK_EVENTS = frozenset({
     "task.started", "task.done", "task.failed", "task.logged", "policy.task.evaluated",
     "task.attempt.started", "task.attempt.done", "task.attempt.failed",
 })  # fmt: skip
-_SELDOM = frozenset({"role", "compensates", "attempt", "pool", "priority", "spent"})  # said of few scheduled runs
+_SELDOM = frozenset(
+    {"role", "compensates", "attempt", "pool", "priority", "spent"}
+)  # keys that few scheduled runs have
 
 
-def _under_way(state: Execution, event: Event) -> StepRun | None:
+def _run_of(state: Execution, event: Event) -> StepRun | None:
     run_id = event.step_run_id or ""
     return state.runs.get(run_id) or state.replays.get(run_id)
 
 
 def token_created(state: Execution, event: Event, payload: Payload) -> None:
-    """Put a token at a step; a run whose router has sent all of its tokens leaves."""
+    """Put a token at a step; remove a run whose router has sent all of its tokens."""
     token_id = event.entity_id
     args, lineage = payload.get("args"), payload.get("lineage")
     token = Token(
@@ -53,7 +54,7 @@ def token_created(state: Execution, event: Event, payload: Payload) -> None:
     if lineage:
         add(state, token_id, token.lineage)
     if "fork" in payload:
-        _sent(state, payload["fork"])
+        _count_sent(state, payload["fork"])
     run = state.runs.get(event.step_run_id or "")
     if run is not None:
         run.sends -= 1
@@ -61,7 +62,7 @@ def token_created(state: Execution, event: Event, payload: Payload) -> None:
             _leave(state, run)
 
 
-def _sent(state: Execution, fork_id: str) -> None:
+def _count_sent(state: Execution, fork_id: str) -> None:
     fork = state.forks.get(fork_id)
     if fork is not None:
         fork.unsent -= 1
@@ -69,21 +70,21 @@ def _sent(state: Execution, fork_id: str) -> None:
 
 
 def token_parked(state: Execution, event: Event, _payload: Payload) -> None:
-    """Note that a gate did not let a token in."""
+    """Mark a token as parked by a gate."""
     token = state.tokens.get(event.entity_id)
     if token is not None:
         token.parked = event.seq
 
 
 def gated(state: Execution, _event: Event, payload: Payload) -> None:
-    """Keep what a gate read when it decided on tokens."""
+    """Keep the values that a gate read when it decided on tokens."""
     for token_id in payload.get("tokens", ()):
         if token_id in state.tokens:
             state.tokens[token_id].gate = payload.get("read")
 
 
 def token_absorbed(state: Execution, event: Event, payload: Payload) -> None:
-    """Take out a token that ended without a run."""
+    """Remove a token that ended without a run."""
     _consume(state, event.entity_id)
     if payload.get("error") is not None:
         state.outcome = "failed"
@@ -98,11 +99,11 @@ def _consume(state: Execution, token_id: str) -> None:
 
 
 def scheduled(state: Execution, event: Event, payload: Payload) -> None:
-    """Make a run of tokens, or let a suspended one go on."""
+    """Create a run from tokens, or resume a suspended one."""
     run_id = event.step_run_id or ""
-    known = state.runs.get(run_id) or state.replays.get(run_id)
-    if known is not None:
-        _again(state, known, payload)
+    suspended_run = state.runs.get(run_id) or state.replays.get(run_id)
+    if suspended_run is not None:
+        _reschedule(state, suspended_run, payload)
         return
     step, number = event.entity_id, payload["number"]
     args, lineage = payload.get("args"), payload.get("lineage")
@@ -122,13 +123,13 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
     if lineage:
         add(state, run_id, run.lineage)
     if not _SELDOM.isdisjoint(payload):
-        _placed(state, run, payload)
+        _set_rare(state, run, payload)
     for token_id in payload.get("tokens", ()):
         _consume(state, token_id)
 
 
-def _placed(state: Execution, run: StepRun, payload: Payload) -> None:
-    """Note what is said of few runs: what they are for, where they run, and whom their tokens have beaten."""
+def _set_rare(state: Execution, run: StepRun, payload: Payload) -> None:
+    """Set what few runs have: a role, a pool, a priority, and branches that won a join."""
     run.role = payload.get("role", "step")
     run.compensates = payload.get("compensates")
     run.attempt = payload.get("attempt", 1)
@@ -139,15 +140,15 @@ def _placed(state: Execution, run: StepRun, payload: Payload) -> None:
             state.forks[fork_id].spent[run.step] = run.lineage[fork_id]
 
 
-def _again(state: Execution, run: StepRun, payload: Payload) -> None:
-    """Schedule a suspended run again: the same run goes on."""
+def _reschedule(state: Execution, run: StepRun, payload: Payload) -> None:
+    """Schedule a suspended run again, as the same run."""
     run.phase = "scheduled"
     run.resume = payload.get("resume")
-    _woken(state, run.suspended, payload)
+    _consume_wake(state, run.suspended, payload)
     run.suspended = None
 
 
-def _woken(state: Execution, suspended: Suspended | None, payload: Payload) -> None:
+def _consume_wake(state: Execution, suspended: Suspended | None, payload: Payload) -> None:
     name = payload.get("signal")
     if name is not None and state.signals.get(name):
         state.signals[name].pop(0)
@@ -159,7 +160,7 @@ def _woken(state: Execution, suspended: Suspended | None, payload: Payload) -> N
 
 
 def started(state: Execution, event: Event, payload: Payload) -> None:
-    """Note whose hands a run is in."""
+    """Mark a run as started by a worker."""
     run_id = event.step_run_id or ""
     run = state.runs.get(run_id) or state.replays.get(run_id)
     if run is not None:
@@ -171,16 +172,16 @@ def started(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def task_recorded(state: Execution, event: Event, payload: Payload) -> None:
-    """Keep where the pipeline of a run stands."""
+    """Keep the snapshot of a run's pipeline."""
     if "pipeline" in payload:
-        run = _under_way(state, event)
+        run = _run_of(state, event)
         if run is not None:
             run.resume = {"pipeline": payload["pipeline"]}
 
 
 def suspended(state: Execution, event: Event, payload: Payload) -> None:
-    """Note that a pipeline gave its lease back."""
-    run = _under_way(state, event)
+    """Mark a run, or an item of its loop, as suspended."""
+    run = _run_of(state, event)
     if run is None:
         return
     suspended = Suspended(
@@ -202,7 +203,7 @@ def suspended(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def ended(state: Execution, event: Event, payload: Payload) -> None:
-    """Keep how a run ended."""
+    """Record the end of a run; it stays until its router has decided."""
     run = state.runs.get(event.step_run_id or "")
     if run is None:
         return
@@ -210,9 +211,9 @@ def ended(state: Execution, event: Event, payload: Payload) -> None:
     status, counted = _ENDS[event.event_type]
     result = payload.get("result")
     if run.loop is not None:
-        result = _loop_ended(state, run, run.loop, status, payload)
+        result = _end_loop(state, run, run.loop, status, payload)
     if role == "compensation":
-        _compensated(state, run, status, payload)
+        _end_compensation(state, run, status, payload)
     else:
         state.ended[step] = Ended(run.run_id, status, result, payload.get("error"), event.seq)
         if status == "ok":
@@ -234,19 +235,7 @@ def ended(state: Execution, event: Event, payload: Payload) -> None:
     if payload.get("cancelled"):
         _leave(state, run)
     else:
-        run.phase = "routing"  # it stays until its router has spoken, so that its lineage counts as live
-
-
-def went_well(state: Execution, run: StepRun, result: Any, seq: int) -> None:
-    """Keep that a run went well and left, which is what its events come to where nothing about it is special.
-
-    `seq` is that of its `step.done`.
-    """
-    step = run.step
-    state.ended[step] = Ended(run.run_id, "ok", result, None, seq)
-    state.result = result
-    _count(state, step)["done"] += 1
-    del state.runs[run.run_id]
+        run.phase = "routing"  # until its router has decided, its lineage counts as live
 
 
 def _count(state: Execution, step: str) -> dict[str, int]:
@@ -256,8 +245,8 @@ def _count(state: Execution, step: str) -> dict[str, int]:
     return counts
 
 
-def _loop_ended(state: Execution, run: StepRun, loop: Loop, status: str, payload: Payload) -> Any:
-    """Let go of a loop, and give its result; one with failed items that counts as done makes the execution partial."""
+def _end_loop(state: Execution, run: StepRun, loop: Loop, status: str, payload: Payload) -> Any:
+    """Drop a loop and return its result; a loop that succeeds with failed items makes the execution partial."""
     run.loop = None
     if status == "ok" and loop.failed:
         state.partial[run.run_id] = loop.failed
@@ -267,7 +256,7 @@ def _loop_ended(state: Execution, run: StepRun, loop: Loop, status: str, payload
     return payload.get("result")
 
 
-def _compensated(state: Execution, run: StepRun, status: str, payload: Payload) -> None:
+def _end_compensation(state: Execution, run: StepRun, status: str, payload: Payload) -> None:
     for completed in state.completed:
         if completed.run_id != run.compensates:
             continue
@@ -278,7 +267,7 @@ def _compensated(state: Execution, run: StepRun, status: str, payload: Payload) 
 
 
 def routed(state: Execution, event: Event, payload: Payload) -> None:
-    """Note what a router decided; a run that sends no token leaves."""
+    """Apply a router's decision; remove a run that sends no token."""
     run = state.runs.get(event.step_run_id or "")
     if run is None:
         return
@@ -288,13 +277,13 @@ def routed(state: Execution, event: Event, payload: Payload) -> None:
         state.numbers["fork"] = state.numbers.get("fork", 0) + 1
         state.forks[fork] = Fork(fork, run.step, sends, sends)
     if "action" in payload or "broken" in payload:
-        _failed(state, run, payload)
+        _apply_failure(state, run, payload)
     if not sends:
         _leave(state, run)
 
 
-def _failed(state: Execution, run: StepRun, payload: Payload) -> None:
-    """Note what follows from a failure that no arc takes; of the router itself: the step counts as failed."""
+def _apply_failure(state: Execution, run: StepRun, payload: Payload) -> None:
+    """Apply a failure that no arc takes; if the router itself is broken, the step counts as failed."""
     action, error = payload.get("action"), payload.get("error")
     if payload.get("broken") and run.step in state.ended:
         ended = state.ended[run.step]

@@ -1,7 +1,6 @@
-"""Tells why an execution is where it is: each token and run, what it waits for, since when, until when, what would move it.
+"""Explains why an execution waits: each token and run, what it waits for, since when, until when, what would move it.
 
-Looks at a state and its events, and changes nothing. How it is printed is the command's business. Tested in
-tests/unit/engine/test_explain.py.
+Reads a state and its events. The command prints it. Tested in tests/unit/engine/test_explain.py.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from noetl.model.letters import PENDING
 
 
 class Standing(Struct, frozen=True):
-    """One thing that has not ended, and what it stands at; times in milliseconds since the epoch."""
+    """Something that has not ended, and what it waits for; times in milliseconds since the epoch."""
 
     what: str  # token, run, item, child, message
     name: str
@@ -32,12 +31,12 @@ class Standing(Struct, frozen=True):
     moved_by: str
     since: int
     until: int | None = None
-    read: Mapping[str, Any] | None = None  # the values that the last decision on it looked at
-    deadlines: tuple[Deadline, ...] = ()  # every time-out that runs for it, the earliest first
+    read: Mapping[str, Any] | None = None  # the values that the last decision on it read
+    deadlines: tuple[Deadline, ...] = ()  # every time-out that applies, earliest first
 
 
 class Choice(Struct, frozen=True):
-    """A decision that was made on the way, with its reason."""
+    """A past decision, with its reasons."""
 
     seq: int
     at: int
@@ -52,10 +51,10 @@ Pools = Sequence[Mapping[str, Any]]
 def standings(
     plan: Plan, state: Execution, events: Sequence[Event], pools: Pools | None = None, now: int = 0
 ) -> tuple[Standing, ...]:
-    """Tell of everything in the execution that has not ended, the oldest first.
+    """Return everything in the execution that has not ended, oldest first.
 
-    `pools` is what is known of workers, where somebody knows: {pool, tags, workers, idle_since} for each group of them;
-    `idle_since` is when the last one was seen, where there is none now.
+    `pools` are groups of workers, if known: {pool, tags, workers, idle_since}; `idle_since` is when the last worker of an
+    empty group was seen.
     """
     times = {event.seq: event.timestamp for event in events}
     workers = {
@@ -74,36 +73,36 @@ def standings(
         if event.event_type == "policy.admit.evaluated" and event.payload.get("errors")
         for token in event.payload.get("tokens", ())
     }
-    found = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks)]
-    found += [*_children(state, events), *_messages(state, events)]
-    known = under_way(events)
-    timed = (_timed(plan, state, standing, known) for standing in found)
+    waiting = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks)]
+    waiting += [*_children(state, events), *_messages(state, events)]
+    underway = under_way(events)
+    timed = (_timed(plan, state, standing, underway) for standing in waiting)
     return tuple(sorted(timed, key=lambda standing: standing.since))
 
 
-def _timed(plan: Plan, state: Execution, standing: Standing, known: Underway) -> Standing:
+def _timed(plan: Plan, state: Execution, standing: Standing, underway: Underway) -> Standing:
     name, _, index = standing.name.removesuffix("]").partition("[")
     run = state.runs.get(name)
-    under = deadlines(plan, state, run, known, int(index) if standing.what == "item" else None)
+    under = deadlines(plan, state, run, underway, int(index) if standing.what == "item" else None)
     until = _earlier(standing.until, under[0].at if under else None)
     return replace(standing, deadlines=under, until=until)
 
 
 def choices(events: Sequence[Event]) -> tuple[Choice, ...]:
-    """Tell which gates and routers decided what on the way, on which values, and what could not be evaluated."""
-    made = {
+    """Return what gates and routers decided, on which values, and what could not be evaluated."""
+    readers = {
         "next.evaluated": _routed,
         "policy.admit.evaluated": _admitted,
         "policy.task.evaluated": _judged,
         "execution.repaired": _repaired,
         "message.poisoned": _poisoned,
     }
-    found = (made[event.event_type](event) for event in events if event.event_type in made)
-    return tuple(choice for choice in found if choice is not None)
+    made = (readers[event.event_type](event) for event in events if event.event_type in readers)
+    return tuple(choice for choice in made if choice is not None)
 
 
 def values(read: Mapping[str, Any] | None) -> str:
-    """Write the values that a condition read on one line."""
+    """Format the values that a condition read on one line."""
     return ", ".join(f"{path} = {_short(value)}" for path, value in (read or {}).items())
 
 
@@ -120,7 +119,7 @@ def _parked(plan: Plan, state: Execution, token: Token, times: Mapping[int, int]
     wanted = [str(rule.when.data) for rule in rules if rule.allow and rule.when is not None]
     waits = f"the gate of `{token.step}` to open" + (f": {' or '.join(wanted)}" if wanted else "")
     waits += f"; a condition of it cannot be evaluated: {broken}" if broken else ""
-    moved = "a change of `ctx` that the gate reads, a step that ends, or a signal"
+    moved = "a change of `ctx` that the gate reads, the end of a step, or a signal"
     if any("signal" in text for text in wanted):
         moved = f"a signal: `noetl signal {state.execution_id} NAME`"
     since = times.get(token.parked, state.started_at)
@@ -128,41 +127,41 @@ def _parked(plan: Plan, state: Execution, token: Token, times: Mapping[int, int]
 
 
 def _joining(plan: Plan, state: Execution, meeting: Meeting, times: Mapping[int, int]) -> Iterator[Standing]:
-    missing = sorted(_named(state, carrier) for carrier in meeting.missing)
+    missing = sorted(_describe(state, carrier) for carrier in meeting.missing)
     if missing:
-        waits = f"its siblings at the join of `{meeting.step}`: {', '.join(missing)} can still come"
+        waits = f"its siblings at the join of `{meeting.step}`: {', '.join(missing)} can still arrive"
         if meeting.needed:
             waits += f" ({meeting.arrived} of {meeting.needed} are there)"
         moved = "their arrival, or their end"
     elif state.paused:
-        waits, moved = "the execution to go on: it is paused", f"`noetl unpause {state.execution_id}`"
+        waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
     else:
         bound = plan.setting("max_parallel")
-        most = "no more" if bound is None else f"{bound}"  # it is the server's, and not known here
+        most = "no more" if bound is None else f"{bound}"  # the bound is the server's, and unknown here
         waits, moved = f"room: `max_parallel` allows {most} step-runs at once", "a step-run that ends"
     for token in meeting.tokens:
         since = times.get(token.seq, state.started_at)
         yield Standing("token", token.token_id, meeting.step, waits, moved, since, _end(state))
 
 
-def _named(state: Execution, carrier: str) -> str:
+def _describe(state: Execution, carrier: str) -> str:
     token = state.tokens.get(carrier)
     return f"the token at `{token.step}`" if token is not None else f"`{carrier}`"
 
 
 def unroutable(plan: Plan, state: Execution, run: StepRun, pools: Pools, now: int) -> str | None:
-    """Say why no worker can take a run's work; None where one can."""
+    """Return why no worker can take a run's work; None if one can."""
     name, tags = state.pool or run.pool, set(plan.steps[run.step].requires)
-    there = [group for group in pools if str(group.get("pool", "")) == name]
-    if any(group.get("workers") and tags <= set(group.get("tags") or ()) for group in there):
+    groups = [group for group in pools if str(group.get("pool", "")) == name]
+    if any(group.get("workers") and tags <= set(group.get("tags") or ()) for group in groups):
         return None
-    said = f"pool {name or '(default)'}: "
-    others = sum(int(group.get("workers") or 0) for group in there)
+    prefix = f"pool {name or '(default)'}: "
+    others = sum(int(group.get("workers") or 0) for group in groups)
     if others:
-        return said + f"none of its {others} workers has the tags {', '.join(sorted(tags))}"
-    seen = [int(group["idle_since"]) for group in there if group.get("idle_since")]
+        return prefix + f"none of its {others} workers has the tags {', '.join(sorted(tags))}"
+    seen = [int(group["idle_since"]) for group in groups if group.get("idle_since")]
     with_tags = f" with the tags {', '.join(sorted(tags))}" if tags else ""
-    return said + f"no worker{with_tags}" + (f" for {_span(now - max(seen))}" if seen else "")
+    return prefix + f"no worker{with_tags}" + (f" for {_span(now - max(seen))}" if seen else "")
 
 
 def _span(ms: int) -> str:
@@ -186,25 +185,25 @@ def _runs(
         elif run.phase == "started":
             who = f" {workers[run.run_id]}" if workers.get(run.run_id) else ""
             waits = f"its work to end on worker{who}"
-            moved = "the worker's report, or the end of its lease if the worker died"
+            moved = "the worker's report, or the expiry of its lease if the worker died"
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
         elif state.paused:
-            waits, moved = "the execution to go on: it is paused", f"`noetl unpause {state.execution_id}`"
+            waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
         else:
-            waits, moved = "a worker", "a worker that takes it" + _driver(state)
+            waits, moved = "a worker", "a worker that claims it" + _driver(state)
             if lacks.get(run.run_id):
-                waits, moved = f"a worker; {lacks[run.run_id]}", "a worker that is started there" + _driver(state)
+                waits, moved = f"a worker; {lacks[run.run_id]}", "starting such a worker" + _driver(state)
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
 
 
 def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
-    """Tell of children that outlived their run: this execution undoes nothing of its own before they have."""
+    """Yield children that outlived their run: they compensate before this execution does."""
     alone = left_alone(state)
     since = {str(event.step_run_id): event.timestamp for event in events if alone and event.payload.get("undo")}
     for child in alone:
         owner = state.children[child][0]
-        waits, moved = "this child to undo what it did", f"the child's end: `noetl explain {child}`"
+        waits, moved = "this child to roll back", f"the child's end: `noetl explain {child}`"
         yield Standing("child", child, owner.rpartition("#")[0], waits, moved, since.get(owner, state.at), _end(state))
 
 
@@ -216,7 +215,7 @@ def _loop(
         return
     under_way = sum(len(piece.pending) for piece in loop.pieces.values())
     total = "?" if loop.cursor else str(loop.total)
-    waits = f"its items: {loop.ended} of {total} have ended, {under_way} are under way"
+    waits = f"its items: {loop.ended} of {total} have ended, {under_way} are in flight"
     if loop.suspended:
         waits += f", {len(loop.suspended)} wait"
     if loop.failed:
@@ -243,11 +242,11 @@ def _held(state: Execution, held: Suspended) -> tuple[str, str]:
 
 
 def _messages(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
-    last = {_letter(event): event for event in events if event.event_type == "message.poisoned"}
-    for name, event in last.items() if state.phase != "ended" else ():
+    latest = {_letter(event): event for event in events if event.event_type == "message.poisoned"}
+    for name, event in latest.items() if state.phase != "ended" else ():
         if state.letters.get(name) == PENDING:
-            waits = f"somebody to look at it: {event.payload['error']['message']}"
-            moved = f"`noetl dlq replay {name}` when the cause is gone; `noetl dlq show {name}` tells more"
+            waits = f"an operator: {event.payload['error']['message']}"
+            moved = f"`noetl dlq replay {name}` when the cause is fixed; `noetl dlq show {name}` shows details"
             since = int(event.payload["letter"]["first_seen"])
             yield Standing("message", str(event.payload["of"]), event.entity_id, waits, moved, since, _end(state))
 
@@ -287,28 +286,28 @@ def _arc(arc: Mapping[str, Any]) -> str:
     if "when" in arc:
         why = f"{arc['when']} {'holds' if matched else 'does not hold'}"
     else:
-        why = "without a condition, so on success" if matched else "without a condition, so not on failure"
-    said = f"→ {arc['step']}: {why}"
+        why = "no condition, so taken on success" if matched else "no condition, so not taken on failure"
+    line = f"→ {arc['step']}: {why}"
     if arc.get("by"):
-        said = f"→ {arc['step']}: by `{arc['by']}`"
-    seen = values(arc.get("read"))
-    said += f" ({seen})" if seen else ""
-    return said + (f"; {arc['error']}" if arc.get("error") else "")
+        line = f"→ {arc['step']}: by `{arc['by']}`"
+    read = values(arc.get("read"))
+    line += f" ({read})" if read else ""
+    return line + (f"; {arc['error']}" if arc.get("error") else "")
 
 
 def _admitted(event: Event) -> Choice:
     payload = event.payload
-    decided = "the gate lets in" if payload.get("allow") else "the gate says no"
+    decided = "the gate admits" if payload.get("allow") else "the gate denies"
     rule = payload.get("rule")
     reason = "no rule matches" if rule is None else f"rule {rule + 1} matches"
-    seen = values(payload.get("read"))
-    because = f"{reason} ({seen})" if seen else reason
+    read = values(payload.get("read"))
+    because = f"{reason} ({read})" if read else reason
     errors = tuple(f"a condition cannot be evaluated: {error}" for error in payload.get("errors", ()))
     return Choice(event.seq, event.timestamp, event.entity_id, decided, (because, *errors))
 
 
 def _judged(event: Event) -> Choice | None:
-    """Tell of a task's policy only what went wrong with it: what it decided is in the log."""
+    """Return the problems of a task's policy; its decisions are in the log."""
     problems = event.payload.get("problems", ())
     if not problems:
         return None
@@ -325,12 +324,12 @@ def _judged(event: Event) -> Choice | None:
 
 def _repaired(event: Event) -> Choice:
     lost = tuple(f"{what}: {', '.join(map(str, names))}" for what, names in event.payload.items())
-    return Choice(event.seq, event.timestamp, "", "rows that follow from the log were missing and were put back", lost)
+    return Choice(event.seq, event.timestamp, "", "rows that were missing beside the log were restored", lost)
 
 
 def _poisoned(event: Event) -> Choice:
-    said = f"{event.payload['error']['message']} (`noetl dlq show {_letter(event)}`)"
-    return Choice(event.seq, event.timestamp, event.entity_id, "the server could not decide a message", (said,))
+    reason = f"{event.payload['error']['message']} (`noetl dlq show {_letter(event)}`)"
+    return Choice(event.seq, event.timestamp, event.entity_id, "the server could not decide a message", (reason,))
 
 
 def _letter(event: Event) -> str:

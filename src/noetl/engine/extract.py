@@ -1,7 +1,7 @@
-"""Which parts of a step's result the server's own templates read: they stay inline beside a stored result's reference.
+"""Which parts of a step's result the server's templates read: they stay inline beside a stored result's reference.
 
-Gates, routers, `set` and loops are decided where nothing is loaded, so a worker leaves there what they can read. `Wanted`
-is a tree of keys; True stands for everything below. Tested in tests/unit/engine/test_extract.py.
+The server decides gates, routers, `set` and loops without loading results, so the worker extracts what they can read.
+`Wanted` is a tree of keys; True means everything below. Tested in tests/unit/engine/test_extract.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ENVELOPE: Final = frozenset({"status", "error", "meta", "ref"})
 
 
 def wanted(paths: Iterable[Path]) -> Wanted:
-    """Make the tree of some paths."""
+    """Build the tree of paths."""
     root: dict[str | int, Any] = {}
     for path in paths:
         if not path:
@@ -34,7 +34,7 @@ def wanted(paths: Iterable[Path]) -> Wanted:
 
 
 def below(tree: Wanted, *keys: str | int) -> Wanted:
-    """Give the part of a tree below some keys; nothing is False."""
+    """Return the part of a tree below keys; False for nothing."""
     for key in keys:
         if isinstance(tree, bool):
             return tree
@@ -43,7 +43,7 @@ def below(tree: Wanted, *keys: str | int) -> Wanted:
 
 
 def server_reads(playbook: Playbook, name: str) -> Wanted:
-    """Give what the server's templates read of a step's result."""
+    """Return what the server's templates read of a step's result."""
     return wanted(path for step in playbook.workflow for path in _of(step, name))
 
 
@@ -89,7 +89,7 @@ def _server_side(step: Step) -> Iterator[Any]:
 
 
 def _reads_input(step: Step) -> bool:
-    """Tell whether the router or `set` of a step reads its `input`, which is rendered there only then."""
+    """Return whether the router or `set` of a step reads its `input`; the server renders it only then."""
     read = [assign.value.data for assign in step.sets]
     for arc in step.arcs:
         read += [arc.when.data if arc.when is not None else None, *(value.data for value in arc.args.values())]
@@ -107,18 +107,18 @@ def _texts(data: Any) -> Iterator[str]:
 
 
 def for_task(tree: Wanted, label: str) -> Wanted:
-    """Give what is read of one task's result: through the step, which shows the last task's keys, or by its label."""
+    """Return what is read of one task's result: through the step, which has the last task's keys, or by its label."""
     tree = merged(tree, below(tree, "data"))
     return merged(tree, below(tree, label), below(tree, "results", label))
 
 
 def for_item(tree: Wanted) -> bool:
-    """Tell whether the results of a loop's items are read: then they are wanted whole, because many are read together."""
+    """Return whether the results of a loop's items are read; then each is wanted whole."""
     return bool(below(merged(tree, below(tree, "data")), "results"))
 
 
 def merged(*trees: Wanted) -> Wanted:
-    """Put trees together."""
+    """Merge trees."""
     if any(tree is True for tree in trees):
         return True
     found: dict[str | int, Any] = {}
@@ -129,9 +129,9 @@ def merged(*trees: Wanted) -> Wanted:
 
 
 def pick(value: Any, tree: Wanted) -> Any:
-    """Give the wanted part of a value in the value's own shape, so that the same lookups find it.
+    """Return the wanted part of a value in the value's own shape, so that the same lookups find it.
 
-    As with views: `data` is the value itself where it has no such key, and a key that is missing is looked for in `data`.
+    As with views, `data` is the value itself if it has no such key, and a missing key is looked up in `data`.
     """
     return _part(value, _as_view(value, tree))
 

@@ -1,7 +1,7 @@
-"""Foresees a run as far as it can be known before anything runs: the route, and every input that depends on nothing open.
+"""Dry runs: the steps a run would take, and every input that is known before anything runs.
 
-What tools give, `ctx`, and arguments made of them are open; an arc whose condition is open may or may not be taken. Decides
-nothing and runs nothing. Tested in tests/unit/engine/test_foresee.py.
+Results of tools, `ctx`, and arguments computed from them are open; an arc with an open condition may or may not be taken.
+Tested in tests/unit/engine/test_foresee.py.
 """
 
 from __future__ import annotations
@@ -19,22 +19,20 @@ from noetl.expr import Template, TemplateError, first_undefined
 _SHADOWS_EVERYTHING = frozenset(
     {"ctx", "vars", "iter", "step", "keychain", "event", "outcome", "output", "input", "args"}
 )
-
-
-_CODE_KINDS = frozenset({"python", "script"})  # their code is no template
+_CODE_KINDS = frozenset({"python", "script"})  # their code is not a template
 
 
 class Input(Struct, frozen=True, omit_defaults=True):
-    """One input of a task; an open one stands as it is written."""
+    """One input of a task; an open one as written."""
 
     name: str
     value: Any
     known: bool
-    problem: str | None = None  # why it cannot be rendered, whatever runs
+    problem: str | None = None  # why it can never be rendered
 
 
 class ForeseenTask(Struct, frozen=True):
-    """A task of a pipeline, with its inputs as far as they are known."""
+    """A task of a pipeline, with its known inputs."""
 
     label: str
     kind: str
@@ -42,7 +40,7 @@ class ForeseenTask(Struct, frozen=True):
 
 
 class Way(Struct, frozen=True):
-    """An arc and what is known of it: taken, open, on failure, or never taken."""
+    """An arc, and whether it is taken: taken, open, on failure, never."""
 
     step: str
     when: str | None
@@ -50,7 +48,7 @@ class Way(Struct, frozen=True):
 
 
 class Foreseen(Struct, frozen=True):
-    """A step that the run comes to, or may come to."""
+    """A step that the run reaches, or may reach."""
 
     step: str
     sure: bool
@@ -61,18 +59,18 @@ class Foreseen(Struct, frozen=True):
 
 
 class _Seen(Struct):
-    """What is known when a step begins."""
+    """What is known when a step starts."""
 
     sure: bool
     args: Mapping[str, Any] = {}
-    args_known: bool = False  # all of them are in `args`
+    args_known: bool = False  # `args` is complete
 
 
 def foresee(plan: Plan, workload: Mapping[str, Any]) -> tuple[Foreseen, ...]:
-    """Give the steps that a run can come to, in the order it would."""
+    """Return the steps that a run can reach, in order."""
     bare = {key: value for key, value in workload.items() if key not in _shadowing(plan)}
     seen: dict[str, _Seen] = {plan.entry: _Seen(True, {}, True)}
-    waiting, found = [plan.entry], []
+    waiting, steps = [plan.entry], []
     while waiting:
         step = plan.step(waiting.pop(0))
         known = {**bare, "workload": workload, **_args(seen[step.name])}
@@ -82,17 +80,19 @@ def foresee(plan: Plan, workload: Mapping[str, Any]) -> tuple[Foreseen, ...]:
                 continue
             once = len(plan.net.into[plan.net.index[arc.step]]) == 1
             args = {key: _known(value.data, known) for key, value in arc.args.items()} if once else {}
-            kept = {key: value for key, (value, is_known) in args.items() if is_known}
-            seen[arc.step] = _Seen(seen[step.name].sure and way.taken == "taken", kept, once and len(kept) == len(args))
+            known_args = {key: value for key, (value, is_known) in args.items() if is_known}
+            seen[arc.step] = _Seen(
+                seen[step.name].sure and way.taken == "taken", known_args, once and len(known_args) == len(args)
+            )
             waiting.append(arc.step)
-        found.append(_foreseen(plan, step, seen[step.name].sure, known, tuple(way for _, way in ways)))
+        steps.append(_foreseen(plan, step, seen[step.name].sure, known, tuple(way for _, way in ways)))
     if plan.final is not None and plan.final not in seen:
-        found.append(_foreseen(plan, plan.step(plan.final), True, {**bare, "workload": workload}, ()))
-    return tuple(found)
+        steps.append(_foreseen(plan, plan.step(plan.final), True, {**bare, "workload": workload}, ()))
+    return tuple(steps)
 
 
 def _shadowing(plan: Plan) -> set[str]:
-    """Give the bare names that may mean something else than a key of the workload."""
+    """Return the bare names that may mean something other than a key of the workload."""
     names = {*_SHADOWS_EVERYTHING, *plan.net.index}
     for step in plan.net.steps:
         names |= {assign.key.partition(".")[0] for assign in step.sets}
@@ -113,7 +113,7 @@ def _args(seen: _Seen) -> dict[str, Any]:
 
 def _ways(plan: Plan, step: Step, known: Mapping[str, Any]) -> list[tuple[Arc, Way]]:
     ways: list[tuple[Arc, Way]] = []
-    settled = False  # an arc before this one is taken for sure, and only one can be
+    settled = False  # an earlier arc is certainly taken, and only one can be
     exclusive = step.router is None or step.router.mode == "exclusive"
     for arc in step.arcs:
         if arc.step not in plan.net.index:
@@ -149,17 +149,17 @@ def _foreseen(plan: Plan, step: Step, sure: bool, known: Mapping[str, Any], ways
 
 
 def _task(task: Task, known: Mapping[str, Any], strict: bool) -> ForeseenTask:
-    given = {**task.fields, **{f"input.{name}": value for name, value in task.input.items()}}
+    values = {**task.fields, **{f"input.{name}": value for name, value in task.input.items()}}
     checked = strict and task.kind not in _CODE_KINDS and "strict_templates" not in task.spec
     inputs = [
         Input(name, *_known(value.data, known), _problem(value.data, known) if checked else None)
-        for name, value in given.items()
+        for name, value in values.items()
     ]
     return ForeseenTask(task.label, task.kind, tuple(inputs))
 
 
 def _known(data: Any, known: Mapping[str, Any]) -> tuple[Any, bool]:
-    """Render a value as far as it is known; tells whether all of it is."""
+    """Render a value as far as it is known; return it and whether it is fully known."""
     if isinstance(data, Mapping):
         parts = {key: _known(value, known) for key, value in data.items()}
         return {key: value for key, (value, _) in parts.items()}, all(is_known for _, is_known in parts.values())
@@ -171,12 +171,12 @@ def _known(data: Any, known: Mapping[str, Any]) -> tuple[Any, bool]:
 
 
 def _problem(data: Any, known: Mapping[str, Any]) -> str | None:
-    """Tell what is wrong with a value of which everything that it reads is known."""
+    """Return the error of a value whose inputs are all known, if any."""
     if isinstance(data, Mapping | list | tuple):
         parts = data.values() if isinstance(data, Mapping) else data
-        return next((found for part in parts if (found := _problem(part, known)) is not None), None)
+        return next((problem for part in parts if (problem := _problem(part, known)) is not None), None)
     compiled = template(data) if isinstance(data, str) else None
-    if compiled is None or not _is_open_to(compiled, known):
+    if compiled is None or not _reads_only_known(compiled, known):
         return None
     try:
         missing = first_undefined(compiled.evaluate(known, strict=True))
@@ -185,15 +185,15 @@ def _problem(data: Any, known: Mapping[str, Any]) -> str | None:
         return error.message
 
 
-def _is_open_to(compiled: Template, known: Mapping[str, Any]) -> bool:
-    """Tell whether a template reads only what is known."""
+def _reads_only_known(compiled: Template, known: Mapping[str, Any]) -> bool:
+    """Return whether a template reads only known values."""
     if compiled.problems or not (compiled.reads or compiled.constant):
         return False
     return not any(read.called or read.path[0] not in known for read in compiled.reads)
 
 
 def _rendered(compiled: Template, known: Mapping[str, Any]) -> tuple[Any, bool]:
-    if not _is_open_to(compiled, known):
+    if not _reads_only_known(compiled, known):
         return compiled.source, False
     try:
         value = compiled.evaluate(known, strict=True)

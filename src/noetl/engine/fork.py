@@ -1,7 +1,7 @@
-"""Forks: a new execution that shares an old one's history up to an event, and goes on by itself.
+"""Forks of executions: a new execution that copies another's history up to an event and continues on its own.
 
-The shared events are copied under the new id, so the fork's log is whole and needs the old one for nothing. What was under
-way at that event is put in the queue again. Tested in tests/unit/engine/test_fork.py.
+The events are copied under the new id, so the fork's log is complete without the original. Work that was in flight at
+that event is queued again. Tested in tests/unit/engine/test_fork.py.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from noetl.model.events import Event
 from noetl.model.ids import event_id, message_digest
 from noetl.model.work import WorkItem
 
-# After these the router of a run has yet to speak: cutting there would leave the run half-way through its end.
+# Last events after which nothing has run yet.
 _UNDECIDED = frozenset({"playbook.execution.requested", "playbook.request.evaluated", "playbook.started"})
 
 
 def place(events: Sequence[Event], wanted: str) -> int:
-    """Give the event to fork after: a number as it is, or the last one before the step's last run was scheduled."""
+    """Return the seq to fork after: a given number, or the event before a step's last run was scheduled."""
     if wanted.isdecimal():
         seq = int(wanted)
         if not 1 <= seq <= len(events):
@@ -41,13 +41,13 @@ def place(events: Sequence[Event], wanted: str) -> int:
         if event.event_type == "step.scheduled" and event.entity_id == wanted and event.payload.get("number")
     ]
     if not runs:
-        known = list(dict.fromkeys(event.entity_id for event in events if event.event_type == "step.scheduled"))
+        steps = list(dict.fromkeys(event.entity_id for event in events if event.event_type == "step.scheduled"))
         raise InvalidInput(
-            f"the step `{wanted}` has not run in this execution; these have: {', '.join(known) or 'none'}."
+            f"the step `{wanted}` has not run in this execution; these have: {', '.join(steps) or 'none'}."
         )
     seq = runs[-1] - 1
     while seq > 1 and events[seq - 1].event_type == "policy.admit.evaluated":
-        seq -= 1  # the gate decides once more, on what was changed
+        seq -= 1  # the gate decides again, on the changed values
     return seq
 
 
@@ -61,9 +61,9 @@ def shared(
     pool: str = "",
     workload: Mapping[str, Any] | None = None,
 ) -> tuple[Event, ...]:
-    """Copy the history up to an event for a fork: another id, and where they are given another playbook and workload.
+    """Copy the history up to an event under a new id, with another playbook and workload if given.
 
-    `at` is when the fork begins: its duration and its time limits count from there.
+    `at` is when the fork starts: its duration and time-outs count from there.
     """
     source = events[0].execution_id if events else ""
     stem = message_digest(f"fork:{execution_id}")
@@ -81,13 +81,13 @@ def shared(
             payload["workload"] = dict(payload.get("workload", {}))
             for key, value in workload.items():
                 put(payload["workload"], key, value)
-        own = event.entity_id == source
+        is_execution = event.entity_id == source
         copied.append(
             msgspec.structs.replace(
                 event,
                 event_id=f"{stem}.{event.seq - 1}",
                 execution_id=execution_id,
-                entity_id=execution_id if own else event.entity_id,
+                entity_id=execution_id if is_execution else event.entity_id,
                 payload=payload,
             )
         )
@@ -95,22 +95,22 @@ def shared(
 
 
 def fork(plan: Plan, events: Sequence[Event], execution_id: str) -> Decision:
-    """Give the commit that begins a fork: its events, the work that was under way, and its timers."""
+    """Return the commit that creates a fork: its events, the work that was in flight, and its timers."""
     state = fold(execution_id, events)
     _refuse(plan, state, events)
-    moved = _later(state, events)
+    moved = _restarted_timers(state, events)
     fold(execution_id, moved, state)
     timers = tuple((timer.timer_id, timer.at) for timer in state.timers.values())
     whole = (*events, *moved)
     inbox = tuple((execution_id, message) for message in gather.unsaid(state))
     letters = tuple(change for event in whole if (change := change_of(state.path, event)) is not None)
-    work = tuple(_under_way(plan, state))
+    work = tuple(_in_flight(plan, state))
     row = projection(state)
     return Decision(execution_id, 0, whole, work, timers=timers, inbox=inbox, projection=row, letters=letters)
 
 
-def _later(state: Execution, events: Sequence[Event]) -> tuple[Event, ...]:
-    """Set time limits anew, from the beginning of the fork; what sleeps until a moment wakes at that moment."""
+def _restarted_timers(state: Execution, events: Sequence[Event]) -> tuple[Event, ...]:
+    """Restart time-outs from the start of the fork; a `sleep` keeps its end."""
     moved: list[Event] = []
     for timer in state.timers.values():
         run = state.runs.get(timer.run_id or "")
@@ -160,11 +160,11 @@ def _refuse(plan: Plan, state: Execution, events: Sequence[Event]) -> None:
         )
 
 
-def _under_way(plan: Plan, state: Execution) -> list[WorkItem]:
-    found: list[WorkItem] = []
+def _in_flight(plan: Plan, state: Execution) -> list[WorkItem]:
+    items: list[WorkItem] = []
     for run in state.runs.values():
         if run.loop is not None:
-            found += [item(plan, state, run, chunk) for chunk in run.loop.pieces]
+            items += [item(plan, state, run, chunk) for chunk in run.loop.pieces]
         elif run.phase in ("scheduled", "started") and plan.is_work(run.step):
-            found.append(item(plan, state, run))
-    return found + [item(plan, state, run) for run in state.replays.values() if run.phase != "suspended"]
+            items.append(item(plan, state, run))
+    return items + [item(plan, state, run) for run in state.replays.values() if run.phase != "suspended"]

@@ -1,7 +1,7 @@
-"""What surrounds a task: its names, its inputs, its settings, and the writes it makes.
+"""The scope of a task: its names, inputs and settings, and its writes.
 
-A frame is the data of one pipeline; which task comes next is decided by `pipeline`. Inside a workbook task the frame holds
-only `input`, `workload`, `keychain` and `ctx`. Tested in tests/unit/engine/test_pipeline_names.py.
+A frame is the data of one pipeline; `pipeline` decides which task comes next. Inside a workbook task the frame has only
+`input`, `workload`, `keychain` and `ctx`. Tested in tests/unit/engine/test_pipeline_names.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _READ_ONLY: Final = "a workbook task must not write `{target}`: set it where the
 
 
 class Frame:
-    """The data of one pipeline; `records` is where it writes down what happens."""
+    """The data of one pipeline, which appends its events to `records`."""
 
     _ctx: dict[str, Any] | None = None
     _views: dict[str, View] | None = None
@@ -46,7 +46,7 @@ class Frame:
         self.info = info
         self.memory = memory
         self._records = [] if records is None else records
-        self._plans = info.plans or plans_of(tasks, Layered(info.settings), bool(info.caller))
+        self._plans = info.plans or plans_of(tasks, Layered(info.settings))
         self._root = info.root
         if tasks:
             self.at_task(memory.counter)
@@ -59,12 +59,14 @@ class Frame:
         self.task = task = plan.task
         label = task.label
         self.named = info.place + label
-        # Only what went wrong is recorded of an item: a loop writes one event for each that ends well.
+        # An item records only failures: the loop writes one event for each item that succeeds.
         self.is_quiet = info.index is not None and not plan.layered.is_durable
-        self.key = idempotency_key(self._root, label, memory.visits.get(label, 1), plan.sink)  # of the task's visit
+        self.key = idempotency_key(
+            self._root, label, memory.visits.get(label, 1), plan.sink
+        )  # of this visit of the task
 
     def visit(self) -> None:
-        """Count one more visit of the task, which has a key of its own."""
+        """Count one more visit of the task; every visit has its own idempotency key."""
         label, visits = self.task.label, self.memory.visits
         if label in visits:
             visits[label] += 1
@@ -79,35 +81,35 @@ class Frame:
 
     @property
     def ctx(self) -> dict[str, Any]:
-        """The state as the run sees it: as it was given, and what the run wrote."""
-        found = self._ctx
-        if found is None:
-            found = self._ctx = dict(self.scopes.ctx)
+        """`ctx` as the run sees it, with its own writes."""
+        ctx = self._ctx
+        if ctx is None:
+            ctx = self._ctx = dict(self.scopes.ctx)
             for key, value in self.memory.writes.items():
-                put(found, key, value)
-        return found
+                put(ctx, key, value)
+        return ctx
 
     @property
     def views(self) -> dict[str, View]:
         """The results of steps, as templates see them."""
-        found = self._views
-        if found is None:
-            found = self._views = self.scopes.views()
-        return found
+        views = self._views
+        if views is None:
+            views = self._views = self.scopes.views()
+        return views
 
     def timeout_ms(self, renderer: Renderer) -> float | None:
-        """Give how long one attempt may take."""
+        """Return the time-out of one attempt."""
         plan = self.plan
-        found = renderer.value(plan.timeout, "timeout_ms")
-        if found is None:
+        limit = renderer.value(plan.timeout, "timeout_ms")
+        if limit is None:
             return None
         try:
-            return float(found) * plan.timeout_scale
+            return float(limit) * plan.timeout_scale
         except (TypeError, ValueError):
-            raise RenderError("timeout_ms", f"{found!r} is no number") from None
+            raise RenderError("timeout_ms", f"{limit!r} is no number") from None
 
     def renderer(self, at: int) -> Renderer:
-        """Give what renders the task's values now."""
+        """Return the renderer of the task's values."""
         return Renderer(self._names, self.key, at, self.scopes.statuses, self.plan.layered.is_strict)
 
     def _names(self) -> Names:
@@ -150,7 +152,7 @@ class Frame:
         return Names(fixed | own, (labels, bare, ctx, iteration, self.views, scopes.workload), own)
 
     def inputs(self, renderer: Renderer) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Give `input` of the task, and the task's own part of it."""
+        """Return `input` of the task, and the task's own part of it."""
         whole = self.surrounding(renderer.at)
         if not self.task.input:
             return whole, {}
@@ -158,20 +160,20 @@ class Frame:
         return {**whole, **own}, own
 
     def surrounding(self, at: int) -> dict[str, Any]:
-        """Give `input` as it is around the task: what came with the token or the call, and the step's own."""
+        """Return `input` without the task's own part: that of the token or the call, and the step's."""
         scopes = self.scopes
         whole = dict(scopes.args if scopes.call is None else scopes.call)
         if self.info.input:
             whole |= self.step_input(at)
         return whole
 
-    def given(self) -> Iterator[Value]:
-        """Give the values that `input` is made of, as they are written."""
+    def input_values(self) -> Iterator[Value]:
+        """Yield the values of `input` as written."""
         yield from self.info.input.values()
         yield from self.task.input.values()
 
     def step_input(self, at: int) -> dict[str, Any]:
-        """Render the step's own `input`: over what was there when the run began, so every task sees the same."""
+        """Render the step's `input` over the state at the start of the run, so that every task sees the same."""
         if not self.info.input:
             return {}
         scopes, strict = self.scopes, self.plan.layered.is_strict
@@ -179,7 +181,7 @@ class Frame:
         return Renderer(names, self.info.key("input"), at, scopes.statuses, strict).values(self.info.input, "input")
 
     def context(self, whole: Mapping[str, Any]) -> dict[str, Any]:
-        """Give everything in scope but secrets, for code that asks for it."""
+        """Return everything in scope except secrets, for code that reads it."""
         memory, scopes = self.memory, self.scopes
         return {
             **{name: view.plain for name, view in self.views.items()},
@@ -200,11 +202,11 @@ class Frame:
         }
 
     def holds_secret(self, value: Any) -> bool:
-        """Tell whether a resolved secret is in a value."""
+        """Return whether a value contains a resolved secret."""
         return self.info.is_secret is not None and self.info.is_secret(value)
 
     def write(self, sets: tuple[Assign, ...], renderer: Renderer) -> TaskError | None:
-        """Apply writes together: every value is computed from what was there before."""
+        """Apply writes together: every value is computed from the state before them."""
         try:
             values = [(assign, renderer.assigned(assign)) for assign in sets]
         except RenderError as error:
@@ -219,7 +221,7 @@ class Frame:
             elif assign.scope == "iter":
                 put(self.memory.iter, assign.key, value)
             else:
-                self.memory.writes.pop(assign.key, None)  # the order of writing is the order of applying
+                self.memory.writes.pop(assign.key, None)  # writes are applied in order
                 self.memory.writes[assign.key] = value
                 put(self.ctx, assign.key, value)
         return None

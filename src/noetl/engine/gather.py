@@ -1,8 +1,8 @@
-"""Long lists of loops: the list that a loop goes over is stored and read by range, results are put away as they gather.
+"""Long loops: stored lists are read by range, and results are stored while the loop runs.
 
-A loop whose results outgrow what travels inline sends itself a message; its decision asks for the results to be put away,
-and they become parts of a manifest. So the state of a loop holds what is under way, not what is done. Stores nothing
-itself. Tested in tests/unit/engine/test_gather.py.
+A loop whose results outgrow the inline limit sends itself a message; its decision asks for the results to be stored, and
+they become parts of a manifest. So the state of a loop holds what is in flight, not what is done. Stores nothing itself.
+Tested in tests/unit/engine/test_gather.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from noetl.engine.away import Missing, Resolved, found
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.names import Scope, render
 from noetl.engine.state import Execution, Loop, StepRun
 from noetl.expr import TemplateError
@@ -25,38 +25,38 @@ from noetl.model.messages import Collect
 from noetl.model.refs import KIND, SCHEME, is_manifest
 
 INLINE_MAX_BYTES: Final = 64 * 1024
-_NULL_BYTES: Final = 5  # of an item without a result in a list, with its comma
-SPILL_BYTES: Final = 512 * 1024  # results of a loop that runs are put away from here on
-FEW_NUMBERS: Final = 1_000  # that stand in the log as they are
-MOST_NUMBERS: Final = 100_000_000  # that a loop counts; beyond it, the budget of an evaluation says no
+_NULL_BYTES: Final = 5  # of an item without a result: `null` and a comma
+SPILL_BYTES: Final = 512 * 1024  # results of a running loop are stored above this size
+FEW_NUMBERS: Final = 1_000  # a range of up to this many is written to the log as a list
+MOST_NUMBERS: Final = 100_000_000  # longer ranges exceed the budget of an evaluation
 _RANGE: Final = re.compile(r"\{\{-?\s*range\s*\((.*)\)\s*-?\}\}", re.DOTALL)
 _PATH: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)\s*-?\}\}")
 
 
-def source(d: Deciding, given: Any, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Give the manifest that `loop.in` names, where it names nothing else: it is read by range and never loaded."""
-    written = _PATH.fullmatch(given.strip()) if isinstance(given, str) else None
-    if written is None or written[1] in args or written[1] in d.state.ctx:
+def source(d: DecisionBuilder, template: Any, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the manifest that `loop.in` names, if it names nothing else: it is read by range and never loaded."""
+    match = _PATH.fullmatch(template.strip()) if isinstance(template, str) else None
+    if match is None or match[1] in args or match[1] in d.state.ctx:
         return None
-    ended = d.state.ended.get(written[1])
+    ended = d.state.ended.get(match[1])
     value = ended.result if ended is not None else None
-    for key in written[2].split(".")[1:]:
+    for key in match[2].split(".")[1:]:
         if key == "data" and not (isinstance(value, Mapping) and "data" in value):
             continue
         value = value.get(key) if isinstance(value, Mapping) and not is_manifest(value) else None
     return value if is_manifest(value) and is_list(value) else None
 
 
-def numbers(d: Deciding, given: Any, scope: Scope) -> Mapping[str, Any] | None:
-    """Give the bounds of the numbers that `loop.in` counts, where there are many: they are neither written nor stored.
+def numbers(d: DecisionBuilder, template: Any, scope: Scope) -> Mapping[str, Any] | None:
+    """Return the bounds of a long `range(…)` in `loop.in`, so that its numbers are neither logged nor stored.
 
-    Whatever else it says is evaluated as any template is; so is what goes wrong here.
+    None for anything else, errors included: it is evaluated like any template.
     """
-    written = _RANGE.fullmatch(given.strip()) if isinstance(given, str) else None
-    if written is None:
+    match = _RANGE.fullmatch(template.strip()) if isinstance(template, str) else None
+    if match is None:
         return None
     try:
-        bounds = render(f"{{{{ [{written[1]}] }}}}", scope, d.calls)
+        bounds = render(f"{{{{ [{match[1]}] }}}}", scope, d.calls)
     except TemplateError:
         return None
     if not isinstance(bounds, list) or not 1 <= len(bounds) <= 3 or any(type(one) is not int for one in bounds):
@@ -66,34 +66,34 @@ def numbers(d: Deciding, given: Any, scope: Scope) -> Mapping[str, Any] | None:
     return {"range": [start, stop, step], "total": count} if FEW_NUMBERS < count <= MOST_NUMBERS else None
 
 
-def shelved(d: Deciding, run: StepRun, items: list[Any]) -> list[Any] | Mapping[str, Any]:
-    """Give the list of a loop as it travels: itself, or the manifest under which a long one was put away."""
+def shelved(d: DecisionBuilder, run: StepRun, items: list[Any]) -> list[Any] | Mapping[str, Any]:
+    """Return the list of a loop, or the manifest of a long one, which is stored."""
     if len(msgspec.json.encode(items)) <= inline_max(d, run):
         return items
     ref = f"{_place(d.state, run)}/items"
     if ref not in d.resolved:
         raise Missing(puts={ref: items})
-    made: Mapping[str, Any] | None = found(d.resolved, ref)
-    return items if made is None else made
+    stored: Mapping[str, Any] | None = found(d.resolved, ref)
+    return items if stored is None else stored
 
 
 def item(loop: Loop, index: int, resolved: Resolved | None) -> Any:
-    """Give one item of a loop's list; null of a stored one where nothing can be loaded."""
+    """Return one item of a loop's list; None for a stored list without `resolved`."""
     here = loop.here
     if here is not None:
         return here[index] if index < len(here) else None
     if resolved is None:
         return None
-    near = within(loop.items, index, 1)
-    (part,) = near["parts"]
+    nearby = within(loop.items, index, 1)
+    (part,) = nearby["parts"]
     if part["ref"] not in resolved:
         raise Missing({"kind": KIND, **part})
     value = found(resolved, part["ref"])
-    return value[index - near["first"]] if near["strategy"] == "concat" else value
+    return value[index - nearby["first"]] if nearby["strategy"] == "concat" else value
 
 
-def gather(d: Deciding, run: StepRun) -> None:
-    """Have the results of a running loop put away once there are many."""
+def gather(d: DecisionBuilder, run: StepRun) -> None:
+    """Ask for the results of a running loop to be stored once they are large."""
     loop = run.loop
     if loop is not None and loop.bytes > SPILL_BYTES:
         upto = loop.settled()
@@ -101,8 +101,8 @@ def gather(d: Deciding, run: StepRun) -> None:
             _send(d, run, loop, upto)
 
 
-def gathered(d: Deciding, run: StepRun) -> bool:
-    """Tell whether the results of a loop that is over are where they belong; where not, have them put away first."""
+def gathered(d: DecisionBuilder, run: StepRun) -> bool:
+    """Return whether the results of an ended loop are inline or stored; if not, ask for them to be stored."""
     loop = run.loop
     if loop is None or loop.kept == loop.count:
         return True
@@ -112,41 +112,41 @@ def gathered(d: Deciding, run: StepRun) -> bool:
     return False
 
 
-def _send(d: Deciding, run: StepRun, loop: Loop, upto: int, *, last: bool = False) -> None:
+def _send(d: DecisionBuilder, run: StepRun, loop: Loop, upto: int, *, last: bool = False) -> None:
     d.send(d.state.execution_id, message(d.state, run, loop, upto, last=last))
 
 
 def message(state: Execution, run: StepRun, loop: Loop, upto: int, *, last: bool) -> Collect:
-    """Name the next part; whoever sends it twice sends the same message."""
+    """Return the message that stores the next results; its id is idempotent."""
     name = f"collect:{state.execution_id}:{run.run_id}:{loop.kept}{':last' if last else ''}"
     return Collect(name, run.run_id, upto, last)
 
 
 def unsaid(state: Execution) -> Iterator[Collect]:
-    """Give what loops that are over have told themselves and not heard yet: that their results are to be put away."""
+    """Yield the messages that ended loops still wait for: to store their last results."""
     for run in state.runs.values():
         loop = run.loop
         if loop is not None and loop.count and loop.ended == loop.count and (loop.drained or not loop.cursor):
             yield message(state, run, loop, loop.count, last=True)
 
 
-def put_away(d: Deciding, run: StepRun, loop: Loop, upto: int) -> bool:
-    """Put the results below an index away; tells whether there is a place for them."""
+def put_away(d: DecisionBuilder, run: StepRun, loop: Loop, upto: int) -> bool:
+    """Store the results below an index; return whether a store exists."""
     if upto <= loop.kept:
         return True
     ref = f"{_place(d.state, run)}/results/{loop.kept}"
     if ref not in d.resolved:
         raise Missing(puts={ref: [loop.results.get(index) for index in range(loop.kept, upto)]})
-    made: Mapping[str, Any] | None = found(d.resolved, ref)
-    if made is None:
+    stored: Mapping[str, Any] | None = found(d.resolved, ref)
+    if stored is None:
         return False
     payload = {
         "ref": f"{_place(d.state, run)}/results",
         "strategy": "concat",
         "start": loop.kept,
         "count": upto - loop.kept,
-        "parts": made["parts"],
-        "store": made.get("store"),
+        "parts": stored["parts"],
+        "store": stored.get("store"),
         "scope": "execution",
         "expires_at": None,
     }
@@ -154,36 +154,38 @@ def put_away(d: Deciding, run: StepRun, loop: Loop, upto: int) -> bool:
     return True
 
 
-def replaced(d: Deciding, run: StepRun, parts: Sequence[Mapping[str, Any]], index: int, value: Any) -> dict[str, Any]:
-    """Give the part of stored results that a repaired item is in anew: where it stands, and what takes its place."""
+def replaced(
+    d: DecisionBuilder, run: StepRun, parts: Sequence[Mapping[str, Any]], index: int, value: Any
+) -> dict[str, Any]:
+    """Return the place of the stored part that holds a repaired item, and the parts that replace it."""
     first, at = 0, 0
     while at < len(parts) - 1 and first + int(parts[at]["count"]) <= index:
         first, at = first + int(parts[at]["count"]), at + 1
     part = parts[at]
     if part["ref"] not in d.resolved:
         raise Missing({"kind": KIND, **part})
-    listed = list(found(d.resolved, part["ref"]))
-    listed[index - first] = value
-    name = message_digest(f"{d.message.message_id}\n{part['ref']}")[:16]  # another one where the part changes meanwhile
+    values = list(found(d.resolved, part["ref"]))
+    values[index - first] = value
+    name = message_digest(f"{d.message.message_id}\n{part['ref']}")[:16]  # differs if the part changes meanwhile
     ref = f"{_place(d.state, run)}/results/{first}/repaired/{name}"
     if ref not in d.resolved:
-        raise Missing(puts={ref: listed})
-    made: Mapping[str, Any] | None = found(d.resolved, ref)
-    return {"at": at, "parts": list(part if made is None else made["parts"])}
+        raise Missing(puts={ref: values})
+    stored: Mapping[str, Any] | None = found(d.resolved, ref)
+    return {"at": at, "parts": list(part if stored is None else stored["parts"])}
 
 
 def results(state: Execution, run: StepRun, loop: Loop) -> Any:
-    """Give the results of a loop that is over: a list, or the manifest of its parts."""
+    """Return the results of an ended loop: a list, or the manifest of its parts."""
     if loop.parts and loop.kept == loop.count:
         return manifest(f"{_place(state, run)}/results", loop.parts, store="db", scope="execution", expires_at=None)
     return loop.listed()
 
 
-def inline_max(d: Deciding, run: StepRun) -> int:
-    """Give how many bytes of a loop's list or results travel inline."""
+def inline_max(d: DecisionBuilder, run: StepRun) -> int:
+    """Return how many bytes of a loop's list or results stay inline."""
     controls = d.plan.setting("result", d.plan.step(run.step))
-    given = controls.get("inline_max_bytes") if isinstance(controls, Mapping) else None
-    return given if isinstance(given, int) and not isinstance(given, bool) else INLINE_MAX_BYTES
+    limit = controls.get("inline_max_bytes") if isinstance(controls, Mapping) else None
+    return limit if isinstance(limit, int) and not isinstance(limit, bool) else INLINE_MAX_BYTES
 
 
 def _place(state: Execution, run: StepRun) -> str:

@@ -1,12 +1,12 @@
-"""Joins: which tokens at a step belong together, what they still wait for, and when a wait can never end.
+"""Joins: which tokens at a step belong together, what they still wait for, and which waits are deadlocked.
 
-Tokens of one fork that meet at a step are siblings there. They wait while another sibling can still come without passing
-the fork's router. Looks, never changes the state. Tested in tests/unit/engine/test_join.py.
+Tokens of one fork that meet at a step are siblings. They wait while another sibling can still arrive without passing the
+fork's router. Reads the state and never changes it. Tested in tests/unit/engine/test_join.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from msgspec import Struct
@@ -16,12 +16,12 @@ from noetl.engine.state import Execution, Fork, Lineage, Token
 
 
 class Meeting(Struct):
-    """Tokens that belong together at a step, and what becomes of them."""
+    """Tokens that belong together at a step, and the verdict of its join."""
 
     step: str
     tokens: list[Token]
     verdict: str = "go"  # go, wait, absorb, fail
-    missing: set[str] = set()  # tokens and runs that can still come
+    missing: set[str] = set()  # tokens and runs that can still arrive
     arrived: int = 0
     needed: int = 0
 
@@ -31,9 +31,7 @@ class Meeting(Struct):
 
 
 def meetings(plan: Plan, state: Execution) -> list[Meeting]:
-    """Give the meetings of all tokens that are not parked, the oldest first."""
-    if not state.tokens:
-        return []
+    """Return the meetings of all tokens that are not parked, oldest first."""
     found: list[Meeting] = []
     by_step: dict[str, list[Token]] = {}
     for token in state.tokens.values():
@@ -44,14 +42,15 @@ def meetings(plan: Plan, state: Execution) -> list[Meeting]:
         if join == "each":
             found += [Meeting(step, [token]) for token in tokens]
         elif join == "all" or not isinstance(join, int | str) or isinstance(join, bool):
-            found += [_all(plan, state, step, group) for group in _groups(tokens)]
+            for group in _groups(tokens):
+                found.append(_all(plan, state, step, group))
         else:
             found += _some(plan, state, step, tokens, 1 if join == "any" else int(join))
     return sorted(found, key=lambda meeting: meeting.first) if len(found) > 1 else found
 
 
 def deadlocked(waiting: list[Meeting]) -> Meeting | None:
-    """Give the oldest meeting of a set that waits only for itself."""
+    """Return the oldest meeting of a set of meetings that wait only for each other."""
     stuck = list(waiting)
     while stuck:
         inside = {token.token_id for meeting in stuck for token in meeting.tokens}
@@ -75,7 +74,7 @@ def in_arc_order(tokens: list[Token]) -> list[Token]:
 
 
 def merged_lineage(tokens: list[Token]) -> Lineage:
-    """Give the union of what the tokens remember."""
+    """Return the union of the tokens' lineages."""
     merged: Lineage = {}
     for token in tokens:
         for fork, branches in token.lineage.items():
@@ -87,11 +86,10 @@ def _number(fork_id: str) -> int:
     return int(fork_id[1:])
 
 
-def _groups(tokens: list[Token]) -> Iterator[list[Token]]:
+def _groups(tokens: list[Token]) -> Iterable[list[Token]]:
     """Split tokens into groups of siblings, siblings of siblings included."""
     if len(tokens) == 1:
-        yield tokens
-        return
+        return [tokens]
     root = list(range(len(tokens)))
 
     def find(number: int) -> int:
@@ -111,11 +109,13 @@ def _groups(tokens: list[Token]) -> Iterator[list[Token]]:
     groups: dict[int, list[Token]] = {}
     for number, token in enumerate(tokens):
         groups.setdefault(find(number), []).append(token)
-    yield from groups.values()
+    return groups.values()
 
 
 def _all(plan: Plan, state: Execution, step: str, tokens: list[Token]) -> Meeting:
     meeting = Meeting(step, tokens)
+    if not state.forks:
+        return meeting
     for fork_id, branches in {place for token in tokens for place in token.lineage.items()}:
         fork = state.forks.get(fork_id)
         if fork is not None:
@@ -126,7 +126,7 @@ def _all(plan: Plan, state: Execution, step: str, tokens: list[Token]) -> Meetin
 
 
 def _coming(plan: Plan, state: Execution, step: str, fork: Fork, branches: frozenset[int]) -> Iterator[str]:
-    """Give the live siblings under a fork that can still reach the step."""
+    """Yield the live siblings under a fork that can still reach the step."""
     for carrier in fork.carriers:
         token = state.tokens.get(carrier)
         holder = token or state.runs.get(carrier)
@@ -146,7 +146,7 @@ def _reaches(plan: Plan, state: Execution, source: str, target: str, fork: Fork,
 
 
 def _spent(fork: Fork | None, branches: frozenset[int]) -> Iterator[str]:
-    """Give the steps where these branches of a fork lost."""
+    """Yield the steps where these branches of a fork lost."""
     for step, winners in fork.spent.items() if fork is not None else ():
         if not winners & branches:
             yield step

@@ -1,7 +1,7 @@
-"""What a pipeline records of a task: that it began, how its attempts and itself ended, and what its policy decided.
+"""What is recorded of tasks: when they begin and end, every attempt of a retried one, and what policies decided.
 
-An event is written only when it says something: attempts only where there is more than one, verdicts only where there are
-rules, and of an item of a loop only what went wrong. Tested in tests/unit/engine/test_pipeline_records.py.
+Records become events of the log. A lone attempt has no attempt events, and an item of a loop records only failures.
+Tested in tests/unit/engine/test_pipeline_records.py.
 """
 
 from __future__ import annotations
@@ -17,64 +17,51 @@ from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 
 
-def begun(frame: Frame, at: int) -> Record:
-    """Give the record of an attempt that begins."""
-    attempt = frame.memory.attempt
+def attempt_started(frame: Frame, at: int) -> Record:
+    """Return the record of an attempt that begins."""
+    attempt, key, index = frame.memory.attempt, frame.key, frame.info.index
     if attempt > 1:
-        return _record(frame, "task.attempt.started", at, attempt)
-    return Record("task.started", at, frame.named, frame.key, frame.info.index, payload=frame.plan.told)
+        return Record("task.attempt.started", at, frame.named, key, index, attempt)
+    return Record("task.started", at, frame.named, key, index, payload=frame.plan.told)
 
 
-def allowed(records: list[Record], key: str, timeout_ms: float) -> None:
-    """Note in the record of an attempt that has just begun, if there is one, how long it may take."""
+def note_timeout(records: list[Record], key: str, timeout_ms: float) -> None:
+    """Add the time-out of an attempt that has just begun to its record, if it has one."""
     last = records[-1] if records else None
     if last is not None and last.task_run_id == key and last.event_type in ("task.started", "task.attempt.started"):
         records[-1] = msgspec.structs.replace(last, payload={**last.payload, "timeout_ms": timeout_ms})
 
 
-def settled(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[Record]:
-    """Give the records of an attempt that ended, and of what it leads to."""
-    memory = frame.memory
-    found = []
-    well = outcome.status == "ok"
-    payload: dict[str, Any] = {"started_at": memory.began}
-    if outcome.error is not None:
-        payload["error"] = msgspec.to_builtins(outcome.error)
-    took = {"status": outcome.status, "duration_ms": float(at - memory.began)}
-    if memory.attempt > 1 or verdict.do == "retry":
-        name = "task.attempt.done" if well else "task.attempt.failed"
-        more = {"delay_ms": verdict.delay_ms} if verdict.do == "retry" else {}
-        found.append(_record(frame, name, at, memory.attempt, payload={**payload, **more}, **took))
-    usual = well and verdict.do == "continue"
-    if frame.task.rules is not None and not (usual and frame.is_quiet):
-        found.append(_record(frame, "policy.task.evaluated", at, memory.attempt, payload=verdict.payload()))
-    if verdict.do != "retry" and not (well and frame.is_quiet):
-        payload["started_at"] = memory.first_began
-        took["duration_ms"] = float(at - memory.first_began)
-        found.append(
-            _record(frame, "task.done" if well else "task.failed", at, memory.attempt, payload=payload, **took)
-        )
-    return found
+def attempt_ended(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> list[Record]:
+    """Return the records of an attempt that ended, and of what it leads to."""
+    memory, name, key, index = frame.memory, frame.named, frame.key, frame.info.index
+    attempt, status, is_ok = memory.attempt, outcome.status, outcome.status == "ok"
+    records: list[Record] = []
+    error = {} if outcome.error is None else {"error": msgspec.to_builtins(outcome.error)}
+    if attempt > 1 or verdict.do == "retry":
+        event_type = "task.attempt.done" if is_ok else "task.attempt.failed"
+        payload = {"started_at": memory.began, **error}
+        payload |= {"delay_ms": verdict.delay_ms} if verdict.do == "retry" else {}
+        took = float(at - memory.began)
+        records.append(Record(event_type, at, name, key, index, attempt, status, took, payload))
+    expected = is_ok and verdict.do == "continue"
+    if frame.task.rules is not None and not (expected and frame.is_quiet):
+        payload = verdict.payload()
+        records.append(Record("policy.task.evaluated", at, name, key, index, attempt, payload=payload))
+    if verdict.do != "retry" and not (is_ok and frame.is_quiet):
+        payload = {"started_at": memory.first_began, **error}
+        took = float(at - memory.first_began)
+        event_type = "task.done" if is_ok else "task.failed"
+        records.append(Record(event_type, at, name, key, index, attempt, status, took, payload))
+    return records
 
 
-def paged(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
-    """Give the record of a page that was added; of an item of a loop only where it was put away."""
+def page_added(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
+    """Return the record of a page that was added; an item of a loop records only pages that were stored."""
     part = pages["parts"][-1]
     if "ref" not in part and frame.is_quiet:
         return []
-    told = {name: pages[name] for name in ("strategy", "merge_path", "total")}
-    told |= {"pages": len(pages["parts"]), "bytes": part["meta"].get("bytes"), "part": part.get("ref")}
-    return [_record(frame, "result.manifest.updated", at, frame.memory.attempt, payload=told)]
-
-
-def done_at_once(frame: Frame, at: int) -> Record:
-    """Give the only record of a task without a policy whose first attempt succeeded, of all that `settled` may give."""
-    began = frame.memory.first_began
-    told = {"started_at": began}
-    return Record("task.done", at, frame.named, frame.key, frame.info.index, 1, "ok", float(at - began), told)
-
-
-def _record(frame: Frame, name: str, at: int, attempt: int | None = None, **more: Any) -> Record:
-    return Record(
-        name, at, task=frame.named, task_run_id=frame.key, iteration=frame.info.index, attempt=attempt, **more
-    )
+    payload = {name: pages[name] for name in ("strategy", "merge_path", "total")}
+    payload |= {"pages": len(pages["parts"]), "bytes": part["meta"].get("bytes"), "part": part.get("ref")}
+    event_type, attempt = "result.manifest.updated", frame.memory.attempt
+    return [Record(event_type, at, frame.named, frame.key, frame.info.index, attempt, payload=payload)]

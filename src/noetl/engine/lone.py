@@ -20,7 +20,13 @@ def lone_task(info: RunInfo) -> TaskPlan | None:
     if len(info.plans) != 1 or info.input or info.iterator:
         return None
     [plan] = info.plans
-    is_plain = plan.fields is not None and plan.is_straight and plan.timeout is None and not plan.layered.is_durable
+    is_plain = (
+        plan.fields is not None
+        and not plan.has_policy
+        and plan.pages is None
+        and plan.timeout is None
+        and not plan.layered.is_durable
+    )
     return plan if is_plain and plan.layered.most_transitions > 0 else None
 
 

@@ -1,7 +1,7 @@
-"""Loops on the control side: the list, the ranges that are issued, the items that end, the end of the loop.
+"""Loops on the server: the list, the ranges that are issued, the items that end, the end of the loop.
 
-The widths of ranges that are under way never sum to more than `max_in_flight`, suspended items included. Items run on
-workers. Tested in tests/unit/engine/test_loops.py.
+The widths of the ranges in flight, suspended items included, never sum to more than `max_in_flight`. Workers run the
+items. Tested in tests/unit/engine/test_loops.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from noetl.engine import gather
 from noetl.engine.away import kind_of
 from noetl.engine.dead_letters import about, is_letter
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.names import Scope, number, render
 from noetl.engine.route import Ending, end, failure, is_tried_again
 from noetl.engine.state import Loop, StepRun
@@ -22,18 +22,18 @@ from noetl.expr import TemplateError, Undefined
 from noetl.expr.iterate import rows_of
 from noetl.model.messages import Collect, ItemEnd, Row
 
-LOCAL_ITEMS = 1_000  # in one range of a loop that stays on one lease
-MOST_ITEMS = 500  # in one range of a loop that is spread
-TARGET_MS = 200  # how long a range should take
-INLINE_RESULTS = 1_000  # longer lists of results are not written once more when the loop ends
+LOCAL_ITEMS = 1_000  # per range of a loop that runs on one lease
+MOST_ITEMS = 500  # per range of a distributed loop
+TARGET_MS = 200  # target duration of a range
+INLINE_RESULTS = 1_000  # longer lists are not repeated in the event of the loop's end
 DEFAULT_WIDTH = 16
 
 
 class NotAListError(Exception):
-    """What `loop.in` gave is no list."""
+    """The value of `loop.in` is not a list."""
 
 
-def begin(d: Deciding, run: StepRun) -> None:
+def begin(d: DecisionBuilder, run: StepRun) -> None:
     """Evaluate the list of a loop and issue its first ranges."""
     step = d.plan.step(run.step)
     if step.loop is None:
@@ -56,7 +56,7 @@ def begin(d: Deciding, run: StepRun) -> None:
         end(d, run, Ending("error", None, failure("schema", message)))
         return
     sequential = step.loop.mode != "parallel"
-    placed = d.plan.policy(step, "exec") or ("local" if sequential else "distributed")
+    placement = d.plan.policy(step, "exec") or ("local" if sequential else "distributed")
     width = 1 if sequential else _width(d, step.loop.spec.get("max_in_flight"), scope)
     reduce = step.loop.spec.get("reduce")
     payload: dict[str, Any] = {
@@ -64,7 +64,7 @@ def begin(d: Deciding, run: StepRun) -> None:
         "total": total,
         "iterator": step.loop.iterator,
         "mode": "sequential" if sequential else "parallel",
-        "exec": placed,
+        "exec": placement,
         "width": width,
         "failure": d.plan.policy(step, "failure", "mode") or "fail_fast",
     }
@@ -77,24 +77,24 @@ def begin(d: Deciding, run: StepRun) -> None:
     go_on(d, run)
 
 
-def _source(d: Deciding, run: StepRun, given: Any, scope: Scope) -> list[Any] | Mapping[str, Any]:
-    named = gather.source(d, given, run.args) or gather.numbers(d, given, scope)
-    if named is not None:
-        return named
+def _source(d: DecisionBuilder, run: StepRun, template: Any, scope: Scope) -> list[Any] | Mapping[str, Any]:
+    lazy_items = gather.source(d, template, run.args) or gather.numbers(d, template, scope)
+    if lazy_items is not None:
+        return lazy_items
     strict = d.plan.setting("strict_templates", d.plan.step(run.step), True) is not False
-    return gather.shelved(d, run, plain(listed(render(given, scope, d.calls), strict)))
+    return gather.shelved(d, run, plain(listed(render(template, scope, d.calls), strict)))
 
 
-def _width(d: Deciding, given: Any, scope: Scope) -> int:
-    found = number(given.data, scope, d.calls) if given is not None else None
-    if found is None:
+def _width(d: DecisionBuilder, setting: Any, scope: Scope) -> int:
+    width = number(setting.data, scope, d.calls) if setting is not None else None
+    if width is None:
         capacity = d.plan.defaults.get("pool_capacity")
         return capacity if isinstance(capacity, int) and capacity > 0 else DEFAULT_WIDTH
-    return max(1, int(found))
+    return max(1, int(width))
 
 
 def listed(value: Any, strict: bool = True) -> list[Any]:
-    """Give a list of what `loop.in` came to: lists, ranges, null, rows of a query, and lists that are written as JSON."""
+    """Convert the value of `loop.in` to a list: a list, range, null, rows of a query, or a list as JSON text."""
     if isinstance(value, Undefined):
         value = value.fail() if strict else None
     if value is None:
@@ -112,18 +112,18 @@ def listed(value: Any, strict: bool = True) -> list[Any]:
         rows = rows_of(value)
         value = value if rows is None else rows
     if not isinstance(value, list):
-        raise NotAListError(f"a list is needed, and this is {_kind(value)}")
+        raise NotAListError(f"a list is needed, and this is {_describe(value)}")
     return value
 
 
-def _kind(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a map (write `| items` or `| list` after it)"
     return "a flag" if isinstance(value, bool) else "a number" if isinstance(value, int | float) else "a text"
 
 
-def go_on(d: Deciding, run: StepRun) -> None:
-    """Issue what there is room for; end the loop when nothing is left."""
+def go_on(d: DecisionBuilder, run: StepRun) -> None:
+    """Issue ranges up to the loop's width; end the loop when nothing is left."""
     loop = run.loop
     if loop is None:
         return
@@ -141,8 +141,8 @@ def go_on(d: Deciding, run: StepRun) -> None:
         _claim_next(d, run, loop)
 
 
-def _claim_next(d: Deciding, run: StepRun, loop: Loop) -> None:
-    """Claim more rows where there is room for them; the claim that ends the loop is made while no row is under way."""
+def _claim_next(d: DecisionBuilder, run: StepRun, loop: Loop) -> None:
+    """Claim more rows if there is room; only a claim made while no row is in flight can end the loop."""
     busy = bool(loop.pieces or loop.suspended)
     waits = bool(loop.back) or loop.issued < loop.total or any(piece.claim for piece in loop.pieces.values())
     if waits or loop.room <= 0 or (busy and (loop.sequential or loop.dry)):
@@ -151,8 +151,8 @@ def _claim_next(d: Deciding, run: StepRun, loop: Loop) -> None:
     d.emit("loop.claim.scheduled", run.step, payload | ({} if busy else {"idle": True}), run=run)
 
 
-def record_rows(d: Deciding, run: StepRun, loop: Loop, chunk: str, epoch: int, rows: Iterable[Row]) -> None:
-    """Record what a claim gave, before it takes effect; a row that was claimed before is known by its key."""
+def record_rows(d: DecisionBuilder, run: StepRun, loop: Loop, chunk: str, epoch: int, rows: Iterable[Row]) -> None:
+    """Record the rows of a claim before it takes effect; a key deduplicates rows that were claimed before."""
     fresh: dict[str | int, Row] = {}
     known: list[str] = []
     for row in rows:
@@ -169,8 +169,8 @@ def record_rows(d: Deciding, run: StepRun, loop: Loop, chunk: str, epoch: int, r
     d.emit("loop.claim.recorded", run.step, payload | ({"known": known} if known else {}), run=run)
 
 
-def claim_ended(d: Deciding, run: StepRun, loop: Loop, chunk: str) -> None:
-    """Close a claim that took effect, or gave nothing, and go on."""
+def claim_ended(d: DecisionBuilder, run: StepRun, loop: Loop, chunk: str) -> None:
+    """Close a claim that took effect or returned nothing, and continue the loop."""
     d.emit("loop.claim.done", run.step, {"chunk": chunk}, run=run)
     if loop.stale > 1:
         message = f"the `claim` of step `{run.step}` gives the same rows again: it must mark what it claims"
@@ -187,24 +187,24 @@ def _next_range(loop: Loop, left: int) -> tuple[int, int]:
         return (0, 0) if loop.pieces else (min(left, LOCAL_ITEMS), room)
     if loop.sequential or not loop.timed:
         return 1, 1
-    fair = -(-left // loop.width)  # no worker should be left with nothing while another has a long range
+    fair = -(-left // loop.width)  # no worker should idle while another has a long range
     fitting = MOST_ITEMS if not loop.busy_ms else max(1, TARGET_MS * loop.timed // loop.busy_ms)
     return max(1, min(left, fair, fitting, MOST_ITEMS)), 1
 
 
-def issue(d: Deciding, run: StepRun, start: int, count: int, width: int, **more: Any) -> None:
+def issue(d: DecisionBuilder, run: StepRun, start: int, count: int, width: int, **more: Any) -> None:
     """Put a range of items in the queue."""
     payload = {"chunk": next_chunk(d, run), "start": start, "count": count, "width": width, **more}
     d.emit("loop.iteration.scheduled", run.step, payload, run=run)
 
 
-def next_chunk(d: Deciding, run: StepRun) -> str:
-    """Name the next piece of a loop."""
+def next_chunk(d: DecisionBuilder, run: StepRun) -> str:
+    """Return the id of the loop's next piece."""
     return f"c{d.state.numbers.get(f'chunk:{run.run_id}', 0) + 1}"
 
 
-def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> Mapping[str, Any] | None:
-    """Record how an item ended; gives the error that ends the whole loop, if there is one."""
+def item_ended(d: DecisionBuilder, run: StepRun, item: ItemEnd, chunk: str | None) -> Mapping[str, Any] | None:
+    """Record the end of an item; return the error that ends the whole loop, if any."""
     loop = run.loop
     if loop is None:
         return None
@@ -223,7 +223,7 @@ def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> M
             value = None if "payload" in (item.last or {}) else gather.item(loop, item.index, None)
             payload["letter"] = about(d.state, run, error, item.last, value)
             payload |= {"key": loop.names[item.index]} if item.index in loop.names else {}
-        d.about_letter(
+        d.update_letter(
             d.emit("loop.iteration.failed", run.step, payload, run=run, iteration=item.index, status="error")
         )
     if item.writes and loop.sequential:
@@ -236,7 +236,7 @@ def item_ended(d: Deciding, run: StepRun, item: ItemEnd, chunk: str | None) -> M
 
 
 def conflict(loop: Loop, item: ItemEnd) -> Mapping[str, Any] | None:
-    """Give the error of an item that wrote another value to `ctx` than one before it."""
+    """Return the error of an item that wrote another value to a key of `ctx` than an earlier item."""
     if loop.sequential:
         return None
     for key, value in ctx_keys(item.writes).items():
@@ -252,8 +252,8 @@ def conflict(loop: Loop, item: ItemEnd) -> Mapping[str, Any] | None:
     return None
 
 
-def collect(d: Deciding, message: Collect) -> None:
-    """Put results of a loop away, and end it if they were the last."""
+def collect(d: DecisionBuilder, message: Collect) -> None:
+    """Store results of a loop, and end it after the last ones."""
     run = d.state.runs.get(message.run_id)
     if run is None or run.loop is None:
         return
@@ -262,24 +262,24 @@ def collect(d: Deciding, message: Collect) -> None:
         complete(d, run, stays=not has_place)
 
 
-def complete(d: Deciding, run: StepRun, *, stays: bool = False) -> None:
-    """End a loop whose items have all ended; its results are put away first if they are many, unless there is no place."""
+def complete(d: DecisionBuilder, run: StepRun, *, stays: bool = False) -> None:
+    """End a loop whose items have all ended; many results are stored first, unless `stays`: there is no store."""
     loop = run.loop
     if loop is None:
         return
-    writes, misfit = _written(loop)
+    writes, misfit = _reduced_writes(loop)
     if misfit is not None:
         fail(d, run, failure("schema", misfit))
         return
     if not stays and not gather.gathered(d, run):
-        return  # it ends when its results are put away
+        return  # it ends when its results are stored
     result = {"results": gather.results(d.state, run, loop), "stats": loop.stats()}
     inline = bool(loop.parts) or loop.count <= INLINE_RESULTS
     end(d, run, Ending("ok", result, writes=writes, is_loop=True, inline=inline))
 
 
-def _written(loop: Loop) -> tuple[dict[str, Any], str | None]:
-    """Give what the items that have ended wrote, reduced; and what is wrong with what does not fit its reducer."""
+def _reduced_writes(loop: Loop) -> tuple[dict[str, Any], str | None]:
+    """Return the reduced writes of the ended items, and the error of a value that does not fit its reducer."""
     writes: dict[str, Any] = {}
     misfit = None
     for key, how in loop.reduce.items():
@@ -296,10 +296,10 @@ def _written(loop: Loop) -> tuple[dict[str, Any], str | None]:
     return writes, misfit
 
 
-def fail(d: Deciding, run: StepRun, error: Mapping[str, Any]) -> None:
-    """End a loop early: nothing more is issued, what runs is taken back, and what was written stays written."""
+def fail(d: DecisionBuilder, run: StepRun, error: Mapping[str, Any]) -> None:
+    """End a loop early: issue nothing more, drop what is in flight, keep what was written."""
     d.drop_work(run)
-    writes = _written(run.loop)[0] if run.loop is not None else {}
+    writes = _reduced_writes(run.loop)[0] if run.loop is not None else {}
     if error.get("code") == "CTX_CONFLICT":
         writes.pop(error["details"]["key"], None)
     end(d, run, Ending("error", None, error, writes, is_loop=True))

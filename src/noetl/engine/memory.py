@@ -1,7 +1,6 @@
-"""What a pipeline remembers: its place, its counters, its results and its pending writes; and what its result looks like.
+"""The memory of a pipeline: its place, counters, results and pending writes; and the shape of its result.
 
-Results that were put away are remembered by their reference; their values are loaded again when the pipeline goes on
-elsewhere. Tested in tests/unit/engine/test_pipeline_laws.py.
+Stored results are remembered by reference; another worker that continues the pipeline loads them again. Tested in tests/unit/engine/test_pipeline_laws.py.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ _MAPS: Final = ("visits", "iter", "step", "writes")
 
 
 class Held(Struct, frozen=True):
-    """The result of a task, and the reference under which it was put away if it was."""
+    """The result of a task, and its reference if it is stored."""
 
     value: Any
     stored: Mapping[str, Any] | None = None
-    pages: Mapping[str, Any] | None = None  # the manifest of what it was made of, page by page
+    pages: Mapping[str, Any] | None = None  # the manifest of its pages
 
     @property
     def kept(self) -> Any:
-        """What travels: the reference where there is one; of pages, their manifest where one of them was put away."""
+        """What is sent: the value, its reference, or the manifest of pages of which one is stored."""
         if self.pages is not None and any("ref" in part for part in self.pages["parts"]):
             return self.pages
         return self.value if self.stored is None else self.stored
@@ -62,11 +61,11 @@ class Memory(Struct):
     phase: str = "ready"  # ready, running, waiting, settling, delayed, ended
     attempt: int = 0
     transitions: int = 0
-    began: int = 0  # the attempt
-    first_began: int = 0  # the visit
-    until: int = 0  # the end of a delay
-    limit_ms: float = 0  # how long the whole of it may take, its waits included
-    deadline: int = 0  # and until when that is
+    began: int = 0  # start of the attempt
+    first_began: int = 0  # start of the visit
+    until: int = 0  # end of a delay
+    limit_ms: float = 0  # time-out of the whole call, waits included
+    deadline: int = 0  # when that time-out ends
     visits: dict[str, int] = {}
     iter: dict[str, Any] = {}
     step: dict[str, Any] = {}
@@ -76,21 +75,21 @@ class Memory(Struct):
     waiting: Suspend | None = None
 
     def as_data(self) -> dict[str, Any]:
-        """Give the memory as plain data; what is empty is left out."""
-        found: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN if getattr(self, name)}
-        found |= {name: dict(getattr(self, name)) for name in _MAPS if getattr(self, name)}
+        """Return the memory as plain data, without empty fields."""
+        data: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN if getattr(self, name)}
+        data |= {name: dict(getattr(self, name)) for name in _MAPS if getattr(self, name)}
         if self.results:
-            found["results"] = {label: held.as_data() for label, held in self.results.items()}
+            data["results"] = {label: held.as_data() for label, held in self.results.items()}
         if self.prev is not None:
             label = next((label for label, held in self.results.items() if held is self.prev), None)
-            found["prev"] = {"label": label} if label is not None else self.prev.as_data()
+            data["prev"] = {"label": label} if label is not None else self.prev.as_data()
         if self.waiting is not None:
-            found["waiting"] = msgspec.to_builtins(self.waiting)
-        return found
+            data["waiting"] = msgspec.to_builtins(self.waiting)
+        return data
 
     @staticmethod
     def of(data: Mapping[str, Any], load: Load | None = None) -> Memory:
-        """Take the memory out of a snapshot."""
+        """Decode the memory of a snapshot."""
         memory = Memory(**{name: data[name] for name in _PLAIN if name in data})
         for name in _MAPS:
             setattr(memory, name, dict(data.get(name, {})))
@@ -104,9 +103,9 @@ class Memory(Struct):
 
 
 def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
-    """Give the result of a pipeline: the last task's keys, `results.<label>` and `<label>`; its own keys win.
+    """Return the result of a pipeline: the last task's keys, `results.<label>` and `<label>`; its own keys win.
 
-    A lone task without a label of its own gives its result as it is, and so does a lone task whose result is no map.
+    A lone task without a label, or whose result is not a map, returns its result as it is.
     """
     last = memory.prev.kept if memory.prev is not None else None
     if len(tasks) == 1 and (not isinstance(last, Mapping) or tasks[0].label == f"{step}_task"):
@@ -117,17 +116,17 @@ def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
 
 
 def stored_in(snapshot: Any) -> list[Mapping[str, Any]]:
-    """Find the references of results in a snapshot."""
-    found: list[Mapping[str, Any]] = []
+    """Return the references of stored results in a snapshot."""
+    references: list[Mapping[str, Any]] = []
     waiting = [snapshot]
     while waiting:
         data = waiting.pop()
         if isinstance(data, Mapping):
             stored = data.get("stored")
             if isinstance(stored, Mapping):
-                found.append(stored)
+                references.append(stored)
             else:
                 waiting.extend(data.values())
         elif isinstance(data, list | tuple):
             waiting.extend(data)
-    return found
+    return references

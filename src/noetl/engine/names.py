@@ -1,7 +1,7 @@
-"""The names that server-side templates see, and their evaluation with a record of what was read.
+"""The names that server-side templates see, and their evaluation with a trace of the values read.
 
-Bare names resolve: args, ctx, iter, results of steps, workload. Worker-side names are the pipeline's. Tested in
-tests/unit/engine/test_route.py.
+Bare names resolve in this order: args, ctx, iter, results of steps, workload. The worker's names are in `render`. Tested
+in tests/unit/engine/test_route.py.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from noetl.model.outcome import whole
 from noetl.model.refs import is_ref
 
 _SHOWN_BYTES = 200
+_NEVER_SECRET = frozenset({bool, int, float, type(None)})
 
 
 class EventName(str):
-    """The name of an event, which also equals its older names."""
+    """The name of an event; equals its older names too."""
 
     __slots__ = ("_names",)
 
     def __new__(cls, name: str) -> EventName:
-        known = _EVENT_NAMES.get(name)
-        if known is not None:
-            return known
-        made = super().__new__(cls, name)
+        interned = _EVENT_NAMES.get(name)
+        if interned is not None:
+            return interned
+        event_name = super().__new__(cls, name)
         kind = EVENT_TYPES.get(name)
         names = frozenset({name, *(kind.older if kind else ())})
-        made._names = names | {"step.done", "step.exit", "call.done"} if name == "loop.done" else names
-        return made
+        event_name._names = names | {"step.done", "step.exit", "call.done"} if name == "loop.done" else names
+        return event_name
 
     _names: frozenset[str]
 
@@ -57,7 +58,7 @@ _EVENT_NAMES |= {name: EventName(name) for name in EVENT_TYPES}
 
 
 class Scope(Mapping[str, Any]):
-    """Root names for one decision: fixed ones first, then bare names in their order."""
+    """Root names for one decision: fixed names first, then bare names."""
 
     __slots__ = ("_args", "_fixed", "_iter", "_own", "_resolved", "_state")
 
@@ -109,7 +110,7 @@ class Scope(Mapping[str, Any]):
 
 
 def envelope(status: str, result: Any, shown: Any, error: Mapping[str, Any] | None) -> Envelope:
-    """Give `outcome` of a step as its router sees it; `shown` is the result as templates see it."""
+    """Return `outcome` as a step's router sees it; `shown` is the result as templates see it."""
     data: dict[str, Any] = {"status": status, "result": shown, "error": None, "meta": {}}
     if error is not None:
         data["error"] = whole(error)
@@ -119,11 +120,11 @@ def envelope(status: str, result: Any, shown: Any, error: Mapping[str, Any] | No
 
 
 def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:
-    """Give the functions that depend on the execution and the moment."""
+    """Return the template functions that depend on the execution and the time."""
 
     def ended(name: str, *statuses: str) -> bool:
-        found = state.ended.get(name)
-        return found is not None and found.status in statuses
+        last = state.ended.get(name)
+        return last is not None and last.status in statuses
 
     ordinal = count(1)
 
@@ -141,7 +142,7 @@ def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:
 
 
 class Verdict:
-    """What a condition came to: its truth, what it read, and why it could not be evaluated."""
+    """The result of a condition: whether it holds, the values it read, and why it could not be evaluated."""
 
     __slots__ = ("error", "holds", "read")
 
@@ -151,13 +152,8 @@ class Verdict:
         self.error = error
 
 
-def when_budget(milliseconds: Any) -> Budget | None:
-    """Give what a condition may cost where `evaluate_when_timeout_ms` says it; None for the usual."""
-    return Budget.for_milliseconds(milliseconds) if isinstance(milliseconds, int | float) else None
-
-
 def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]], budget: Budget | None) -> Verdict:
-    """Evaluate a condition: a flag, or a template; anything else is false with an error."""
+    """Evaluate a condition: a boolean or a template; anything else is false, with an error."""
     if isinstance(condition, bool):
         return Verdict(condition)
     compiled = template(condition) if isinstance(condition, str) else None
@@ -172,7 +168,7 @@ def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]], 
 
 
 def render(data: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> Any:
-    """Render every template of a value; raises TemplateError, also for an undefined value."""
+    """Render every template in a value. Raises TemplateError."""
     if isinstance(data, str):
         compiled = template(data)
         return data if compiled is None else compiled.evaluate(scope, functions=calls)
@@ -184,7 +180,7 @@ def render(data: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> 
 
 
 def number(value: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> float | None:
-    """Give a number that may be written as a template; None where it is none."""
+    """Return a number that may be written as a template; None if it is not a number."""
     if isinstance(value, str):
         try:
             return float(render(value, scope, calls))
@@ -194,6 +190,8 @@ def number(value: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) ->
 
 
 def _shown(value: Any, path: str) -> Any:
+    if type(value) in _NEVER_SECRET:
+        return value
     if isinstance(value, Undefined):
         return "(undefined)"
     value = plain(value)

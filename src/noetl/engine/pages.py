@@ -1,8 +1,7 @@
-"""Pages: what a task gives that is come to again by a jump, and says under `spec.result.strategy` how they become one.
+"""Pages: the results of a task that is visited repeatedly and combines them by `spec.result.strategy`.
 
-The pages that were put away are remembered by their references, the others as they are; so a pipeline that goes on elsewhere
-goes on with all of them. Together, pages that are not put away stay below what may travel inline. Stores nothing. Tested in
-tests/unit/engine/test_pages.py.
+Stored pages are remembered by reference, the others inline, so a pipeline that continues elsewhere has all of them. The
+inline pages together stay below the inline limit. Stores nothing. Tested in tests/unit/engine/test_pages.py.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from noetl.dsl.playbook import Task
 from noetl.engine.memory import Held
 from noetl.model.manifest import combined, manifest, picked
-from noetl.model.refs import STRATEGIES
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 _TRAVELS: Final = ("kind", "ref", "strategy", "merge_path", "total", "parts", "store", "scope", "expires_at", "meta")
@@ -23,63 +20,51 @@ _PREVIEW: Final = 1024
 _MOST_KEYS: Final = 200
 
 
-def strategy(task: Task) -> tuple[str, str | None] | None:
-    """Tell how the pages of a task become one, and where in each page the value is; None where nobody said so."""
-    if "result" not in task.spec:
-        return None
-    controls = task.spec["result"].data
-    found = controls.get("strategy") if isinstance(controls, Mapping) else None
-    if not isinstance(controls, Mapping) or found not in STRATEGIES:
-        return None
-    path = controls.get("merge_path")
-    return found, str(path) if path else None
-
-
 def room(controls: Any, before: Held | None) -> dict[str, Any]:
-    """Give the controls of the next page: it travels inline as far as the pages before it left room."""
-    found: dict[str, Any] = dict(controls) if isinstance(controls, Mapping) else {}
-    given = found.get("inline_max_bytes")
-    most = INLINE_MAX_BYTES if given is None else int(given)
+    """Return the `result` controls of the next page, with the inline limit that the earlier pages leave."""
+    adjusted: dict[str, Any] = dict(controls) if isinstance(controls, Mapping) else {}
+    limit = adjusted.get("inline_max_bytes")
+    most = INLINE_MAX_BYTES if limit is None else int(limit)
     parts = before.pages["parts"] if before is not None and before.pages is not None else ()
-    found["inline_max_bytes"] = max(0, most - sum(part["meta"]["bytes"] for part in parts if "value" in part))
-    return found
+    adjusted["inline_max_bytes"] = max(0, most - sum(part["meta"]["bytes"] for part in parts if "value" in part))
+    return adjusted
 
 
 def added(before: Held | None, page: Any, stored: Mapping[str, Any] | None, how: tuple[str, str | None]) -> Held:
-    """Give what a task has after one more page; raises BadReference where the page does not fit."""
-    known = before.pages if before is not None else None
-    parts = list(known["parts"]) if known is not None and how[0] != "replace" else []
+    """Return the result of a task after one more page. Raises BadReference if the page does not fit."""
+    earlier = before.pages if before is not None else None
+    parts = list(earlier["parts"]) if earlier is not None and how[0] != "replace" else []
     own = picked(page, how[1]) if how[1] else page
     count = len(own) if how[0] == "concat" and isinstance(own, list) else 1
     if stored is None:
         parts.append({"value": page, "count": count, "meta": {"bytes": len(msgspec.json.encode(page))}})
     else:
         parts.append({**{name: stored[name] for name in _TRAVELS if name in stored}, "count": count})
-    whole = before.value if before is not None and known is not None else None
-    short = {"ref": "the result", "strategy": how[0]}
+    whole = before.value if before is not None and earlier is not None else None
+    description = {"ref": "the result", "strategy": how[0]}
     if how[0] == "append":
         value: Any = [*(whole or ()), own]
-    else:  # what was made of the earlier pages is not made again
-        value = combined(short, [own] if whole is None else [whole, own])
-    made = manifest(_address(parts), parts, *how, **_about(known, parts, page, stored))
+    else:  # the earlier pages are not combined again
+        value = combined(description, [own] if whole is None else [whole, own])
+    pages = manifest(_address(parts), parts, *how, **_about(earlier, parts, page, stored))
     if isinstance(value, Mapping) and len(value) <= _MOST_KEYS:
-        made["keys"] = [str(key) for key in value]
-    return Held(value, pages=made)
+        pages["keys"] = [str(key) for key in value]
+    return Held(value, pages=pages)
 
 
 def _about(
-    known: Mapping[str, Any] | None, parts: list[Mapping[str, Any]], page: Any, stored: Mapping[str, Any] | None
+    earlier: Mapping[str, Any] | None, parts: list[Mapping[str, Any]], page: Any, stored: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Give what is told of all pages: where the last was put, when the first of them goes, and how they begin."""
-    away = [part for part in parts if "ref" in part]
-    ends = [part["expires_at"] for part in away if part.get("expires_at") is not None]
-    if known is not None and known["strategy"] != "replace":
-        preview = known["preview"]
+    """Return the metadata of all pages: store of the last, earliest expiry, preview."""
+    stored_parts = [part for part in parts if "ref" in part]
+    ends = [part["expires_at"] for part in stored_parts if part.get("expires_at") is not None]
+    if earlier is not None and earlier["strategy"] != "replace":
+        preview = earlier["preview"]
     else:
         preview = (stored or {}).get("preview") or msgspec.json.encode(page)[:_PREVIEW].decode(errors="ignore")
     return {
-        "store": away[-1].get("store") if away else "inline",
-        "scope": away[-1].get("scope") if away else "execution",
+        "store": stored_parts[-1].get("store") if stored_parts else "inline",
+        "scope": stored_parts[-1].get("scope") if stored_parts else "execution",
         "expires_at": min(ends) if ends else None,
         "extracted": {},
         "preview": preview,
@@ -87,6 +72,6 @@ def _about(
 
 
 def _address(parts: list[Mapping[str, Any]]) -> str:
-    """Give the address of the pages so far, which no other state of them has."""
+    """Return the address of the pages so far, unique to their number."""
     last = next((part["ref"] for part in reversed(parts) if "ref" in part), "noetl://inline")
     return f"{last}/pages/{len(parts)}"

@@ -1,8 +1,8 @@
 """The pipeline: a program counter over the tasks of one step-run, or of one item of its loop.
 
-It says what to do next and is told what came of it; it runs nothing, waits for nothing and reads no clock. `snapshot` and
-`restore` carry it over a crash or a suspension: the restored one does exactly what the other would have done. Secrets
-are never part of a snapshot. A workbook call is one task whose outcome is that of an inner pipeline with its own names.
+It returns the next action and takes its outcome; it runs nothing and reads no clock. `snapshot` and `restore` carry it
+over a crash or a suspension: the restored pipeline does exactly what the original would have done. A snapshot never
+contains secrets. A workbook call is one task whose outcome is that of an inner pipeline with its own names.
 
     pipeline = start(tasks, scopes, info)
     action = advance(pipeline, at)
@@ -22,18 +22,17 @@ import msgspec
 
 from noetl.dsl.playbook import Task
 from noetl.engine.actions import Finished, Next, RunTask, Suspend
-from noetl.engine.calls import bounded, earliest, limited
 from noetl.engine.frame import Frame
-from noetl.engine.journal import allowed, begun, done_at_once, paged, settled
+from noetl.engine.journal import attempt_ended, attempt_started, note_timeout, page_added
 from noetl.engine.memory import Held, Memory, settled_result
 from noetl.engine.pages import added, room
 from noetl.engine.patches import called
 from noetl.engine.render import RenderError, reads_secret
 from noetl.engine.retry import HOLD_MS
-from noetl.engine.rules import GOES_ON, Attempt, Verdict, ended_by_policy, judge, without_policy
+from noetl.engine.rules import CONTINUE, Attempt, Verdict, ended_by_policy, judge, without_policy
 from noetl.engine.run_info import RunInfo, Scopes
 from noetl.engine.sinks import classed
-from noetl.engine.task_plan import CODE_KINDS, TaskPlan
+from noetl.engine.task_plan import CODE_KINDS
 from noetl.engine.waits import SUSPENDING, answered, wait_for, woken
 from noetl.expr import Envelope, Result
 from noetl.model.errors import BadReference
@@ -44,97 +43,98 @@ MAX_CALLS: Final = 16  # of workbook tasks inside each other
 
 
 class Pipeline(Frame):
-    """Where a run stands. Changed in place by `advance`, `resume` and `wake`."""
+    """The progress of a run, changed in place by `advance`, `resume` and `wake`."""
 
-    lost: Pipeline | None = None  # the call that its workbook task failed with
+    lost: Pipeline | None = None  # the inner pipeline of a failed workbook call
     call: Pipeline | None = None
     ending: Finished | None = None
-    fields: Mapping[str, Any] = {}  # of the attempt, as rendered
+    fields: Mapping[str, Any] = {}  # rendered fields of the attempt
 
     def snapshot(self) -> dict[str, Any]:
-        """Give everything that a new owner needs to go on, as plain data."""
-        found = self.memory.as_data()
+        """Return everything that another worker needs to continue, as plain data."""
+        data = self.memory.as_data()
         if self.call is not None:
-            found["call"] = self.call.snapshot()
+            data["call"] = self.call.snapshot()
         if self.ending is not None:
-            found["ending"] = msgspec.to_builtins(self.ending)
-        return found
+            data["ending"] = msgspec.to_builtins(self.ending)
+        return data
 
     def records(self) -> tuple[Record, ...]:
-        """Give what happened since the last time somebody asked."""
-        found = tuple(self._records)
+        """Return the records since the last call, and clear them."""
+        records = tuple(self._records)
         self._records.clear()
-        return found
+        return records
 
     # What to do next
 
     def advance(self, at: int) -> Next:
-        """Begin, or go on after a wait or a crash."""
+        """Begin, or continue after a wait or a crash."""
         memory = self.memory
         while self.ending is None:
             if memory.phase == "ready":
-                found: Next | Outcome = self._begin(at)
+                step_result: Next | Outcome = self._begin(at)
             elif memory.phase == "waiting":
                 outcome = woken(memory.waiting, memory.began, at) if memory.waiting else None
                 if outcome is None and memory.waiting is not None:
                     return memory.waiting
-                found = outcome or failed("unknown", "nothing to wait for")
+                step_result = outcome or failed("unknown", "nothing to wait for")
             elif memory.phase == "delayed" and at < memory.until:
                 return Suspend("delay", until=memory.until, hold=memory.until - at <= HOLD_MS)
             elif self.call is not None:
-                found = self._called(self.call.advance(at), at)
+                step_result = self._handle_call(self.call.advance(at), at)
             else:
-                found = self._begin(at)
-            if not isinstance(found, Outcome):
-                return found
-            paused = self._settle(found, at)
+                step_result = self._begin(at)
+            if not isinstance(step_result, Outcome):
+                return step_result
+            paused = self._settle(step_result, at)
             if paused is not None:
                 return paused
         return self.ending
 
     def resume(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next:
-        """Go on after a task's outcome; `stored` is the reference under which a large result was put away."""
+        """Continue with a task's outcome; `stored` is the reference of a large result."""
         if self.ending is not None:
             return self.ending
         if self.call is not None:
-            found = self._called(self.call.resume(outcome, at, stored), at)
-            if not isinstance(found, Outcome):
-                return found
-            outcome = found
+            call_result = self._handle_call(self.call.resume(outcome, at, stored), at)
+            if not isinstance(call_result, Outcome):
+                return call_result
+            outcome = call_result
         return self._settle(outcome, at, stored) or self.advance(at)
 
     def wake(self, woke: Mapping[str, Any], at: int, stored: Mapping[str, Any] | None = None) -> Next:
-        """Go on after a suspension: `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}.
+        """Continue after a suspension: `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}.
 
-        `stored` is the reference of a child's result that was put away.
+        `stored` is the reference of a child's stored result.
         """
         memory = self._levels()[-1].memory
         outcome = answered(memory.waiting, woke) if memory.waiting is not None else None
         if outcome is not None:
             return self.resume(outcome, at, stored)
-        if woke.get("by") == "timer":  # the server's clock decides that it is time, not this worker's
+        if woke.get("by") == "timer":  # the server's clock decides, not the worker's
             at = max(at, self.due or at)
         return self.advance(at)
 
     @property
     def due(self) -> int | None:
-        """When a wait ends by itself; None where only somebody else can end it."""
+        """When a wait ends by time; None if only a signal or a child ends it."""
         levels = self._levels()
         memory = levels[-1].memory
         own = memory.waiting.until if memory.waiting is not None else memory.until
-        return earliest(own, *(call.memory.deadline for call in levels[1:]))
+        ends = [at for at in (own, *(call.memory.deadline for call in levels[1:])) if at]  # 0: no deadline
+        return min(ends, default=own)
 
     def _levels(self) -> list[Pipeline]:
-        """Give this pipeline and the calls inside it, the innermost last."""
+        """Return this pipeline and its nested calls, innermost last."""
         return [self] if self.call is None else [self, *self.call._levels()]
 
     def recall(self, call: Mapping[str, Any] | None, load: Callable[[Mapping[str, Any]], Any] | None) -> None:
-        """Find again what a snapshot leaves out of a running attempt: rendered fields, and the names of a call."""
+        """Restore what a snapshot leaves out of a running attempt: rendered fields, and the names of a call."""
         began = self.memory.began
         try:
-            found = self._named() if call is not None else None
-            if call is not None and found is not None:
-                inner = self._inner(found, began, Memory())
+            task = self._called_task() if call is not None else None
+            if call is not None and task is not None:
+                inner = self._inner(task, began, Memory())
                 self.call = restore(inner.tasks, call, inner.scopes, inner.info, load)
             elif self.task.kind != "workbook":
                 within = self.renderer(began)
@@ -148,7 +148,7 @@ class Pipeline(Frame):
     def _begin(self, at: int) -> Next | Outcome:
         memory, plan = self.memory, self.plan
         phase = memory.phase
-        if phase != "running":  # else it was handed out before, and its worker was lost
+        if phase != "running":  # else its worker was lost during the attempt
             memory.transitions = transitions = memory.transitions + 1
             if transitions > plan.layered.most_transitions:
                 return self._too_many(plan.layered.most_transitions)
@@ -157,10 +157,10 @@ class Pipeline(Frame):
                 self.visit()
                 memory.first_began = at
             if attempt > 1 or not self.is_quiet:
-                self._records.append(begun(self, at))
+                self._records.append(attempt_started(self, at))
         memory.phase, memory.began, memory.waiting = "running", at, None
         try:
-            return self._rendered(plan.task, at) if plan.fields is None else self._as_written(plan, plan.fields, at)
+            return self._render(plan.task, at)
         except RenderError as error:
             return failed("template", str(error))
 
@@ -168,29 +168,22 @@ class Pipeline(Frame):
         message = f"the pipeline started more than {most:,} tasks; a jump probably never ends"
         return self._fail(failed("unknown", message, code="MAX_TRANSITIONS").error)
 
-    def _as_written(self, plan: TaskPlan, fields: Mapping[str, Any], at: int) -> RunTask:
-        """Hand out a task of which nothing has to be rendered: what `_rendered` comes to then."""
-        self.fields, memory, task, key, timeout = fields, self.memory, plan.task, self.key, plan.timeout
-        whole, spec = self.surrounding(at), plan.layered.given
-        if timeout is not None:
-            timeout = float(timeout) * plan.timeout_scale
-            allowed(self._records, key, timeout)
-        visit = memory.visits[task.label]
-        return RunTask(self.named, task.kind, fields, whole, {}, memory.attempt, key, None, timeout, spec, {}, visit)
-
-    def _rendered(self, task: Task, at: int) -> Next | Outcome:
+    def _render(self, task: Task, at: int) -> Next | Outcome:
         self.fields = {}
         renderer = self.renderer(at)
         whole, own = self.inputs(renderer)
         if task.kind == "workbook":
             return self._call(task, at)
         within = renderer.over(input=whole) if whole else renderer
-        fields = self.fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
+        fields: Mapping[str, Any] | None = self.plan.fields
+        if fields is None:
+            fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
+        self.fields = fields
         timeout = self.timeout_ms(within)
         if timeout is not None:
-            allowed(self._records, self.key, timeout)
+            note_timeout(self._records, self.key, timeout)
         if task.kind in SUSPENDING:
-            if task.kind == "playbook" and any(reads_secret(value.data) for value in self.given()):
+            if task.kind == "playbook" and any(reads_secret(value.data) for value in self.input_values()):
                 raise RenderError("input", "a secret of `keychain` must not be given to a child", "let it use `auth`")
             waiting = wait_for(task.kind, fields, whole, timeout, at)
             if task.kind == "playbook" and self.holds_secret(whole):
@@ -204,8 +197,10 @@ class Pipeline(Frame):
         auth = within.value(task.auth.data, "auth") if task.auth is not None else None
         spec = self.settings
         if "result" in spec or "timeout" in spec:
-            told = {name: within.value(spec[name], f"spec.{name}") for name in ("result", "timeout") if name in spec}
-            spec = {**spec, **told}
+            rendered = {
+                name: within.value(spec[name], f"spec.{name}") for name in ("result", "timeout") if name in spec
+            }
+            spec = {**spec, **rendered}
             if self.plan.pages is not None:
                 spec["result"] = room(spec.get("result"), self.memory.results.get(task.label))
         context = self.context(whole) if task.kind in CODE_KINDS else {}
@@ -215,35 +210,25 @@ class Pipeline(Frame):
     # What an outcome leads to
 
     def _settle(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next | None:
-        memory, task = self.memory, self.task
-        if outcome.status == "ok" and self.plan.is_straight:
-            return self._straight_on(outcome, at, stored)
+        memory, task, has_policy = self.memory, self.task, self.plan.has_policy
         memory.phase, memory.waiting, self.call = "settling", None, None
-        meta = {"started_at": memory.began, "duration_ms": at - memory.began, **outcome.meta, "attempt": memory.attempt}
-        outcome = msgspec.structs.replace(outcome, meta=meta)
-        if outcome.error is not None:
-            outcome = classed(task, outcome, outcome.error)
-        attempt = Attempt(task, self.fields, memory.attempt, self.key, self.info.seed, self.settings)
-        if not self.plan.has_policy:
+        verdict = CONTINUE
+        if has_policy or outcome.error is not None or self.info.caller:  # else nothing reads the rest of it
+            began = memory.began
+            meta = {"started_at": began, "duration_ms": at - began, **outcome.meta, "attempt": memory.attempt}
+            outcome = msgspec.structs.replace(outcome, meta=meta)
+            if outcome.error is not None:
+                outcome = classed(task, outcome, outcome.error)
+            attempt = Attempt(task, self.fields, memory.attempt, self.key, self.info.seed, self.settings)
+            if has_policy:
+                return self._judge(attempt, outcome, at, stored)
             verdict = without_policy(attempt, outcome)
-            self._records += settled(self, outcome, verdict, at)
-            return self._act(verdict, outcome, at, stored)
-        return self._judged(attempt, outcome, at, stored)
+        self._records += attempt_ended(self, outcome, verdict, at)
+        return self._act(verdict, outcome, at, stored)
 
-    def _straight_on(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
-        """Go on after a task that succeeded and has no policy: what `_settle` and `_act` come to then."""
-        memory = self.memory
-        if memory.attempt > 1:
-            self._records += settled(self, outcome, GOES_ON, at)
-        elif not self.is_quiet:
-            self._records.append(done_at_once(self, at))
-        memory.phase, memory.waiting, self.call = "ready", None, None
-        memory.prev = memory.results[self.task.label] = Held(outcome.result, stored)
-        return self._next(memory.counter + 1, outcome)
-
-    def _judged(self, attempt: Attempt, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
+    def _judge(self, attempt: Attempt, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
         renderer = self.renderer(self.memory.began)
-        with suppress(RenderError):  # then the outcome tells it already
+        with suppress(RenderError):  # the outcome reports it already
             renderer = renderer.over(input=self.inputs(renderer)[0])
         data = outcome.as_data() | ({"ref": stored.get("ref")} if stored else {})
         if outcome.status == "ok" and attempt.task.sets:
@@ -253,7 +238,7 @@ class Pipeline(Frame):
                 return self._fail(problem, outcome)
         renderer = renderer.over(outcome=Envelope(data), output=Envelope(data))
         verdict = judge(attempt, outcome, renderer)
-        self._records += settled(self, outcome, verdict, at)
+        self._records += attempt_ended(self, outcome, verdict, at)
         problem = self.write(verdict.sets, renderer)
         if problem is not None:
             return self._fail(problem, outcome)
@@ -266,15 +251,15 @@ class Pipeline(Frame):
             return None
         memory.phase = "ready"
         if verdict.do == "fail":
-            told = verdict.error or outcome.error or ended_by_policy(label)
-            return self._fail(told, outcome, stored)
+            failure = verdict.error or outcome.error or ended_by_policy(label)
+            return self._fail(failure, outcome, stored)
         if verdict.do == "skip":
             return self._next(memory.counter + 1, outcome, "skipped")
         try:
             held = self._held(outcome, at, stored)
         except BadReference as problem:
-            told = TaskError("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES")
-            return self._fail(told, outcome, stored)
+            failure = TaskError("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES")
+            return self._fail(failure, outcome, stored)
         memory.results[label] = held
         if outcome.status == "ok" or verdict.do == "break":
             memory.prev = held
@@ -289,7 +274,7 @@ class Pipeline(Frame):
         return self._next(memory.counter + 1, outcome)
 
     def _held(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Held:
-        """Give what the task has now; of one that gives pages, all of them."""
+        """Return the task's result; of a paged task, all pages so far."""
         how, before = self.plan.pages, self.memory.results.get(self.task.label)
         if how is None:
             return Held(outcome.result, stored)
@@ -297,7 +282,7 @@ class Pipeline(Frame):
             return before if before is not None else Held(outcome.result, stored)
         held = added(before, outcome.result, stored, how)
         if held.pages is not None:
-            self._records += paged(self, held.pages, at)
+            self._records += page_added(self, held.pages, at)
         return held
 
     def _target(self, to: str | None) -> int | None:
@@ -321,59 +306,67 @@ class Pipeline(Frame):
     def _fail(
         self, error: TaskError | None, outcome: Outcome | None = None, stored: Mapping[str, Any] | None = None
     ) -> Next:
-        memory, told = self.memory, None if error is None else {**msgspec.to_builtins(error), "task": self.named}
+        memory, payload = self.memory, None if error is None else {**msgspec.to_builtins(error), "task": self.named}
         result = stored or (outcome.result if outcome is not None else None)
         memory.phase = "ended"
-        self.ending = Finished("error", result, told, memory.writes, memory.step, outcome)
+        self.ending = Finished("error", result, payload, memory.writes, memory.step, outcome)
         return self.ending
 
     # Calls of workbook tasks
 
     def _call(self, task: Task, at: int) -> Next | Outcome:
-        named, self.lost = called(task), None
+        name, self.lost = called(task), None
         if self.info.place.count("/") >= MAX_CALLS:
-            return failed("unknown", f"workbook tasks call each other more than {MAX_CALLS} deep, at `{named}`")
-        found = self._named()
-        if found is None:
-            return failed("not_found", f"the workbook has no task `{named}`")
+            return failed("unknown", f"workbook tasks call each other more than {MAX_CALLS} deep, at `{name}`")
+        inner_task = self._called_task()
+        if inner_task is None:
+            return failed("not_found", f"the workbook has no task `{name}`")
         renderer = self.renderer(at)
         limit = self.timeout_ms(renderer.over(input=self.inputs(renderer)[0]))
-        self.call = self._inner(found, at, Memory() if limit is None else limited(limit, at))
-        return self._called(self.call.advance(at), at)
+        self.call = self._inner(inner_task, at, _memory(limit, at))
+        return self._handle_call(self.call.advance(at), at)
 
-    def _named(self) -> Task | None:
+    def _called_task(self) -> Task | None:
         patched = self.info.patched.get(f"{self.info.place}{self.task.label}/")
-        named = called(self.task)
-        return patched or next((known for known in self.info.workbook if known.label == named), None)
+        name = called(self.task)
+        return patched or next((task for task in self.info.workbook if task.label == name), None)
 
     def _inner(self, task: Task, at: int, memory: Memory) -> Pipeline:
-        """Make the pipeline of a call: it sees `input`, `workload`, `keychain` and `ctx`, and none of the caller's names."""
+        """Build the pipeline of a call: it sees `input`, `workload`, `keychain` and `ctx`, not the caller's names."""
         renderer = self.renderer(at)
-        given = {**self.step_input(renderer.at), **self.inputs(renderer)[1]}
+        call_input = {**self.step_input(renderer.at), **self.inputs(renderer)[1]}
         scopes = Scopes(
-            workload=self.scopes.workload, ctx=self.ctx, keychain=self.scopes.keychain, job=self.scopes.job, call=given
+            workload=self.scopes.workload,
+            ctx=self.ctx,
+            keychain=self.scopes.keychain,
+            job=self.scopes.job,
+            call=call_input,
         )
         place = f"{self.info.place}{self.task.label}/"
         info = msgspec.structs.replace(self.info, caller=self.key, place=place, input={}, step=task.label, plans=())
         return Pipeline((task,), scopes, info, memory)
 
-    def _called(self, found: Next, at: int) -> Next | Outcome:
+    def _handle_call(self, action: Next, at: int) -> Next | Outcome:
         inner = self.call
         if inner is not None:
             self._records += inner.records()
-        if not isinstance(found, Finished):
-            return found if inner is None or not inner.memory.deadline else bounded(found, inner, at)
-        last = found.outcome
-        if found.status == "error":
+        if not isinstance(action, Finished):
+            return action if inner is None or not inner.memory.deadline else _bounded(action, inner, at)
+        outcome = action.outcome
+        if action.status == "error":
             self.lost = inner
-            error = {name: value for name, value in (found.error or {}).items() if name != "task"}
-            told = msgspec.convert(error, TaskError)
-            return msgspec.structs.replace(last, status="error", error=told) if last else Outcome("error", error=told)
-        return ok() if found.status == "skipped" or last is None else last
+            error = {name: value for name, value in (action.error or {}).items() if name != "task"}
+            task_error = msgspec.convert(error, TaskError)
+            return (
+                msgspec.structs.replace(outcome, status="error", error=task_error)
+                if outcome
+                else Outcome("error", error=task_error)
+            )
+        return ok() if action.status == "skipped" or outcome is None else outcome
 
 
 def start(tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo, records: list[Record] | None = None) -> Pipeline:
-    """Begin a pipeline; nothing has run yet. What happens is written to `records`, or kept until somebody asks."""
+    """Create a pipeline. It appends to `records`, or keeps its records until `Pipeline.records()`."""
     pipeline = Pipeline(tasks, scopes, info, Memory(iter=dict(scopes.iter)), records)
     if not tasks:
         pipeline.ending = Finished("ok")
@@ -388,13 +381,33 @@ def restore(
     load: Callable[[Mapping[str, Any]], Any] | None = None,
     records: list[Record] | None = None,
 ) -> Pipeline:
-    """Make the pipeline of a snapshot again; `load` gives the value of a result that was put away."""
+    """Rebuild the pipeline of a snapshot; `load` returns the value of a stored result."""
     pipeline = Pipeline(tasks, scopes, info, Memory.of(snapshot, load), records)
     if "ending" in snapshot:
         pipeline.ending = msgspec.convert(snapshot["ending"], Finished)
     elif pipeline.memory.phase == "running":
         pipeline.recall(snapshot.get("call"), load)
     return pipeline
+
+
+def _memory(limit_ms: float | None, at: int) -> Memory:
+    """Return the memory of a workbook call that begins now, with its time-out if it has one."""
+    return Memory() if limit_ms is None else Memory(limit_ms=limit_ms, deadline=at + round(limit_ms))
+
+
+def _bounded(action: RunTask | Suspend, call: Frame, at: int) -> RunTask | Suspend | Outcome:
+    """Limit what a workbook call asks for to the call's time-out; return an outcome where that has passed."""
+    deadline = call.memory.deadline
+    if at >= deadline:
+        seconds = call.memory.limit_ms / 1000
+        message = f"the call of the workbook task `{call.task.label}` took longer than its time-out of {seconds:g} s and was ended"
+        return failed("timeout", message, retryable=True)
+    if isinstance(action, RunTask):
+        left = float(deadline - at)
+        is_shorter = action.timeout_ms is not None and action.timeout_ms <= left
+        return action if is_shorter else msgspec.structs.replace(action, timeout_ms=left)
+    is_earlier = action.until is not None and action.until <= deadline
+    return action if is_earlier else msgspec.structs.replace(action, until=deadline)
 
 
 advance, resume, wake = Pipeline.advance, Pipeline.resume, Pipeline.wake

@@ -1,7 +1,7 @@
-"""The plan of an execution: a playbook with everything that can be known before it runs, computed once per version.
+"""The plan of a playbook: everything that is known before it runs, computed once per version.
 
-Holds the net, reachability that avoids a router (for joins), the layered settings, and what is known of each step
-(`steps`). Decides nothing. Tested in tests/unit/engine/test_slice.py and test_join.py.
+Holds the net, reachability that avoids a router (for joins), the layered settings, and a plan of each step (`steps`).
+Tested in tests/unit/engine/test_slice.py and test_join.py.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Any
 
 from noetl.dsl.net import Net, build
 from noetl.dsl.playbook import Playbook, Step, Task, Value
-from noetl.engine.step_plan import Entrance, Paths, StepPlan, entrance, lets_in, onward, part, roots, router_reads
+from noetl.engine.step_plan import Paths, StepPlan, part, roots, router_reads
 from noetl.engine.writes import merge, plain
-from noetl.expr import Template, TemplateError, compile_template
+from noetl.expr import Budget, Template, TemplateError, compile_template
 
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
 _ASKS = re.compile(r"\b(done|ok|fail)\s*\(")
 
 
-class _Once(dict[str, StepPlan]):
-    """What is known of steps, by name: each is found out when somebody first asks."""
+class _StepPlans(dict[str, StepPlan]):
+    """Step plans by name, each computed on first use."""
 
-    def __init__(self, steps: Mapping[str, Step], find: Callable[[Step], StepPlan]) -> None:
+    def __init__(self, steps: Mapping[str, Step], compute: Callable[[Step], StepPlan]) -> None:
         super().__init__()
-        self._steps, self._find = steps, find
+        self._steps, self._compute = steps, compute
 
     def __missing__(self, name: str) -> StepPlan:
-        found = self[name] = self._find(self._steps[name])
-        return found
+        step_plan = self[name] = self._compute(self._steps[name])
+        return step_plan
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A playbook that is ready to be run."""
+    """A playbook that is ready to run."""
 
     playbook: Playbook
     playbook_hash: str
@@ -45,12 +45,12 @@ class Plan:
     _avoiding: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
     _settings: dict[tuple[str, str | None], Any] = field(default_factory=dict, repr=False)
     _policies: dict[tuple[str, str | None], Any] = field(default_factory=dict, repr=False)
-    lacks: str | None = None  # why it cannot be started here: what `executor.requires` names and nobody offers
+    lacks: str | None = None  # why it cannot start here: what `executor.requires` names and this server lacks
 
     @cached_property
     def steps(self) -> Mapping[str, StepPlan]:
-        """What is known of each step, by name."""
-        return _Once({step.name: step for step in self.net.steps}, self._known)
+        """The plan of each step, by name."""
+        return _StepPlans({step.name: step for step in self.net.steps}, self._step_plan)
 
     @cached_property
     def entry(self) -> str:
@@ -66,50 +66,35 @@ class Plan:
 
     @cached_property
     def max_parallel(self) -> int | None:
-        """How many step-runs may be in flight; None where nothing bounds them."""
+        """How many step-runs may be in flight; None for no bound."""
         bound = self.setting("max_parallel")
         return bound if isinstance(bound, int) else None
 
     @cached_property
-    def is_plain(self) -> bool:
-        """Whether nothing holds a lone token anywhere, so that executions may go a straight way."""
-        return not self.has_gates and self.max_parallel is None
-
-    @cached_property
     def fixed_workload(self) -> Mapping[str, Any] | None:
-        """The workload where it is the same for every execution but for the payload, and every payload is taken."""
-        given = {key: value.data for key, value in self.playbook.workload.items()}
+        """The workload before the payload is merged; None if it has templates or a schema."""
+        workload = {key: value.data for key, value in self.playbook.workload.items()}
         if isinstance(self.playbook.executor.setting("workload_schema"), dict | bool):
             return None
-        return None if any(map(template, _texts(given))) else plain(given)
-
-    @cached_property
-    def entrance(self) -> Entrance | None:
-        """The straight way in; None where there is something to refuse, to evaluate, to wait for or to count."""
-        workload, entry = self.fixed_workload, self.entry
-        if workload is None or self.lacks is not None or self.setting("timeout_s") is not None or entry == self.final:
-            return None
-        known = self.steps[entry]
-        return entrance(known, workload) if known.enters else None
+        return None if any(map(template, _texts(workload))) else plain(workload)
 
     def step(self, name: str) -> Step:
         return self.steps[name].step
 
     def is_work(self, name: str) -> bool:
-        """Tell whether a run of the step is one piece of work; a loop is issued in ranges instead."""
+        """Return whether a run of the step is one work item; a loop is issued in ranges instead."""
         return self.steps[name].is_work
 
     def reads(self, step: Step) -> Paths:
-        """Give the paths that a worker's templates of a step may read."""
+        """Return the paths that the worker's templates of a step may read."""
         return self.steps[step.name].reads
 
     def reads_all(self, step: Step) -> bool:
-        """Tell whether a step's code asks for everything: Python that mentions `context` or `input_data`."""
+        """Return whether a step's code reads everything: Python that mentions `context` or `input_data`."""
         return self.steps[step.name].reads_all
 
-    def _known(self, step: Step) -> StepPlan:
+    def _step_plan(self, step: Step) -> StepPlan:
         is_work = bool(step.tasks) and step.loop is None
-        admits, places = lets_in(step), self._places(step)
         deadline = self.policy(step, "lifecycle", "deadline_s")
         allowed = (_data(step.spec.get("timeout_s")), self.policy(step, "lifecycle", "timeout_s"))
         texts = list(_texts(_step_data(step, self.playbook)))
@@ -118,14 +103,11 @@ class Plan:
         asks = any(map(_ASKS.search, texts))
         return StepPlan(
             step=step,
-            is_work=is_work,
-            is_simple=is_work and deadline is None,
             join=step.join,
-            lets_in=admits,
-            enters=admits and is_work and deadline is None and not places,
-            counter=f"run:{step.name}",
-            onward=onward(step, self.net.index, self.final),
+            is_work=is_work,
+            arcs=tuple((index, arc) for index, arc in enumerate(step.arcs) if arc.step in self.net.index),
             router_reads=router_reads(step),
+            when_limit=self.setting("evaluate_when_timeout_ms", step),
             compensate=step.compensate if step.compensate in self.net.index else None,
             reads=reads,
             reads_all=greedy,
@@ -135,58 +117,58 @@ class Plan:
             ctx=part(reads, "ctx", "vars"),
             workload=part(reads, "workload"),
             requires=self._requires(step),
-            places=places,
+            places=self._places(step),
             deadline=deadline,
             timeouts=tuple(seconds for seconds in allowed if seconds is not None),
         )
 
     def setting(self, name: str, step: Step | None = None, default: Any = None) -> Any:
-        """Give a setting by layering: configuration, executor, step, loop; inner scalars win, maps merge."""
-        key = (name, None if step is None or _says_nothing(step) else step.name)
+        """Return a setting by layering: configuration, executor, step, loop; inner scalars win, maps merge."""
+        key = (name, None if step is None or _has_no_settings(step) else step.name)
         if key in self._settings:
-            found = self._settings[key]
+            value = self._settings[key]
         else:
-            found = self._settings[key] = self._layered(name, step)
-        return default if found is None else found
+            value = self._settings[key] = self._layered(name, step)
+        return default if value is None else value
 
     def _layered(self, name: str, step: Step | None) -> Any:
-        found = self.defaults.get(name)
+        value = self.defaults.get(name)
         loop = step.loop.spec if step is not None and step.loop is not None else {}
         for layer in (self.playbook.executor.spec, step.spec if step is not None else {}, loop):
-            value = layer[name].data if name in layer else None
-            if value is not None:
-                found = merge(found, value) if isinstance(found, Mapping) and isinstance(value, Mapping) else value
-        return found
+            own = layer[name].data if name in layer else None
+            if own is not None:
+                value = merge(value, own) if isinstance(value, Mapping) and isinstance(own, Mapping) else own
+        return value
 
     @cached_property
     def _keychain_reads(self) -> Paths:
-        """What the keychain reads: it is rendered on the worker, for any step that uses it."""
+        """Paths that the keychain reads: the worker renders it for any step that uses it."""
         data = [list(_values(entry.fields)) for entry in self.playbook.keychain]
         return frozenset(path for path in reads_of(data) if path[0] != "keychain")
 
     def _requires(self, step: Step) -> tuple[str, ...]:
-        """Give the tags that a worker must have for a step: the step's by layering, and those of its tasks."""
+        """Return the tags that a worker needs for a step: the step's by layering, and those of its tasks."""
         specs = [self.setting("requires", step), *(_data(task.spec.get("requires")) for task in step.tasks)]
         return tuple(
             sorted({str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()})
         )
 
     def _places(self, step: Step) -> bool:
-        said = ("pool", "priority")
-        own = any(name in task.spec for task in step.tasks for name in said)
-        return own or any(self.setting(name, step) is not None for name in said)
+        names = ("pool", "priority")
+        own = any(name in task.spec for task in step.tasks for name in names)
+        return own or any(self.setting(name, step) is not None for name in names)
 
     def policy(self, step: Step, *path: str) -> Any:
         """Look a policy up by layering: loop, step, executor, configuration."""
-        key = (".".join(path), None if _says_nothing(step) else step.name)
+        key = (".".join(path), None if _has_no_settings(step) else step.name)
         if key not in self._policies:
             self._policies[key] = self._policy(step, path)
         return self._policies[key]
 
     def _policy(self, step: Step, path: tuple[str, ...]) -> Any:
         layers = (step.loop.spec if step.loop else {}, step.spec, self.playbook.executor.spec)
-        for given in (*(_data(layer.get("policy")) for layer in layers), self.defaults.get("policy")):
-            value = given
+        for policy in (*(_data(layer.get("policy")) for layer in layers), self.defaults.get("policy")):
+            value = policy
             for key in path:
                 value = value.get(key) if isinstance(value, Mapping) else None
             if value is not None:
@@ -194,7 +176,7 @@ class Plan:
         return None
 
     def reaches(self, source: str, target: str, router: str) -> bool:
-        """Tell whether a token at `source` can come to `target` without passing `router`."""
+        """Return whether a token at `source` can reach `target` without passing `router`."""
         avoided = self.net.index[router]
         reach = self._avoiding.get(avoided)
         if reach is None:
@@ -202,7 +184,7 @@ class Plan:
         return bool(reach[self.net.index[source]] >> self.net.index[target] & 1)
 
     def reaches_around(self, source: str, target: str, ends: frozenset[str]) -> bool:
-        """Tell whether a token at `source` can come to `target` without passing any of these steps."""
+        """Return whether a token at `source` can reach `target` without passing any of `ends`."""
         goal, closed = self.net.index[target], {self.net.index[name] for name in ends}
         seen, stack = set(closed), [self.net.index[source]]
         while stack:
@@ -222,8 +204,8 @@ def plan(
     return Plan(playbook, playbook_hash, build(playbook), defaults or {}, lacks=lacks)
 
 
-def _says_nothing(step: Step) -> bool:
-    """Tell whether a step has no settings of its own."""
+def _has_no_settings(step: Step) -> bool:
+    """Return whether a step has no settings of its own."""
     return not step.spec and step.loop is None
 
 
@@ -241,7 +223,7 @@ def _is_greedy(task: Task) -> bool:
 
 @lru_cache(maxsize=4_096)
 def template(text: str) -> Template | None:
-    """Give the compiled template of a text; None where it is plain or does not parse."""
+    """Return the compiled template of a text; None if it is plain or does not parse."""
     if "{" not in text:
         return None
     try:
@@ -249,6 +231,11 @@ def template(text: str) -> Template | None:
     except TemplateError:
         return None
     return None if compiled.kind == "plain" else compiled
+
+
+def when_budget(milliseconds: Any) -> Budget | None:
+    """Return the budget that `evaluate_when_timeout_ms` sets for a condition; None for the default."""
+    return Budget.for_milliseconds(milliseconds) if isinstance(milliseconds, int | float) else None
 
 
 def _reach_avoiding(net: Net, router: int) -> tuple[int, ...]:
@@ -291,7 +278,7 @@ def _values(*groups: Mapping[str, Value]) -> Iterator[Any]:
 
 
 def _step_data(step: Step, playbook: Playbook) -> list[Any]:
-    """Give everything of a step that a worker renders."""
+    """Return everything of a step that the worker renders."""
     tasks = list(step.tasks)
     called = {task.fields["task"].data for task in tasks if task.kind == "workbook" and "task" in task.fields}
     tasks += [task for task in playbook.workbook if task.label in called]
@@ -311,7 +298,7 @@ def _step_data(step: Step, playbook: Playbook) -> list[Any]:
 
 
 def reads_of(data: Any) -> Iterator[tuple[str | int, ...]]:
-    """Give the paths that templates in plain data read."""
+    """Yield the paths that templates in plain data read."""
     for text in _texts(data):
         compiled = template(text)
         if compiled is not None:

@@ -1,49 +1,53 @@
-"""Messages that the server cannot decide: what the log tells of one, and what becomes of it.
+"""Poison messages: messages that the server cannot decide.
 
-Deciding a message may raise, by a mistake of ours or for want of something. It then changes nothing of its execution but that
-the log tells of it, whole, and that a dead letter waits. Replayed, it is a message again; decided after all, its letter is
-closed with it; discarded, it is never decided. Tested in tests/unit/engine/test_poison.py.
+If deciding a message raises, the whole message is written to the log with a dead letter, and nothing else of its
+execution changes. A retried letter sends the message again and is closed when it is decided. A discarded message is
+never decided. Tested in tests/unit/engine/test_poison.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from noetl.engine.dead_letters import POISON, STACK_BYTES, excerpt, fingerprint, letter_id, of_message
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.state import Execution
 from noetl.model.errors import Undecided
 from noetl.model.events import Event
-from noetl.model.ids import event_id, message_digest
+from noetl.model.ids import event_id
 from noetl.model.letters import DISCARDED, OPEN, PENDING
 from noetl.model.messages import Again, AnyMessage, TimerDue
 
-_LAST: Final = 5  # events that a letter's context names
+_LAST: Final = 5  # events in a letter's context
 
 
 def poisoned(events: Sequence[Event], message: AnyMessage, error: BaseException, stack: str, at: int) -> Event:
-    """Give the event of a message that cannot be decided; the same again until somebody replays it."""
+    """Return the event of a message that cannot be decided; the same one until the letter is retried."""
     execution_id, of = events[0].execution_id, of_message(message.message_id)
     earlier = [event for event in events if event.payload.get("of") == of]
     replays = sum(event.event_type == "message.released" for event in earlier)
     first = next((event.timestamp for event in earlier if event.event_type == "message.poisoned"), at)
     kind, step = type(message).__name__, str(getattr(message, "run_id", None) or "").partition("#")[0]
     name = type(error).__name__
-    told = {"kind": "unknown", "code": f"PY_{name}", "message": f"a {kind} cannot be decided: {name}: {error}"[:2_000]}
+    description = {
+        "kind": "unknown",
+        "code": f"PY_{name}",
+        "message": f"a {kind} cannot be decided: {name}: {error}"[:2_000],
+    }
     path = str(events[0].payload.get("path", ""))
     letter = {
         "reason": POISON,
         "attempts": replays + 1,
         "replays": replays,
-        "fingerprint": fingerprint(path, step, kind, told),
+        "fingerprint": fingerprint(path, step, kind, description),
         "first_seen": first,
         "stack": stack[-STACK_BYTES:],
         "context": excerpt({"log": [f"{event.seq} {event.event_type}" for event in events[-_LAST:]]}),
     }
-    payload = {"of": of, "message": msgspec.to_builtins(message), "error": told, "letter": letter}
+    payload = {"of": of, "message": msgspec.to_builtins(message), "error": description, "letter": letter}
     return Event(
         event_id(f"poisoned:{replays}:{message.message_id}", 0),
         execution_id,
@@ -58,45 +62,34 @@ def poisoned(events: Sequence[Event], message: AnyMessage, error: BaseException,
 
 
 def refuse_discarded(state: Execution, message: AnyMessage) -> None:
-    """Refuse a message that somebody discarded. Raises Undecided."""
+    """Refuse a discarded message. Raises Undecided."""
     if state.phase != "ended" and _status(state, message) == DISCARDED:
-        raise Undecided("this message could not be decided, and somebody discarded it")
+        raise Undecided("this message could not be decided and was discarded")
 
 
-def settle(d: Deciding) -> None:
-    """Close the letter of a message that is decided after all."""
+def settle(d: DecisionBuilder) -> None:
+    """Close the letter of the message that has been decided."""
     if _status(d.state, d.message) in OPEN:
         _close(d, of_message(d.message.message_id))
 
 
-def _close(d: Deciding, of: str) -> None:
-    d.about_letter(d.emit("message.settled", "", {"of": of}))
+def _close(d: DecisionBuilder, of: str) -> None:
+    d.update_letter(d.emit("message.settled", "", {"of": of}))
 
 
-def release(d: Deciding, again: Again, by: str) -> None:
-    """Give a message to the server once more; one that was applied meanwhile only has its letter closed."""
+def release(d: DecisionBuilder, again: Again, by: str) -> None:
+    """Send a poison message again; if it was applied meanwhile, only close its letter."""
     if d.state.letters.get(letter_id(d.state.execution_id, again.run_id, None), PENDING) != PENDING:
         return
     message = msgspec.convert(again.work["message"], AnyMessage)
-    d.about_letter(d.emit("message.released", again.step, {"of": again.run_id, "by": by}))
+    d.update_letter(d.emit("message.released", again.step, {"of": again.run_id, "by": by}))
     timer = d.state.timers.get(message.timer_id) if isinstance(message, TimerDue) else None
     if again.work.get("applied") or (timer is None and isinstance(message, TimerDue)):
         _close(d, again.run_id)
     elif timer is not None:
-        d.timers[timer.timer_id] = timer.at  # it is due, and comes by itself
+        d.timers[timer.timer_id] = timer.at  # it is due and fires by itself
     else:
         d.send(d.state.execution_id, message)
-
-
-def found_in(events: Sequence[Event], of: str, step: str) -> Again | None:
-    """Give a message that could not be decided from the log; None where the log could not hold it."""
-    told = [event for event in events if event.event_type == "message.poisoned" and event.payload.get("of") == of]
-    message: Mapping[str, Any] = told[-1].payload.get("message") or {} if told else {}
-    if not message:
-        return None
-    stem = f"{message_digest(str(message['message_id']))}."
-    applied = {"applied": True} if any(event.event_id.startswith(stem) for event in events) else {}
-    return Again(of, step, {"message": message, **applied})
 
 
 def _status(state: Execution, message: AnyMessage) -> str | None:

@@ -1,7 +1,7 @@
-"""Finds the work of dead letters again: what it was given when it failed, from the log of its execution.
+"""Recovers the work of dead letters from the log of their execution.
 
-The log is folded up to each failure, so a replay sees what its first run saw, whatever happened since. Nothing of a
-letter's own payload is used: that has masks where secrets were. Tested in tests/unit/engine/test_replays.py.
+The log is folded up to each failure, so a retry sees what the failed run saw. The letter's own payload is not used,
+because secrets are masked there. Tested in tests/unit/engine/test_replays.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import msgspec
 
 from noetl.engine.dead_letters import is_of_message
 from noetl.engine.evolve import evolve
-from noetl.engine.poison import found_in
 from noetl.engine.state import Execution, StepRun
 from noetl.model.events import Event
+from noetl.model.ids import message_digest
 from noetl.model.letters import DeadLetter
 from noetl.model.manifest import within
 from noetl.model.messages import Again
@@ -24,23 +24,34 @@ _FAILURES = ("loop.iteration.failed", "step.failed")
 
 
 def recalled(events: Sequence[Event], letters: Iterable[DeadLetter]) -> dict[str, Again]:
-    """Give the work of letters of one execution, by the letter's id; what is not found is left out."""
+    """Return the work of letters of one execution by letter id; letters without work in the log are left out."""
     wanted = {(letter.run_id, letter.loop_index): letter for letter in letters}
-    said = [
-        (letter, found_in(events, letter.run_id, letter.step_id))
+    messages = [
+        (letter, _message(events, letter.run_id, letter.step_id))
         for letter in wanted.values()
         if is_of_message(letter.run_id)
     ]
-    found = {letter.message_id: again for letter, again in said if again is not None}
+    work = {letter.message_id: again for letter, again in messages if again is not None}
     state: Execution | None = None
     for event in events:
         state = state or Execution(event.execution_id)
         letter = wanted.get((str(event.step_run_id), event.iteration)) if event.event_type in _FAILURES else None
         run = state.runs.get(letter.run_id) if letter is not None else None
-        if letter is not None and run is not None and letter.message_id not in found:
-            found[letter.message_id] = _again(run, letter)
+        if letter is not None and run is not None and letter.message_id not in work:
+            work[letter.message_id] = _again(run, letter)
         evolve(state, event)
-    return found
+    return work
+
+
+def _message(events: Sequence[Event], of: str, step: str) -> Again | None:
+    """Return a poison message from the log; None if the log does not hold it."""
+    poisoned = [event for event in events if event.event_type == "message.poisoned" and event.payload.get("of") == of]
+    message: Mapping[str, Any] = poisoned[-1].payload.get("message") or {} if poisoned else {}
+    if not message:
+        return None
+    stem = f"{message_digest(str(message['message_id']))}."
+    applied = {"applied": True} if any(event.event_id.startswith(stem) for event in events) else {}
+    return Again(of, step, {"message": message, **applied})
 
 
 def _again(run: StepRun, letter: DeadLetter) -> Again:
@@ -66,6 +77,6 @@ def _item(run: StepRun, index: int) -> Mapping[str, Any]:
     assert loop is not None
     total = {} if loop.cursor else {"total": loop.total}
     here = loop.here
-    if here is None:  # the list was stored: the worker reads its range
+    if here is None:  # the list is stored: the worker reads its range
         return {"source": within(loop.items, index, 1), **total}
     return {"item": here[index] if index < len(here) else None, **total}

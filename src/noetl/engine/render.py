@@ -1,8 +1,8 @@
-"""The names that a worker's templates see, and the rendering of what a tool is given.
+"""The names that a worker's templates see, and the rendering of a tool's inputs.
 
-Fixed names come first, then labels, then bare names: args, ctx, iter, results of steps, workload. An undefined value that
-reaches a tool is an error that names the field and the nearest known name. SQL is rendered by lexical place. Tested in
-tests/unit/engine/test_pipeline_names.py.
+Fixed names come first, then labels, then bare names: args, ctx, iter, results of steps, workload. An undefined value in
+an input is an error that names the field and the nearest known name. SQL is rendered by lexical place, so that values
+are quoted. Tested in tests/unit/engine/test_pipeline_names.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Functions = Mapping[str, Callable[..., Any]]
 
 
 class _Sql(NamedTuple):
-    """How SQL is written for a tool; with bound values, `%` is the driver's own mark."""
+    """SQL dialect of a tool; `percent`: the driver binds values, so `%` is escaped."""
 
     dialect: Dialect
     percent: bool = False
@@ -44,7 +44,7 @@ class RenderError(Exception):
 
 
 class Names(Mapping[str, Any]):
-    """Root names of one evaluation: fixed ones first, then layers in their order; `own` stay whatever is fixed later."""
+    """Root names of one evaluation: fixed names, then layers in order; `own` names cannot be overridden."""
 
     __slots__ = ("_fixed", "_layers", "_own")
 
@@ -70,14 +70,14 @@ class Names(Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def over(self, **fixed: Any) -> Names:
-        """Give the same names with some more fixed ones."""
+        """Return these names with more fixed ones."""
         return Names({**self._fixed, **fixed, **self._own}, self._layers, self._own)
 
 
 class Renderer:
-    """Renders values of one attempt; every name of a function that depends on the moment is bound here.
+    """Renders the values of one attempt, with the functions that depend on the work and the time.
 
-    `gather` gives the names, and is asked when the first template is met: most tasks have none.
+    `gather` returns the names; it is called for the first template only, because most tasks have none.
     """
 
     __slots__ = ("_gather", "_names", "at", "key", "statuses", "strict")
@@ -95,17 +95,17 @@ class Renderer:
     @property
     def names(self) -> Names:
         """The names that templates see."""
-        found = self._names
-        if found is None:
-            found = self._names = self._gather()
-        return found
+        names = self._names
+        if names is None:
+            names = self._names = self._gather()
+        return names
 
     def over(self, **fixed: Any) -> Renderer:
-        """Give a renderer that knows some more names."""
+        """Return a renderer with more names."""
         return Renderer(lambda: self.names.over(**fixed), self.key, self.at, self.statuses, self.strict)
 
     def functions(self, where: str) -> Functions:
-        """Give the functions that depend on the work, the place and the moment."""
+        """Return the functions that depend on the work, the field and the time."""
         calls = 0
 
         def gen_uuid() -> str:
@@ -122,7 +122,7 @@ class Renderer:
         }
 
     def value(self, data: Any, where: str) -> Any:
-        """Render every template of a value into plain data; raises RenderError."""
+        """Render every template in a value to plain data. Raises RenderError."""
         if isinstance(data, str):
             return self._text(data, where)
         if isinstance(data, _AS_IT_IS):
@@ -138,20 +138,22 @@ class Renderer:
         return {name: self.value(value.data, f"{where}.{name}" if where else name) for name, value in values.items()}
 
     def fields(self, values: Mapping[str, Value], kind: Kind | None, name: str) -> dict[str, Any]:
-        """Render the inputs of a tool: code is left alone, SQL is rendered by lexical place."""
-        if is_written(values):
+        """Render the inputs of a tool: code is not rendered, SQL is rendered by lexical place."""
+        if is_literal(values):
             return {key: value.data for key, value in values.items()}
-        found: dict[str, Any] = {}
-        way = _Sql(_DIALECTS.get(name, "postgres"))
-        for key in sorted(values, key=lambda key: key != "params"):  # whether they are there matters to the SQL
-            known = kind.input.field(key) if kind is not None else None
-            found[key] = self._field(values[key].data, known, key, way)
+        rendered: dict[str, Any] = {}
+        sql = _Sql(_DIALECTS.get(name, "postgres"))
+        for key in sorted(
+            values, key=lambda key: key != "params"
+        ):  # first, because SQL is rendered differently with them
+            field = kind.input.field(key) if kind is not None else None
+            rendered[key] = self._field(values[key].data, field, key, sql)
             if key == "params" and name == "postgres":
-                way = _Sql(way.dialect, percent=bool(found[key]))
-        return {key: found[key] for key in values}
+                sql = _Sql(sql.dialect, percent=bool(rendered[key]))
+        return {key: rendered[key] for key in values}
 
     def assigned(self, assign: Assign) -> Any:
-        """Render what a `set` writes: an undefined value is null, a secret is refused."""
+        """Render the value of a `set`: undefined becomes null, a secret is refused."""
         where = assign.target
         if reads_secret(assign.value.data):
             fix = "name the credential with `auth` where it is used"
@@ -176,43 +178,43 @@ class Renderer:
             raise RenderError(where, missing.describe(), fix)
         return plain(value)
 
-    def _field(self, data: Any, known: Field | None, where: str, way: _Sql) -> Any:
-        if known is not None and not known.rendered:
+    def _field(self, data: Any, field: Field | None, where: str, sql: _Sql) -> Any:
+        if field is not None and not field.rendered:
             return data
-        return self._typed(data, known.type if known is not None else _ANY, where, way)
+        return self._typed(data, field.type if field is not None else _ANY, where, sql)
 
-    def _typed(self, data: Any, type_: Type, where: str, way: _Sql) -> Any:
+    def _typed(self, data: Any, type_: Type, where: str, sql: _Sql) -> Any:
         options = type_.options if isinstance(type_, OneOf) else (type_,)
         if isinstance(data, str):
             is_sql = any(isinstance(option, Text) and option.code == "sql" for option in options)
-            return self._sql(data, where, way) if is_sql else self._text(data, where)
+            return self._sql(data, where, sql) if is_sql else self._text(data, where)
         if isinstance(data, Mapping):
             level = next((option.own for option in options if isinstance(option, LevelOf)), None)
             inner = next((option.value for option in options if isinstance(option, MapOf)), _ANY)
             return {
-                key: self._field(item, level.field(key), f"{where}.{key}", way)
+                key: self._field(item, level.field(key), f"{where}.{key}", sql)
                 if level is not None
-                else self._typed(item, inner, f"{where}.{key}", way)
+                else self._typed(item, inner, f"{where}.{key}", sql)
                 for key, item in data.items()
             }
         if isinstance(data, list | tuple):
             item_type = next((option.item for option in options if isinstance(option, ListOf)), _ANY)
-            return [self._typed(item, item_type, f"{where}[{index}]", way) for index, item in enumerate(data)]
+            return [self._typed(item, item_type, f"{where}[{index}]", sql) for index, item in enumerate(data)]
         return data
 
-    def _sql(self, text: str, where: str, way: _Sql) -> Any:
+    def _sql(self, text: str, where: str, sql: _Sql) -> Any:
         if not has_template(text):
             return text
         try:
             compiled = compile_template(text)
-            value = render_sql(compiled, self.names, self.functions(where), strict=self.strict, **way._asdict())
+            value = render_sql(compiled, self.names, self.functions(where), strict=self.strict, **sql._asdict())
         except TemplateError as error:
             raise RenderError(where, error.message, error.fix) from None
         return self._plain(value, where)
 
 
-def is_written(values: Mapping[str, Value]) -> bool:
-    """Tell whether the values of a map are plain scalars, so that nothing has to be rendered."""
+def is_literal(values: Mapping[str, Value]) -> bool:
+    """Return whether all values are scalars without a template."""
     for value in values.values():
         data = value.data
         if not isinstance(data, _AS_IT_IS) and (not isinstance(data, str) or has_template(data)):
@@ -221,7 +223,7 @@ def is_written(values: Mapping[str, Value]) -> bool:
 
 
 def reads_secret(data: Any) -> bool:
-    """Tell whether a template in a value reads `keychain`."""
+    """Return whether a template in a value reads `keychain`."""
     return any(read.path[0] == "keychain" for compiled in _templates(data) for read in compiled.reads)
 
 
@@ -236,16 +238,16 @@ def _templates(data: Any) -> Iterator[Template]:
 
 
 def shown(value: Any, path: str = "") -> Any:
-    """Give a value that was read at a path as a record may hold it: plain and small, and no secret."""
+    """Return a value that was read at a path for a record: plain, short, and secrets masked."""
     if isinstance(value, Undefined):
         return "(undefined)"
     if path == "keychain" or path.startswith(("keychain.", "keychain[")):
         return "(secret)"
     if isinstance(value, str) and value and is_secret_name(path):
         return "(secret)"
-    found = plain(value) if not isinstance(value, list | dict) or len(value) <= _SHOWN else value
-    if isinstance(found, str) and len(found) > _SHOWN:
-        return found[:_SHOWN] + "…"
-    if isinstance(found, list | dict) and (found is value or len(repr(found)) > _SHOWN):
-        return f"({'list' if isinstance(found, list) else 'map'} of {len(found)})"
-    return found
+    data = plain(value) if not isinstance(value, list | dict) or len(value) <= _SHOWN else value
+    if isinstance(data, str) and len(data) > _SHOWN:
+        return data[:_SHOWN] + "…"
+    if isinstance(data, list | dict) and (data is value or len(repr(data)) > _SHOWN):
+        return f"({'list' if isinstance(data, list) else 'map'} of {len(data)})"
+    return data

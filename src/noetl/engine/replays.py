@@ -1,8 +1,8 @@
-"""Replays and discards dead letters: the work of a letter runs once more, beside whatever else its execution does.
+"""Retries and discards dead letters: a letter's work runs again beside everything else in its execution.
 
-Nothing waits for a replay: not its loop, not the end of its execution. Where it succeeds, an item counts in the loop that
-still runs; of an ended one it is a repair, which amends the results and, with the last one, turns a partial execution into
-a complete one. Where it fails, the letter waits again. Steps behind are not run again. Tested in
+Nothing waits for a retry: not its loop, not the end of its execution. If it succeeds, its item counts in the running
+loop. In an ended loop it is a repair: it amends the results, and the last repair turns a partial execution into a
+completed one. If it fails, the letter is pending again. Later steps are not run again. Tested in
 tests/unit/engine/test_replays.py.
 """
 
@@ -13,9 +13,8 @@ from typing import Any
 
 from noetl.engine import gather, loops
 from noetl.engine.dead_letters import about, letter_id
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.poison import release
-from noetl.engine.recording import late, record
 from noetl.engine.route import failure
 from noetl.engine.runs import started
 from noetl.engine.state import StepRun
@@ -28,8 +27,8 @@ from noetl.model.messages import Discard, ItemEnd, LeaseLost, Replay, Report
 from noetl.model.refs import is_manifest
 
 
-def replay(d: Deciding, message: Replay) -> None:
-    """Put the work of letters that wait into the queue once more."""
+def replay(d: DecisionBuilder, message: Replay) -> None:
+    """Queue the work of pending letters again."""
     for again in message.letters:
         if "message" in again.work:
             release(d, again, message.by)
@@ -41,27 +40,27 @@ def replay(d: Deciding, message: Replay) -> None:
         payload: dict[str, Any] = {"of": again.run_id, "work": again.work, "by": message.by}
         payload |= {"patch": dict(message.patch)} if message.patch else {}
         event = d.emit("dlq.replayed", again.step, payload, step_run_id=run_id, iteration=again.index)
-        d.about_letter(event)
+        d.update_letter(event)
 
 
-def discard(d: Deciding, message: Discard) -> None:
-    """Close letters that wait without doing anything."""
+def discard(d: DecisionBuilder, message: Discard) -> None:
+    """Close pending letters without running their work."""
     for step, run_id, index in message.letters:
         name = letter_id(d.state.execution_id, run_id, index)
         if d.state.letters.get(name, PENDING) == PENDING:
             payload = {"of": run_id, "reason": message.reason, "by": message.by}
-            d.about_letter(d.emit("dlq.discarded", step, payload, iteration=index))
+            d.update_letter(d.emit("dlq.discarded", step, payload, iteration=index))
 
 
-def report(d: Deciding, run: StepRun, message: Report) -> None:
-    """Apply what a worker did on a replay."""
+def report(d: DecisionBuilder, run: StepRun, message: Report) -> None:
+    """Apply a worker's report on a retry."""
     if run.phase == "suspended" or message.epoch < run.epoch:
-        late(d, message)
+        d.record_late(message)
         return
     work = work_id(d.state, run, piece_of(run))
     if run.phase == "scheduled" or message.epoch > run.epoch:
         started(d, run, message)
-    record(d, run, message)
+    d.record_report(run, message)
     end = _end_of(message)
     if message.suspension is not None or end is not None:
         d.finished.append((work, message.epoch))
@@ -76,7 +75,7 @@ def report(d: Deciding, run: StepRun, message: Report) -> None:
 
 
 def _end_of(message: Report) -> ItemEnd | None:
-    """Give how a replay ended: as an item, as a run, or in a way that its worker could not tell of an item."""
+    """Return the end of a retry: of its item, or of the run; None while it is in progress."""
     if message.items:
         return message.items[0]
     ending = message.ending
@@ -86,31 +85,33 @@ def _end_of(message: Report) -> ItemEnd | None:
     return ItemEnd(0, "ok" if error is None else "error", ending.result, error, message.writes, last=ending.last)
 
 
-def lease_lost(d: Deciding, run: StepRun, message: LeaseLost, is_last: bool) -> None:
-    """Hand a replay out again, or let its letter wait when no delivery is left."""
+def lease_lost(d: DecisionBuilder, run: StepRun, message: LeaseLost, is_last: bool) -> None:
+    """Queue a lost retry again, or set its letter back to pending when no delivery is left."""
     if run.phase == "suspended":
         return
     if not is_last:
-        again = work_item(d.plan, d.state, run)
-        d.work[again.work_id] = again
+        lost = work_item(d.plan, d.state, run)
+        d.work[lost.work_id] = lost
         return
     text = "no worker finished this work in the deliveries that `limits.max_attempts` allows; each lease ran out"
     d.dropped.append(work_id(d.state, run, piece_of(run)))
     give_back(d, run, failure("unknown", text, "LEASE_LOST"), {"attempts": message.attempt})
 
 
-def give_back(d: Deciding, run: StepRun, error: Mapping[str, Any], last: Mapping[str, Any] | None = None) -> None:
-    """Let the letter of a replay that failed wait again, with what was seen this time."""
+def give_back(
+    d: DecisionBuilder, run: StepRun, error: Mapping[str, Any], last: Mapping[str, Any] | None = None
+) -> None:
+    """Set the letter of a failed retry back to pending, with the new error."""
     of = run.of or {}
     letter = about(d.state, run, error, last, of.get("item"))
     letter["attempts"] += of.get("attempts", 0)
     letter |= {"first_seen": of.get("first_seen", letter["first_seen"]), "replays": of.get("replays", 0) + 1}
     payload: dict[str, Any] = {"of": of.get("run_id"), "error": error, "letter": letter}
     payload |= {"key": of["key"]} if of.get("key") is not None else {}
-    d.about_letter(d.emit("dlq.returned", run.step, payload, run=run, iteration=of.get("index")))
+    d.update_letter(d.emit("dlq.returned", run.step, payload, run=run, iteration=of.get("index")))
 
 
-def _ended(d: Deciding, run: StepRun, end: ItemEnd) -> None:
+def _ended(d: DecisionBuilder, run: StepRun, end: ItemEnd) -> None:
     of = run.of or {}
     owner = d.state.runs.get(str(of.get("run_id")))
     loop = owner.loop if owner is not None else None
@@ -125,25 +126,25 @@ def _ended(d: Deciding, run: StepRun, end: ItemEnd) -> None:
     payload |= {"writes": plain(ctx_keys(end.writes))} if end.writes else {}
     if index is None:
         payload["result"] = end.result
-        d.about_letter(d.emit("step.repaired", run.step, payload, run=run, status="ok"))
+        d.update_letter(d.emit("step.repaired", run.step, payload, run=run, status="ok"))
         return
-    payload |= _placed(d, run, index, end.result)
+    payload |= _result_payload(d, run, index, end.result)
     event = d.emit("loop.item.repaired", run.step, payload, run=run, iteration=index, status=end.status)
-    d.about_letter(event)
+    d.update_letter(event)
     if d.state.phase == "ended" and d.state.outcome == "partial" and not d.state.partial:
-        told = {"status": "completed", "result": d.state.result}
-        d.emit("playbook.corrected", d.state.execution_id, told, status="completed")
+        corrected = {"status": "completed", "result": d.state.result}
+        d.emit("playbook.corrected", d.state.execution_id, corrected, status="completed")
 
 
-def _placed(d: Deciding, run: StepRun, index: int, result: Any) -> dict[str, Any]:
-    """Give where the result of an item goes: its place in a list, or the part that takes the place of a stored one."""
+def _result_payload(d: DecisionBuilder, run: StepRun, index: int, result: Any) -> dict[str, Any]:
+    """Return the result of a repaired item for its event, and the part that replaces a stored one."""
     parts = _stored_parts(d, run, index)
     if parts is None or result is None:
         return {} if result is None else {"result": result}
     return {"result": result, **gather.replaced(d, run, parts, index, result)}
 
 
-def _stored_parts(d: Deciding, run: StepRun, index: int) -> list[Mapping[str, Any]] | None:
+def _stored_parts(d: DecisionBuilder, run: StepRun, index: int) -> list[Mapping[str, Any]] | None:
     of = str((run.of or {}).get("run_id"))
     owner, ended = d.state.runs.get(of), d.state.ended.get(run.step)
     if owner is not None and owner.loop is not None:

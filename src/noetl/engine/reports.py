@@ -1,7 +1,7 @@
-"""What workers report: records, progress, items, suspensions, endings; and leases that were lost.
+"""Reports of workers: records, progress, items, suspensions, endings; and lost leases.
 
-A report from a worker that no longer holds the work is recorded as late and changes nothing else. The store checks the
-lease itself when the decision is committed. Tested in tests/unit/engine/test_decide.py and test_loops.py.
+A report from a worker without the lease is recorded as late and changes nothing else. The store fences by epoch when the
+decision is committed. Tested in tests/unit/engine/test_decide.py and test_loops.py.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.engine import loops, replays
-from noetl.engine.decision import Deciding
-from noetl.engine.recording import late, record
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.retry import chance, delivery_delay_ms
 from noetl.engine.route import Ending, end, failure
 from noetl.engine.runs import started
@@ -23,27 +22,27 @@ from noetl.model import messages
 from noetl.model.messages import ItemEnd, LeaseLost, Report
 
 
-def report(d: Deciding, message: Report) -> None:
-    """Apply what a worker did."""
+def report(d: DecisionBuilder, message: Report) -> None:
+    """Apply a worker's report."""
     state = d.state
     run = state.runs.get(message.run_id)
     if run is None and message.run_id in state.replays:
         replays.report(d, state.replays[message.run_id], message)
     elif run is None or run.phase in ("routing", "suspended") or state.phase == "ended":
-        late(d, message)
+        d.record_late(message)
     elif run.loop is not None:
         _report_items(d, run, message)
     elif message.epoch < run.epoch:
-        late(d, message)
+        d.record_late(message)
     else:
         _report_run(d, run, message)
 
 
-def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
+def _report_run(d: DecisionBuilder, run: StepRun, message: Report) -> None:
     work = work_id(d.state, run)
     if run.phase == "scheduled" or message.epoch > run.epoch:
         started(d, run, message)
-    record(d, run, message)
+    d.record_report(run, message)
     if message.suspension is not None:
         d.finished.append((work, message.epoch))
         suspend(d, run, message.suspension)
@@ -53,29 +52,29 @@ def _report_run(d: Deciding, run: StepRun, message: Report) -> None:
     else:
         d.held.append((work, message.epoch))
         if message.pipeline is not None:
-            d.work[work] = work_item(d.plan, d.state, run)  # whoever takes it over goes on from here
+            d.work[work] = work_item(d.plan, d.state, run)  # the next worker continues from here
 
 
-def _ending(given: messages.Ending, writes: Mapping[str, Any]) -> Ending:
-    if given.status == "ok":
-        return Ending("ok", given.result, writes=writes, scratch=given.scratch)
-    kind = "cancelled" if given.status == "cancelled" else "unknown"
-    error = given.error or failure(kind, "the worker gave no reason")
-    return Ending("error", given.result, error, writes, scratch=given.scratch, last=given.last or {})
+def _ending(reported: messages.Ending, writes: Mapping[str, Any]) -> Ending:
+    if reported.status == "ok":
+        return Ending("ok", reported.result, writes=writes, scratch=reported.scratch)
+    kind = "cancelled" if reported.status == "cancelled" else "unknown"
+    error = reported.error or failure(kind, "the worker gave no reason")
+    return Ending("error", reported.result, error, writes, scratch=reported.scratch, last=reported.last or {})
 
 
-def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
+def _report_items(d: DecisionBuilder, run: StepRun, message: Report) -> None:
     loop = run.loop
     piece = loop.pieces.get(message.chunk or "") if loop is not None else None
     if loop is None or piece is None or message.chunk is None or message.epoch < piece.epoch:
-        late(d, message)
+        d.record_late(message)
         return
     if piece.claim:
         _report_claim(d, run, loop, message.chunk, message)
         return
     work = work_id(d.state, run, message.chunk)
     _begin_piece(d, run, piece, message)
-    record(d, run, message)
+    d.record_report(run, message)
     for item in message.items:
         if item.index in piece.pending:
             error = loops.item_ended(d, run, item, message.chunk)
@@ -85,7 +84,7 @@ def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
                 return
     if message.suspension is not None and message.suspension.index in piece.pending:
         suspend(d, run, message.suspension, message.chunk)
-    if message.ending is not None and piece.pending and _give_up(d, run, piece, message.chunk, _unreported(message)):
+    if message.ending is not None and piece.pending and _give_up(d, run, piece, message.chunk, _error_of(message)):
         d.finished.append((work, message.epoch))
         return
     if message.chunk in loop.pieces:
@@ -96,12 +95,12 @@ def _report_items(d: Deciding, run: StepRun, message: Report) -> None:
     loops.go_on(d, run)
 
 
-def _report_claim(d: Deciding, run: StepRun, loop: Loop, chunk: str, message: Report) -> None:
-    """Record the rows of a claim while its transaction is open, or close the claim after that."""
+def _report_claim(d: DecisionBuilder, run: StepRun, loop: Loop, chunk: str, message: Report) -> None:
+    """Record the rows of a claim while its transaction is open, or close the claim."""
     work = work_id(d.state, run, chunk)
     if run.phase == "scheduled":
         started(d, run, message)
-    record(d, run, message)
+    d.record_report(run, message)
     if message.rows:
         loops.record_rows(d, run, loop, chunk, message.epoch, message.rows)
     if message.ending is None:
@@ -111,33 +110,33 @@ def _report_claim(d: Deciding, run: StepRun, loop: Loop, chunk: str, message: Re
     if message.ending.status == "ok":
         loops.claim_ended(d, run, loop, chunk)
     else:
-        loops.fail(d, run, _unreported(message))
+        loops.fail(d, run, _error_of(message))
 
 
-def _begin_piece(d: Deciding, run: StepRun, piece: Piece, message: Report) -> None:
-    told = {"worker": message.worker, "epoch": message.epoch}
+def _begin_piece(d: DecisionBuilder, run: StepRun, piece: Piece, message: Report) -> None:
+    lease = {"worker": message.worker, "epoch": message.epoch}
     if run.phase == "scheduled":
         started(d, run, message)
     if piece.epoch != message.epoch:
-        part = {"chunk": message.chunk, "start": piece.start, "count": piece.count}
-        d.emit("loop.iteration.started", run.step, told | part, run=run)
+        items = {"chunk": message.chunk, "start": piece.start, "count": piece.count}
+        d.emit("loop.iteration.started", run.step, lease | items, run=run)
 
 
-def _unreported(message: Report) -> Mapping[str, Any]:
+def _error_of(message: Report) -> Mapping[str, Any]:
     if message.ending is not None and message.ending.error is not None:
         return message.ending.error
     return failure("unknown", "the worker ended without telling what became of this item")
 
 
 def _give_up(
-    d: Deciding,
+    d: DecisionBuilder,
     run: StepRun,
     piece: Piece,
     chunk: str,
     error: Mapping[str, Any],
     last: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Fail every item of a range that has not ended; tells whether that ended the loop."""
+    """Fail every item of a range that has not ended; return whether that ended the loop."""
     for index in sorted(piece.pending):
         fatal = loops.item_ended(d, run, ItemEnd(index, "error", error=error, last=last), chunk)
         if fatal is not None:
@@ -146,12 +145,12 @@ def _give_up(
     return False
 
 
-def lease_lost(d: Deciding, message: LeaseLost) -> None:
-    """Hand work out again as it stands now, or fail it when no delivery is left."""
+def lease_lost(d: DecisionBuilder, message: LeaseLost) -> None:
+    """Queue lost work again, or fail it when no delivery is left."""
     run = d.state.runs.get(message.run_id)
     if run is None and message.run_id in d.state.replays:
-        replayed = d.state.replays[message.run_id]
-        replays.lease_lost(d, replayed, message, message.exhausted or _is_last(d, replayed, message.attempt))
+        retried = d.state.replays[message.run_id]
+        replays.lease_lost(d, retried, message, message.exhausted or _is_last(d, retried, message.attempt))
         return
     if run is None or run.phase in ("routing", "suspended"):
         return
@@ -159,8 +158,8 @@ def lease_lost(d: Deciding, message: LeaseLost) -> None:
     if message.chunk is not None and piece is None:
         return
     if not message.exhausted and not _is_last(d, run, message.attempt):
-        again = work_item(d.plan, d.state, run, message.chunk, _later(d, run, message))
-        d.work[again.work_id] = again
+        lost = work_item(d.plan, d.state, run, message.chunk, _available_at(d, run, message))
+        d.work[lost.work_id] = lost
         return
     text = "no worker finished this work in the deliveries that `limits.max_attempts` allows; each lease ran out"
     error = failure("unknown", text, "LEASE_LOST")
@@ -174,16 +173,16 @@ def lease_lost(d: Deciding, message: LeaseLost) -> None:
         loops.go_on(d, run)
 
 
-def _later(d: Deciding, run: StepRun, message: LeaseLost) -> int:
-    """Give when lost work goes out again: at once, unless `retries.dispatch` asks for a delay."""
+def _available_at(d: DecisionBuilder, run: StepRun, message: LeaseLost) -> int:
+    """Return when lost work becomes available again: at once, unless `retries.dispatch` sets a delay."""
     retries = d.plan.setting("retries", d.plan.step(run.step))
     drawn = chance(d.state.execution_id, run.run_id, message.chunk, message.attempt)
     delay = delivery_delay_ms(retries, message.attempt, drawn)
     return d.at + delay if delay else 0
 
 
-def _is_last(d: Deciding, run: StepRun, attempt: int) -> bool:
-    """Tell whether the playbook allows no further delivery; the server's own bound holds as well."""
+def _is_last(d: DecisionBuilder, run: StepRun, attempt: int) -> bool:
+    """Return whether the playbook allows no further delivery; the server's own bound applies as well."""
     step = d.plan.step(run.step)
     limits, retries = d.plan.setting("limits", step) or {}, d.plan.setting("retries", step) or {}
     bounds = (limits.get("max_attempts"), (retries.get("dispatch") or {}).get("max_attempts"))

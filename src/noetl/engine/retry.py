@@ -1,7 +1,7 @@
-"""When a task is tried again, and how long to wait before that.
+"""When a task is retried, and the delay before it.
 
-Two schedules exist: the one a rule asks for, and the runtime's own for tasks without a policy. Chance comes from a seed, so
-the same attempt of the same work always waits as long. Nothing here waits. Tested in tests/unit/engine/test_retry.py.
+There are two schedules: the one of a rule, and the runtime's own for tasks without a policy. Jitter is derived from a
+seed, so the same attempt of the same work always has the same delay. Tested in tests/unit/engine/test_retry.py.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from msgspec import Struct
 from noetl.expr.sql import is_read_only
 from noetl.model.outcome import TaskError
 
-HOLD_MS: Final = 3_000  # a worker waits this long in place; anything longer gives the lease back
-MOST_ASKED_MS: Final = 86_400_000  # a server that asks for more than a day is asked again after a day
+HOLD_MS: Final = 3_000  # longer delays release the lease
+MOST_ASKED_MS: Final = 86_400_000  # cap of `retry_after`: one day
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _SQL_FIELDS: Final = ("command", "query", "commands")
 _SQL_KINDS: Final = frozenset({"postgres", "duckdb", "ducklake", "snowflake"})
-_SINK: Final = {"max_attempts": 8, "max_ms": 60_000}  # a write is worth more patience, where nobody says otherwise
+_SINK: Final = {"max_attempts": 8, "max_ms": 60_000}  # defaults for tasks that write
 _SAFE_MODES: Final = ("upsert", "overwrite")
-_TELLS_SENT: Final = frozenset({"http", "postgres"})  # their errors say whether the request had left
+_TELLS_SENT: Final = frozenset({"http", "postgres"})  # their errors say whether the request was sent
 
 
 class Schedule(Struct, frozen=True):
-    """How often and how long: `attempts` counts every run, the first included; `jitter` is a share of the delay."""
+    """Attempts and delays: `attempts` includes the first one; `jitter` is a fraction of the delay."""
 
     attempts: int
     delay_ms: float = 0.0
@@ -36,13 +36,13 @@ class Schedule(Struct, frozen=True):
 
 
 def chance(*parts: object) -> float:
-    """Give a number from 0 up to 1 that depends on nothing but its arguments."""
+    """Return a number in [0, 1) derived from the arguments."""
     digest = blake2b(":".join(map(str, parts)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
 
 def delay_ms(schedule: Schedule, retry: int, drawn: float) -> int:
-    """Give the wait before retry number `retry` (from 1); never above the cap, whatever was drawn."""
+    """Return the delay before retry number `retry` (from 1), never above the cap; `drawn` sets the jitter."""
     if schedule.backoff == "linear":
         delay = schedule.delay_ms * retry
     elif schedule.backoff == "exponential":
@@ -58,41 +58,41 @@ def delay_ms(schedule: Schedule, retry: int, drawn: float) -> int:
 
 
 def runtime_schedule(settings: Mapping[str, Any], stores: bool = False) -> Schedule:
-    """Give the schedule of a task without a policy: `retries.plugin`, and over it `retries.sink` for a task that stores."""
-    found: dict[str, Any] = dict(_SINK) if stores else {}
+    """Return the schedule of a task without a policy: `retries.plugin`, overridden by `retries.sink` for writes."""
+    limits: dict[str, Any] = dict(_SINK) if stores else {}
     for name in ("plugin", "sink") if stores else ("plugin",):
-        found |= _limits(settings.get("retries"), name)
+        limits |= _limits(settings.get("retries"), name)
     return Schedule(
-        attempts=int(found.get("max_attempts", 6)),
-        delay_ms=float(found.get("base_ms", 200)),
+        attempts=int(limits.get("max_attempts", 6)),
+        delay_ms=float(limits.get("base_ms", 200)),
         backoff="exponential",
-        max_ms=float(found.get("max_ms", 30_000)),
+        max_ms=float(limits.get("max_ms", 30_000)),
         jitter=0.5,
     )
 
 
 def _limits(retries: Any, name: str) -> Mapping[str, Any]:
-    given = retries.get(name) if isinstance(retries, Mapping) else None
-    return given if isinstance(given, Mapping) else {}
+    limits = retries.get(name) if isinstance(retries, Mapping) else None
+    return limits if isinstance(limits, Mapping) else {}
 
 
 def delivery_delay_ms(retries: Any, delivery: int, drawn: float) -> int:
-    """Give the wait before work goes out again that `delivery` workers lost: none, unless `retries.dispatch` says so."""
-    found = _limits(retries, "dispatch")
-    base, most = float(found.get("base_ms", 0)), float(found.get("max_ms", 30_000))
+    """Return the delay before work is delivered again; zero unless `retries.dispatch` sets one."""
+    limits = _limits(retries, "dispatch")
+    base, most = float(limits.get("base_ms", 0)), float(limits.get("max_ms", 30_000))
     return delay_ms(Schedule(0, base, "exponential", most, jitter=0.5), delivery, drawn)
 
 
 def asked_ms(error: TaskError | None) -> int:
-    """Give how long the other side asked to be left alone; it knows better than our cap, within a day."""
+    """Return the `retry_after` of an error in milliseconds, up to a day; the schedule's cap does not apply."""
     asked = error.retry_after if error is not None else None
     return int(min(asked * 1000, MOST_ASKED_MS)) if asked is not None and asked > 0 else 0
 
 
 def may_run_again(kind: str, fields: Mapping[str, Any], error: TaskError, idempotent: bool) -> bool:
-    """Tell whether the runtime may repeat an attempt that failed like this.
+    """Return whether the runtime may retry a failed attempt.
 
-    An attempt that may have taken effect is repeated only where doing it twice is the same as doing it once.
+    An attempt that may have taken effect is retried only if the task is idempotent.
     """
     if not error.retryable:
         return False
@@ -101,7 +101,7 @@ def may_run_again(kind: str, fields: Mapping[str, Any], error: TaskError, idempo
     if idempotent or fields.get("transactional") is True:
         return True
     if fields.get("mode") in _SAFE_MODES or kind == "outbox" or (kind == "artifact" and fields.get("action") == "put"):
-        return True  # the same rows, bytes or message are written again
+        return True  # writes the same rows, bytes or message again
     if kind == "http":
         return str(fields.get("method") or "GET").upper() in _SAFE_METHODS
     return kind in _SQL_KINDS and _reads_only(fields)
@@ -118,6 +118,6 @@ def _may_have_taken_effect(kind: str, error: TaskError) -> bool:
 def _reads_only(fields: Mapping[str, Any]) -> bool:
     texts: list[Any] = []
     for name in _SQL_FIELDS:
-        found = fields.get(name)
-        texts += [found] if isinstance(found, str) else found if isinstance(found, list) else []
+        sql = fields.get(name)
+        texts += [sql] if isinstance(sql, str) else sql if isinstance(sql, list) else []
     return bool(texts) and all(isinstance(text, str) and is_read_only(text) for text in texts)

@@ -1,7 +1,7 @@
-"""Ends step-runs and routes on: step `set`, arc conditions, the fired arcs' `set`, tokens, in this order.
+"""Ends step-runs and routes: step `set`, arc conditions, `set` of the taken arcs, tokens, in this order.
 
-Every arc that was looked at is recorded with the values that its condition read. Tested in
-tests/unit/engine/test_route.py.
+Every evaluated arc is recorded with the values that its condition read. Tested in tests/unit/engine/test_route.py and
+test_join.py.
 """
 
 from __future__ import annotations
@@ -15,33 +15,34 @@ from msgspec import Struct
 from noetl.dsl.playbook import Arc, Assign, Step
 from noetl.engine.away import kind_of, seen
 from noetl.engine.dead_letters import about, is_letter
-from noetl.engine.decision import Deciding
-from noetl.engine.names import EventName, Scope, envelope, render, test, when_budget
+from noetl.engine.decision import DecisionBuilder
+from noetl.engine.names import EventName, Scope, envelope, render, test
+from noetl.engine.plan import when_budget
 from noetl.engine.state import Execution, StepRun
-from noetl.engine.step_plan import Onward, StepPlan
-from noetl.engine.tokens import kept, next_token, token
+from noetl.engine.step_plan import StepPlan
 from noetl.engine.writes import ctx_keys, plain, put
 from noetl.expr import TemplateError, first_undefined
 
 Error = Mapping[str, Any]
 COMPENSATION_ATTEMPTS = 3
+_UNREAD = Scope(Execution(""), {})  # for routers without a template
 
 
 class Ending(Struct):
-    """How a run ends."""
+    """The end of a run."""
 
     status: str  # ok, error
     result: Any = None
     error: Error | None = None
     writes: Mapping[str, Any] = {}
     is_loop: bool = False
-    inline: bool = True  # False: the result is in the state already and is not written again
+    inline: bool = True  # False: the result is in the state already and not repeated in the event
     scratch: Mapping[str, Any] = {}  # `step`
-    last: Mapping[str, Any] | None = None  # what failed work was doing; None where no work failed
+    last: Mapping[str, Any] | None = None  # context of the failed work; None if no work failed
 
 
 class Choice(Struct):
-    """What a router decided."""
+    """The decision of a router."""
 
     looked: list[dict[str, Any]] = []
     taken: list[int] = []
@@ -49,24 +50,24 @@ class Choice(Struct):
 
 
 class Taken(Struct):
-    """An arc that is taken: what its token carries, and what it writes to `ctx`."""
+    """A taken arc: the args of its token, and its writes to `ctx`."""
 
     index: int
     step: str
     args: dict[str, Any]
-    unbound: list[str] = []  # `args` that came to nothing
+    unbound: list[str] = []  # `args` that are undefined
     writes: Mapping[str, Any] = {}
     skipped: list[dict[str, Any]] = []
 
 
 def failure(kind: str, message: str, code: str = "", **details: Any) -> dict[str, Any]:
-    """Make an error that the control plane itself found."""
-    made: dict[str, Any] = {"kind": kind, "message": message, "retryable": kind == "timeout"}
-    return made | ({"code": code} if code else {}) | ({"details": details} if details else {})
+    """Build an error of the control plane."""
+    error: dict[str, Any] = {"kind": kind, "message": message, "retryable": kind == "timeout"}
+    return error | ({"code": code} if code else {}) | ({"details": details} if details else {})
 
 
-def patch(d: Deciding, writes: Mapping[str, Any], by: str, skipped: list[dict[str, Any]] | None = None) -> None:
-    """Change `ctx`."""
+def patch(d: DecisionBuilder, writes: Mapping[str, Any], by: str, skipped: list[dict[str, Any]] | None = None) -> None:
+    """Write to `ctx`, and let gates be evaluated again."""
     payload: dict[str, Any] = {"writes": plain(ctx_keys(writes)), "by": by}
     if skipped:
         payload["skipped"] = skipped
@@ -75,19 +76,15 @@ def patch(d: Deciding, writes: Mapping[str, Any], by: str, skipped: list[dict[st
     d.cause = d.cause or {"name": EventName("ctx.patched"), "payload": {"writes": payload["writes"], "by": by}}
 
 
-def end(d: Deciding, run: StepRun, ending: Ending) -> None:
-    """End a run and, where it is a step of the flow, route on."""
+def end(d: DecisionBuilder, run: StepRun, ending: Ending) -> None:
+    """End a run, and route on if it is a step of the flow."""
     known = d.plan.steps[run.step]
-    onward = known.onward
-    if onward is not None and ending.status == "ok" and run.role == "step" and not ending.writes and not ending.is_loop:
-        _straight_on(d, run, ending, onward)
-        return
     if ending.writes:
         patch(d, ending.writes, run.run_id)
     writes: Mapping[str, Any] = {}
     skipped: list[dict[str, Any]] = []
     if known.step.sets:
-        ending, writes, skipped = _set(d, run, known.step, ending)
+        ending, writes, skipped = _apply_set(d, run, known.step, ending)
     name = _event_name(ending)
     if ending.status == "ok":
         _emit_done(d, run, known, ending)
@@ -95,37 +92,24 @@ def end(d: Deciding, run: StepRun, ending: Ending) -> None:
         _emit_failed(d, run, ending)
     if writes or skipped:
         patch(d, writes, run.run_id, skipped)
-    _may_open_gates(d, run, ending, name)
+    _retry_gates(d, run, ending, name)
     if run.role == "step":
         route(d, run, known, ending, name)
 
 
-def _straight_on(d: Deciding, run: StepRun, ending: Ending, onward: Onward) -> None:
-    """End a run that went well and take its only arc, if any: the straight way, with nothing to evaluate."""
-    d.emit("step.done", run.step, {"result": ending.result}, run, None, "ok", took(d.state, run, d.at))
-    _may_open_gates(d, run, ending, "step.done")
-    d.emit("next.evaluated", run.step, onward.evaluated, run)
-    payload = onward.token
-    if payload is None:
-        return
-    if run.lineage:
-        payload = {**payload, "lineage": kept(d, run.lineage, payload["step"])}
-    d.emit("token.created", next_token(d), payload, run)
-
-
-def _may_open_gates(d: Deciding, run: StepRun, ending: Ending, name: str) -> None:
-    if d.plan.has_gates or d.state.tokens:  # else nothing is parked that could be let in now
+def _retry_gates(d: DecisionBuilder, run: StepRun, ending: Ending, name: str) -> None:
+    if d.plan.has_gates or d.state.tokens:  # else nothing is parked
         d.retry_gates = True
         payload = {"status": ending.status, "result": seen(ending.result, d.resolved), "error": ending.error}
         d.cause = {"name": EventName(name), "step": run.step, "payload": payload}
 
 
-def _set(
-    d: Deciding, run: StepRun, step: Step, ending: Ending
+def _apply_set(
+    d: DecisionBuilder, run: StepRun, step: Step, ending: Ending
 ) -> tuple[Ending, Mapping[str, Any], list[dict[str, Any]]]:
-    """Evaluate the step's `set`: give the ending with it, what it writes to `ctx`, and what was skipped."""
+    """Evaluate the step's `set`: return the ending with it, the writes to `ctx`, and what was skipped."""
     scope = _scope(d, run, step, ending, _event_name(ending), own={run.step: ending.result})
-    values, skipped, broken = _assigned(d, step, step.sets, scope, ending.status != "ok")
+    values, skipped, broken = _evaluate_set(d, step, step.sets, scope, ending.status != "ok")
     scratch = dict(ending.scratch)
     for key, value in values["step"].items():
         put(scratch, key, value)
@@ -140,7 +124,7 @@ def _event_name(ending: Ending) -> str:
 
 
 def _scope(
-    d: Deciding,
+    d: DecisionBuilder,
     run: StepRun,
     step: Step,
     ending: Ending,
@@ -149,30 +133,30 @@ def _scope(
     own: Mapping[str, Any] | None = None,
 ) -> Scope:
     result = seen(ending.result, d.resolved)
-    told = envelope(status or ending.status, ending.result, result, ending.error)
+    outcome = envelope(status or ending.status, ending.result, result, ending.error)
     payload = {"status": ending.status, "result": result, "error": ending.error}
     event = {"name": EventName(name), "step": run.step, "run_id": run.run_id, "payload": payload}
-    fixed = {"outcome": told, "output": told, "event": event, "step": ending.scratch}
+    fixed = {"outcome": outcome, "output": outcome, "event": event, "step": ending.scratch}
     scope = d.scope(run.args, own, **fixed)
     if step.input:
-        given = Input(d, run, step, scope)
-        scope = d.scope(run.args, own, **fixed, input=given)
+        rendered_input = Input(d, run, step, scope)
+        scope = d.scope(run.args, own, **fixed, input=rendered_input)
     return scope
 
 
 class Input(Mapping[str, Any]):
-    """The step's `input` where its router reads it: rendered then, so that what nobody reads is not loaded."""
+    """The step's `input` for its router, rendered on first read so that unread results are not loaded."""
 
-    def __init__(self, d: Deciding, run: StepRun, step: Step, scope: Scope) -> None:
+    def __init__(self, d: DecisionBuilder, run: StepRun, step: Step, scope: Scope) -> None:
         self._d, self._run, self._step, self._scope = d, run, step, scope
 
     @cached_property
     def _whole(self) -> Mapping[str, Any]:
         try:
-            given = render({key: value.data for key, value in self._step.input.items()}, self._scope, self._d.calls)
+            inputs = render({key: value.data for key, value in self._step.input.items()}, self._scope, self._d.calls)
         except TemplateError:
-            given = {}
-        return {**self._run.args, **given}
+            inputs = {}
+        return {**self._run.args, **inputs}
 
     def __getitem__(self, key: str) -> Any:
         return self._whole[key]
@@ -184,24 +168,24 @@ class Input(Mapping[str, Any]):
         return len(self._whole)
 
 
-def took(state: Execution, run: StepRun, at: int) -> float:
-    """Give how long a run that ends now has taken, in milliseconds."""
-    since = max(run.scheduled_at, state.started_at)  # a fork's history is older than itself
+def _duration(state: Execution, run: StepRun, at: int) -> float:
+    """Return how long a run that ends now has taken, in milliseconds."""
+    since = max(run.scheduled_at, state.started_at)  # the history of a forked execution is older than its start
     return float(at - since) if at > since else 0.0
 
 
-def _emit_done(d: Deciding, run: StepRun, known: StepPlan, ending: Ending) -> None:
-    duration = took(d.state, run, d.at)
+def _emit_done(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending) -> None:
+    duration = _duration(d.state, run, d.at)
     if ending.is_loop and run.loop is not None:
         errors = {"errors": list(run.loop.errors)} if run.loop.errors else {}
         d.emit("loop.done", run.step, {"stats": run.loop.stats(), **errors}, run=run, status="ok", duration_ms=duration)
     payload: dict[str, Any] = {"result": ending.result} if ending.inline else {}
     if known.compensate is not None:
         payload["compensate"] = known.compensate
-    d.emit("step.done", run.step, payload, run=run, status="ok", duration_ms=duration)
+    d.emit("step.done", run.step, payload, run, None, "ok", duration)
 
 
-def _emit_failed(d: Deciding, run: StepRun, ending: Ending) -> None:
+def _emit_failed(d: DecisionBuilder, run: StepRun, ending: Ending) -> None:
     payload: dict[str, Any] = {"error": ending.error}
     if ending.result is not None:
         payload["result"] = ending.result
@@ -209,33 +193,33 @@ def _emit_failed(d: Deciding, run: StepRun, ending: Ending) -> None:
         payload["dead"] = True
     dead = payload.get("dead") or run.role == "final"
     letter = _letter(d, run, ending) if dead else {}
-    duration = took(d.state, run, d.at)
+    duration = _duration(d.state, run, d.at)
     event = d.emit("step.failed", run.step, payload | letter, run=run, status="error", duration_ms=duration)
     if letter:
-        d.about_letter(event)
+        d.update_letter(event)
 
 
 def is_tried_again(run: StepRun) -> bool:
-    """Tell whether a run that fails is run once more: a compensation that has tries left."""
+    """Return whether a failed run is retried: a compensation with attempts left."""
     return run.role == "compensation" and run.attempt < COMPENSATION_ATTEMPTS
 
 
-def _letter(d: Deciding, run: StepRun, ending: Ending) -> dict[str, Any]:
-    """Give the dead letter of a run whose work failed, for the payload of an event; nothing where none did."""
+def _letter(d: DecisionBuilder, run: StepRun, ending: Ending) -> dict[str, Any]:
+    """Return the dead letter of a run whose work failed, for the payload of an event; else an empty map."""
     if ending.last is None or ending.is_loop or ending.error is None or not is_letter(ending.error, d.plan.defaults):
         return {}
     return {"letter": {**about(d.state, run, ending.error, ending.last), "error": ending.error}}
 
 
-def _assigned(
-    d: Deciding, step: Step, assigns: Iterable[Assign], scope: Scope, failed: bool
+def _evaluate_set(
+    d: DecisionBuilder, step: Step, assigns: Iterable[Assign], scope: Scope, failed: bool
 ) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]], Error | None]:
-    """Evaluate a `set`, by what it writes to (`ctx`, `step`); after a failure, what cannot be read is skipped."""
+    """Evaluate a `set`, by scope (`ctx`, `step`); after a failure, values that cannot be read are skipped."""
     values: dict[str, dict[str, Any]] = {"ctx": {}, "step": {}}
     skipped: list[dict[str, Any]] = []
     for assign in assigns:
         if assign.scope == "iter":
-            continue  # no iteration is left that could read it
+            continue  # no iteration is left to read it
         try:
             value = render(assign.value.data, scope, d.calls)
             missing = first_undefined(value)
@@ -255,65 +239,72 @@ def _assigned(
     return values, skipped, None
 
 
-def route(d: Deciding, run: StepRun, known: StepPlan, ending: Ending, name: str) -> None:
+def route(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, name: str) -> None:
     """Choose arcs, apply their `set`, send tokens; a failure that no arc takes follows `on_step_fail`."""
     step = known.step
     failed = ending.status != "ok"
-    scope = _scope(d, run, step, ending, name) if known.router_reads else d.scope(run.args)
-    choice = _choose(d, step, scope, takes_bare=not failed)
-    if choice.broken is None and not choice.taken and not failed and _needs_next(d, step):
-        message = f"no arc of step `{step.name}` matches, and `no_next_is_error` makes that a failure"
-        choice.broken = failure("unknown", message, "NO_NEXT")
+    scope = _scope(d, run, step, ending, name) if known.router_reads else _UNREAD
+    choice = _choose(d, known, scope, takes_bare=not failed)
     action = None
-    if choice.broken is not None or (failed and not choice.taken):
-        action, scope = _handle(d, run, step, ending, scope, choice)
+    if choice.broken is not None or not choice.taken:
+        action, scope = _untaken(d, run, known, ending, scope, choice)
     bound, broken = _bind(d, step, choice, scope, failed or action is not None)
-    if broken is not None and action is None:  # as if the step had failed by itself, with no arc that takes it
+    if broken is not None and action is None:  # as if the step had failed by itself, and no arc takes that
         choice.broken, choice.taken = broken, []
-        action, scope = _handle(d, run, step, ending, scope, choice)
+        action, scope = _handle(d, run, known, ending, scope, choice)
         bound, broken = _bind(d, step, choice, scope, failed=True)
-    if broken is not None:  # the arc that was to take it breaks too
+    if broken is not None:  # the arc that should have taken the failure is broken too
         action, choice.broken, choice.taken = "halt", broken, []
     letter = _letter(d, run, ending) if action in ("halt", "continue") else {}
     _send(d, run, step, choice, name, action, choice.broken or ending.error, bound, letter)
 
 
-def _needs_next(d: Deciding, step: Step) -> bool:
-    return bool(step.arcs) and d.plan.setting("no_next_is_error", step, False) is True
+def _untaken(
+    d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, scope: Scope, choice: Choice
+) -> tuple[str | None, Scope]:
+    """Return what follows when no arc is taken: nothing after success, unless `no_next_is_error`."""
+    step = known.step
+    if choice.broken is None and ending.status == "ok":
+        if not step.arcs or d.plan.setting("no_next_is_error", step, False) is not True:
+            return None, scope
+        message = f"no arc of step `{step.name}` matches, and `no_next_is_error` makes that a failure"
+        choice.broken = failure("unknown", message, "NO_NEXT")
+    return _handle(d, run, known, ending, scope, choice)
 
 
-def _handle(d: Deciding, run: StepRun, step: Step, ending: Ending, scope: Scope, choice: Choice) -> tuple[str, Scope]:
-    """Follow `on_step_fail`: give the action and the scope for the arcs it takes."""
+def _handle(
+    d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, scope: Scope, choice: Choice
+) -> tuple[str, Scope]:
+    """Follow `on_step_fail`: return the action and the scope of the arcs it takes."""
+    step = known.step
     policy = str(d.plan.setting("on_step_fail", step, "halt"))
     if policy.startswith("route_edge:"):
         label = policy.removeprefix("route_edge:").strip()
-        for index, arc in enumerate(step.arcs):
-            if arc.label == label and arc.step in d.plan.net.index:
+        for index, arc in known.arcs:
+            if arc.label == label:
                 choice.taken = [index]
                 choice.looked.append({"arc": index, "step": arc.step, "matched": True, "by": policy})
                 return "route_edge", scope
     if policy == "continue":
         if choice.broken is None:
             scope = _scope(d, run, step, ending, "step.done", status="error")
-            again = _choose(d, step, scope, takes_bare=True)
+            again = _choose(d, known, scope, takes_bare=True)
             choice.looked += [{**looked, "again": True} for looked in again.looked]
             choice.taken = again.taken
         return "continue", scope
     return "halt", scope
 
 
-def _choose(d: Deciding, step: Step, scope: Scope, takes_bare: bool) -> Choice:
-    choice = Choice()
+def _choose(d: DecisionBuilder, known: StepPlan, scope: Scope, takes_bare: bool) -> Choice:
+    """Evaluate the conditions of the arcs in order; in exclusive mode the first match ends it."""
+    choice, step = Choice(), known.step
     router = step.router
-    for index, arc in enumerate(step.arcs):
-        if arc.step not in d.plan.net.index:
-            continue
+    for index, arc in known.arcs:
         looked: dict[str, Any] = {"arc": index, "step": arc.step}
         if arc.when is None:
             looked["matched"] = takes_bare
         else:
-            limit = d.plan.setting("evaluate_when_timeout_ms", step)
-            verdict = test(arc.when.data, scope, d.calls, when_budget(limit))
+            verdict = test(arc.when.data, scope, d.calls, when_budget(known.when_limit))
             looked |= {"when": arc.when.data, "matched": verdict.holds, "read": verdict.read}
             if verdict.error is not None:
                 looked["error"] = verdict.error
@@ -331,29 +322,31 @@ def _choose(d: Deciding, step: Step, scope: Scope, takes_bare: bool) -> Choice:
     return choice
 
 
-def _on_when_error(d: Deciding, step: Step, arc: Arc) -> Any:
+def _on_when_error(d: DecisionBuilder, step: Step, arc: Arc) -> Any:
     own = arc.spec.get("on_when_error") or (step.router.spec.get("on_when_error") if step.router else None)
     return own.data if own is not None else d.plan.setting("on_when_error", step, "treat_as_false")
 
 
-def _bind(d: Deciding, step: Step, choice: Choice, scope: Scope, failed: bool) -> tuple[list[Taken], Error | None]:
-    """Evaluate `args` and `set` of the arcs that are taken, all over the same state."""
+def _bind(
+    d: DecisionBuilder, step: Step, choice: Choice, scope: Scope, failed: bool
+) -> tuple[list[Taken], Error | None]:
+    """Evaluate `args` and `set` of the taken arcs, all over the same state."""
     bound: list[Taken] = []
     for index in choice.taken:
         arc = step.arcs[index]
         taken = Taken(index, arc.step, {})
         for key, value in arc.args.items():
             try:
-                given = render(value.data, scope, d.calls)
+                bound_value = render(value.data, scope, d.calls)
             except TemplateError as error:
                 message = f"`args.{key}` of the arc from `{step.name}` to `{arc.step}` cannot be evaluated"
                 return [], failure(kind_of(error), f"{message}: {error.message}")
-            if first_undefined(given) is None:
-                taken.args[key] = plain(given)
+            if first_undefined(bound_value) is None:
+                taken.args[key] = plain(bound_value)
             else:
-                taken.unbound.append(key)  # it stays undefined in the next step, which may have a default for it
+                taken.unbound.append(key)  # undefined in the next step, which may have a default
         if arc.sets:
-            values, taken.skipped, broken = _assigned(d, step, arc.sets, scope, failed)
+            values, taken.skipped, broken = _evaluate_set(d, step, arc.sets, scope, failed)
             if broken is not None:
                 return [], broken
             taken.writes = values["ctx"]
@@ -362,7 +355,7 @@ def _bind(d: Deciding, step: Step, choice: Choice, scope: Scope, failed: bool) -
 
 
 def _send(
-    d: Deciding,
+    d: DecisionBuilder,
     run: StepRun,
     step: Step,
     choice: Choice,
@@ -382,18 +375,49 @@ def _send(
         payload |= {"action": action, "error": error}
     if choice.broken is not None:
         payload["broken"] = True
-    unbound = {str(taken.index): taken.unbound for taken in bound if taken.unbound}
-    if unbound:
-        payload["unbound"] = unbound
+    for taken in bound:
+        if taken.unbound:
+            payload.setdefault("unbound", {})[str(taken.index)] = taken.unbound
+    event = d.emit("next.evaluated", run.step, payload | letter if letter else payload, run)
     if letter:
-        d.about_letter(d.emit("next.evaluated", run.step, payload | letter, run=run))
-    else:
-        d.emit("next.evaluated", run.step, payload, run=run)
-    lineage = dict(run.lineage)
+        d.update_letter(event)
+    lineage = dict(run.lineage)  # a copy: the fold drops forks from it as tokens are sent
     for taken in bound:
         if taken.writes or taken.skipped:
             patch(d, taken.writes, f"{run.run_id}→{taken.step}", taken.skipped)
     for branch, taken in enumerate(bound):
-        token(d, taken.step, taken.args, lineage, run, name, fork, branch)
+        send_token(d, taken.step, taken.args, lineage, run, name, fork, branch)
     if action == "halt":
         d.halted = True
+
+
+def send_token(
+    d: DecisionBuilder,
+    target: str,
+    args: Mapping[str, Any],
+    lineage: Mapping[str, frozenset[int]],
+    run: StepRun | None = None,
+    name: str = "workflow.started",
+    fork: str | None = None,
+    branch: int = 0,
+) -> None:
+    """Send a token to a step; the final step absorbs it."""
+    carried = {**lineage, fork: frozenset({branch})} if fork else lineage
+    token_id = f"t{d.state.numbers.get('token', 0) + 1}"
+    payload: dict[str, Any] = {"step": target, "args": args, "lineage": _kept(d, carried, target) if carried else {}}
+    if fork:
+        payload["fork"] = fork
+    payload["event"] = {"name": name} if run is None else {"name": name, "step": run.step}
+    d.emit("token.created", token_id, payload, run)
+    if target == d.plan.final:
+        d.emit("token.absorbed", token_id, {"step": target, "reason": "the final step runs once, at the end"})
+
+
+def _kept(d: DecisionBuilder, lineage: Mapping[str, frozenset[int]], target: str) -> dict[str, list[int]]:
+    """Return the forks that a token carries on; one that returns to the router of a fork drops that fork."""
+    forks = d.state.forks
+    return {
+        fork_id: sorted(branches)
+        for fork_id, branches in lineage.items()
+        if fork_id in forks and forks[fork_id].router != target
+    }

@@ -1,7 +1,6 @@
-"""Decides what an outcome leads to: the rules of a task's policy, or the runtime's own retry.
+"""Decides what follows an outcome: the rules of a task's policy, or the runtime's own retry.
 
-A verdict is data: the action, the writes, the delay, and why, with the values that the conditions read. The pipeline acts
-on it. Tested in tests/unit/engine/test_pipeline_rules.py.
+A verdict is data: the action, the writes, the delay, and the values that the conditions read. The pipeline acts on it. Tested in tests/unit/engine/test_pipeline_rules.py.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from noetl.dsl.playbook import Action, Assign, Task, Value
-from noetl.engine.names import when_budget
-from noetl.engine.plan import template
+from noetl.engine.plan import template, when_budget
 from noetl.engine.render import Renderer, RenderError, reads_secret, shown
 from noetl.engine.retry import Schedule, asked_ms, chance, delay_ms, may_run_again, runtime_schedule
 from noetl.engine.sinks import sink_id
@@ -22,40 +20,40 @@ from noetl.model.outcome import Outcome, TaskError, failed
 
 
 class Verdict(Struct, frozen=True):
-    """What happens next, and why."""
+    """The next action, and its reason."""
 
     do: str  # continue, retry, jump, break, fail, skip
-    rule: int | None = None  # which rule matched; None where none did or there is no policy
+    rule: int | None = None  # the rule that matched; None without a match or policy
     is_else: bool = False
     to: str | None = None
     delay_ms: int = 0
     sets: tuple[Assign, ...] = ()
-    error: TaskError | None = None  # why it fails, where the outcome does not say it
+    error: TaskError | None = None  # why it fails, if the outcome has no error
     read: Mapping[str, Any] = {}
     problems: tuple[str, ...] = ()
 
     def payload(self) -> dict[str, Any]:
-        """Give the verdict as its event tells it."""
-        found: dict[str, Any] = {"rule": self.rule, "do": self.do, "read": dict(self.read)}
+        """Return the verdict as its event records it."""
+        data: dict[str, Any] = {"rule": self.rule, "do": self.do, "read": dict(self.read)}
         if self.is_else:
-            found["else"] = True
+            data["else"] = True
         if self.to is not None:
-            found["to"] = self.to
+            data["to"] = self.to
         if self.do == "retry":
-            found["delay_ms"] = self.delay_ms
+            data["delay_ms"] = self.delay_ms
         if self.problems:
-            found["problems"] = list(self.problems)
-        return found
+            data["problems"] = list(self.problems)
+        return data
 
 
-GOES_ON: Final = Verdict("continue")  # a task without a policy succeeded
+CONTINUE: Final = Verdict("continue")  # of a task that succeeded without a policy
 
 
 class Attempt(Struct, frozen=True):
-    """The attempt that a verdict is about."""
+    """The attempt under judgement."""
 
     task: Task
-    fields: Mapping[str, Any]  # as rendered, empty where rendering failed
+    fields: Mapping[str, Any]  # rendered; empty if rendering failed
     number: int
     key: str
     seed: str
@@ -63,7 +61,7 @@ class Attempt(Struct, frozen=True):
 
 
 def judge(attempt: Attempt, outcome: Outcome, renderer: Renderer) -> Verdict:
-    """Decide on an outcome; `renderer` knows it as `outcome`."""
+    """Decide on an outcome, which `renderer` has as `outcome`."""
     if attempt.task.rules is None:
         return without_policy(attempt, outcome)
     read: dict[str, Any] = {}
@@ -82,10 +80,10 @@ def judge(attempt: Attempt, outcome: Outcome, renderer: Renderer) -> Verdict:
 
 
 def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
-    """Decide on the outcome of a task without rules: the runtime retries what another attempt may mend."""
+    """Decide on the outcome of a task without rules: the runtime retries what another attempt may fix."""
     error = outcome.error
     if outcome.status == "ok" or error is None:
-        return GOES_ON if outcome.status == "ok" else Verdict("fail")
+        return CONTINUE if outcome.status == "ok" else Verdict("fail")
     stores = sink_id(attempt.task) is not None
     schedule = runtime_schedule(attempt.settings, stores)
     idempotent = attempt.settings.get("idempotent") is True
@@ -97,7 +95,7 @@ def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
 
 
 def ended_by_policy(label: str) -> TaskError:
-    """Give the error of a pipeline that a policy ended, where the outcome has none."""
+    """Return the error of a pipeline that a policy ended after an outcome without one."""
     return TaskError("unknown", f"the policy of `{label}` ended the pipeline with `fail`", code="POLICY_FAIL")
 
 
@@ -147,7 +145,7 @@ def _acting(
         error_ = None if outcome.status == "error" else _exhausted(attempt.number)
         return verdict("fail", error=error_)
     delay = delay_ms(schedule, attempt.number, chance(attempt.seed, attempt.key, attempt.number))
-    if action.delay is None:  # the rule leaves it open how long, and the other side may know
+    if action.delay is None:  # the rule sets no delay; the other side may have
         asked = asked_ms(outcome.error)
         delay = max(delay, asked if schedule.max_ms is None else min(asked, int(schedule.max_ms)))
     return verdict("retry", delay_ms=delay)
@@ -167,8 +165,8 @@ def _schedule(action: Action, renderer: Renderer, attempt: Attempt) -> Schedule:
         return renderer.value(value.data, name)
 
     def seconds(name: str, value: Value | None) -> float | None:
-        found = rendered(name, value)
-        return None if found is None else _number(name, found) * 1000
+        value_ = rendered(name, value)
+        return None if value_ is None else _number(name, value_) * 1000
 
     backoff = rendered("backoff", action.backoff) or "none"
     if backoff not in ("none", "fixed", "linear", "exponential"):
@@ -187,11 +185,11 @@ def _schedule(action: Action, renderer: Renderer, attempt: Attempt) -> Schedule:
     )
 
 
-def _number(name: str, found: Any) -> float:
+def _number(name: str, value: Any) -> float:
     try:
-        number = float(found) if not isinstance(found, bool) else -1.0
+        result = float(value) if not isinstance(value, bool) else -1.0
     except (TypeError, ValueError):
-        number = -1.0
-    if not 0 <= number < 2**53:
-        raise ValueError(f"`{name}` is {found!r}, which is no usable number")
-    return number
+        result = -1.0
+    if not 0 <= result < 2**53:
+        raise ValueError(f"`{name}` is {value!r}, which is no usable number")
+    return result

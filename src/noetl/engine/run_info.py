@@ -1,6 +1,6 @@
-"""What a pipeline is given: the data its templates see, and which run of which step it is.
+"""Inputs of a pipeline: the data that its templates read, and which run of which step it is.
 
-`Scopes` is the slice of the state that came with the work; `RunInfo` holds everything else that is fixed for the run.
+`Scopes` is the slice of the state in the work item; `RunInfo` is everything else that is fixed for the run.
 Tested in tests/unit/engine/test_pipeline.py and test_pipeline_names.py.
 """
 
@@ -21,11 +21,11 @@ from noetl.expr.scopes import View
 from noetl.model.ids import idempotency_key, run_key
 from noetl.model.work import WorkItem
 
-_SENT = itemgetter("workload", "ctx", "args", "steps", "statuses", "job")  # with every piece of work, by `slice.scopes`
+_SENT = itemgetter("workload", "ctx", "args", "steps", "statuses", "job")  # in every work item, see `work.scopes`
 
 
 class Scopes(Struct, frozen=True):
-    """The data of one run; `steps` are results, plain or views of their own (a stored result that loads itself)."""
+    """The data of one run; `steps` are results, plain or as views (a stored result loads itself)."""
 
     workload: Mapping[str, Any] = {}
     ctx: Mapping[str, Any] = {}
@@ -35,67 +35,67 @@ class Scopes(Struct, frozen=True):
     iter: Mapping[str, Any] = {}
     keychain: Mapping[str, Any] = {}
     job: Mapping[str, Any] = {}
-    call: Mapping[str, Any] | None = None  # inside a workbook task: what the call gave as `input`
+    call: Mapping[str, Any] | None = None  # inside a workbook task: the `input` of the call
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> Scopes:
-        """Take the slice that came with a piece of work."""
+        """Return the scopes of a work item."""
         workload, ctx, args, steps, statuses, job = _SENT(data)
         return Scopes(workload, ctx, args, steps, statuses, data.get("iter") or {}, {}, job)
 
     def item(self, iterator: str, value: Any, index: int, total: int | None) -> Scopes:
-        """Give the scopes of one item of a loop; a cursor's `total` is not known."""
+        """Return the scopes of one item of a loop; the `total` of a cursor is unknown."""
         last = None if total is None else index == total - 1
         first = index == 0
-        names = {
+        iteration = {
             **self.iter, "index": index, "total": total, "first": first, "last": last,
             "_index": index, "_total": total, "_first": first, "_last": last, iterator: value,
         }  # fmt: skip
-        return replace(self, iter=names)
+        return replace(self, iter=iteration)
 
     def views(self) -> dict[str, View]:
-        """Give the results of steps as templates see them."""
+        """Return the results of steps as templates see them."""
         return {name: value if isinstance(value, View) else Result(value) for name, value in self.steps.items()}
 
 
 class RunInfo(Struct, frozen=True):
-    """Which run this is, and how the playbook wants it done."""
+    """Which run this is, and its settings."""
 
     execution_id: str
     step: str
     number: int = 1
     index: int | None = None  # of a loop's item
-    iterator: str = ""  # the name of the item, in a loop
-    item_key: str | None = None  # of a cursor's row; stands for the index
+    iterator: str = ""  # name of the item in a loop
+    item_key: str | None = None  # of a cursor's row; replaces the index
     seed: str = ""
     settings: Mapping[str, Any] = {}  # layered: configuration, executor, step, loop
     kinds: Kinds = {}
     workbook: tuple[Task, ...] = ()
-    patched: Mapping[str, Task] = {}  # workbook tasks that a replay calls in another form, by the place of the call
+    patched: Mapping[str, Task] = {}  # workbook tasks that a retried dead letter patches, by the place of the call
     input: Mapping[str, Value] = {}  # the step's own
     caller: str = ""  # inside a workbook task: the key of the call
     place: str = ""  # inside a workbook task: the labels of the calls, with slashes
-    is_secret: Callable[[Any], bool] | None = None  # tells whether a resolved secret is in a value
-    plans: tuple[TaskPlan, ...] = ()  # of the step's tasks, where they were made before
+    is_secret: Callable[[Any], bool] | None = None  # whether a value contains a resolved secret
+    plans: tuple[TaskPlan, ...] = ()  # of the step's tasks, if computed before
 
     @property
     def root(self) -> str:
-        """What the idempotency keys of its tasks begin with."""
+        """Prefix of the idempotency keys of its tasks."""
         item = self.index if self.item_key is None else self.item_key
         return self.caller or run_key(self.execution_id, self.step, self.number, item)
 
     def key(self, label: str) -> str:
-        """Give the idempotency key of a task when it is come to for the first time."""
+        """Return the idempotency key of a task's first visit."""
         return idempotency_key(self.root, label)
 
 
 def info_for(playbook: Playbook, kinds: Kinds, is_secret: Callable[[Any], bool] | None = None) -> RunInfo:
-    """Gather what a worker knows of all runs of a playbook; `for_step` and `for_work` make it that of one."""
+    """Return what all runs of a playbook share; `for_step` and `for_work` narrow it down."""
     return RunInfo("", "", kinds=kinds, workbook=playbook.workbook, is_secret=is_secret)
 
 
 def for_step(info: RunInfo, step: Step, layered: Layered) -> RunInfo:
-    """Give what is known of all runs of a step; `layered` are the settings around it."""
+    """Return what all runs of a step share; `layered` are the settings around it."""
     loop = step.loop
     if step.spec or loop is not None:
         layered = layered.over(step.spec).over(loop.spec if loop is not None else {})
@@ -110,5 +110,5 @@ def for_step(info: RunInfo, step: Step, layered: Layered) -> RunInfo:
 
 
 def for_work(info: RunInfo, work: WorkItem) -> RunInfo:
-    """Give what is known of the run of a piece of work; for an item of a loop, `replace(info, index=…)` does the rest."""
+    """Return the info of a work item's run; an item of a loop adds `replace(info, index=…)`."""
     return replace(info, execution_id=work.execution_id, number=work.number, seed=work.work_id)

@@ -1,6 +1,6 @@
-"""Schedules and begins step-runs: where their work goes, timers, the list of a loop, steps without a tool.
+"""Schedules and begins step-runs: placement of their work, timers, loops, steps without a tool.
 
-Steps without a tool end on the server at once. Tested in tests/unit/engine/test_decide.py, test_ending.py and
+A step without a tool ends on the server at once. Tested in tests/unit/engine/test_decide.py, test_ending.py and
 test_placing.py.
 """
 
@@ -13,19 +13,18 @@ import msgspec
 
 from noetl.dsl.playbook import Step
 from noetl.engine import loops
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.names import number, render
 from noetl.engine.route import Ending, end, failure
-from noetl.engine.slice import sees
 from noetl.engine.state import StepRun
 from noetl.engine.step_plan import StepPlan
-from noetl.engine.work import item
+from noetl.engine.work import item, sees
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.messages import Report
 
 
-def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
-    """Schedule a run and begin it; one that is broken from the start fails at once."""
+def schedule(d: DecisionBuilder, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
+    """Schedule a run and begin it; `broken` is an error with which it fails at once."""
     known = d.plan.steps[name]
     step = known.step
     if known.sees and step.tasks:
@@ -42,30 +41,30 @@ def schedule(d: Deciding, name: str, payload: dict[str, Any], broken: Mapping[st
         run = d.state.runs[run_id]
         d.drop_work(run)
         end(d, run, Ending("error", None, broken))
-    elif not known.is_simple:
-        begin(d, known, d.state.runs[run_id])
+    else:
+        _begin(d, known, d.state.runs[run_id])
 
 
-def _place(d: Deciding, known: StepPlan, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the pool and the priority of a run's work, which may be templates; what is not said is left out.
+def _place(d: DecisionBuilder, known: StepPlan, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the pool and the priority of a run's work, as far as they are set; both may be templates.
 
-    A pipeline is one piece of work: of the priorities that its tasks name, the highest counts.
+    A pipeline is one work item: the highest priority that its tasks set counts.
     """
     if not known.places:
         return {"priority": d.state.priority}
     step = known.step
-    found: dict[str, Any] = {}
+    placement: dict[str, Any] = {}
     pool = "" if d.state.pool else _pool(d, step, args)
-    found |= {"pool": pool} if pool else {}
+    placement |= {"pool": pool} if pool else {}
     own = [task.spec["priority"].data for task in step.tasks if "priority" in task.spec]
-    levels = [_level(_rendered(d, step, given, args)) for given in own or [d.plan.setting("priority", step)]]
-    said = [level for level in levels if level is not None]
-    level = max(said) if said else d.state.priority
-    return found | ({"priority": level} if level else {})
+    levels = [_level(_render_setting(d, step, value, args)) for value in own or [d.plan.setting("priority", step)]]
+    set_levels = [level for level in levels if level is not None]
+    level = max(set_levels) if set_levels else d.state.priority
+    return placement | ({"priority": level} if level else {})
 
 
 def _level(priority: Any) -> int | None:
-    """Give a priority as a number; None where none is said."""
+    """Return a priority as a number; None if not set."""
     if priority is None or priority == "":
         return None
     try:
@@ -74,26 +73,26 @@ def _level(priority: Any) -> int | None:
         raise ValueError(f"`priority` is {priority!r}, which is no whole number") from None
 
 
-def _pool(d: Deciding, step: Step, args: Mapping[str, Any]) -> str:
-    """Give the pool of a run: what its tasks name, else the step by layering. A pipeline runs on one worker."""
+def _pool(d: DecisionBuilder, step: Step, args: Mapping[str, Any]) -> str:
+    """Return the pool of a run: of its tasks, else of the step by layering. A pipeline runs on one worker."""
     own = [task.spec["pool"].data for task in step.tasks if "pool" in task.spec]
-    given = own or [d.plan.setting("pool", step)]
+    values = own or [d.plan.setting("pool", step)]
     named: list[str] = []
-    for value in given:
-        pool = _rendered(d, step, value, args)
+    for value in values:
+        pool = _render_setting(d, step, value, args)
         if isinstance(pool, Mapping | list | bool):
             raise ValueError(f"`pool` is {pool!r}, which is no name of a pool")
         named += [str(pool)] if pool is not None and str(pool) not in named else []
     if len(named) > 1:
-        said = " and ".join(f"`{pool}`" for pool in named)
-        raise ValueError(f"its tasks name the pools {said}, and a pipeline runs on one worker: make a step of each")
+        names = " and ".join(f"`{pool}`" for pool in named)
+        raise ValueError(f"its tasks name the pools {names}, and a pipeline runs on one worker: make a step of each")
     return named[0] if named else ""
 
 
-def _rendered(d: Deciding, step: Step, given: Any, args: Mapping[str, Any]) -> Any:
-    if not isinstance(given, str):
-        return given
-    value = render(given, d.scope(args), d.calls)
+def _render_setting(d: DecisionBuilder, step: Step, template_or_value: Any, args: Mapping[str, Any]) -> Any:
+    if not isinstance(template_or_value, str):
+        return template_or_value
+    value = render(template_or_value, d.scope(args), d.calls)
     missing = first_undefined(value)
     if missing is None:
         return value
@@ -102,25 +101,25 @@ def _rendered(d: Deciding, step: Step, given: Any, args: Mapping[str, Any]) -> A
     return None
 
 
-def begin(d: Deciding, known: StepPlan, run: StepRun) -> None:
-    """Begin a run that was just scheduled."""
+def _begin(d: DecisionBuilder, known: StepPlan, run: StepRun) -> None:
+    """Begin a run that was just scheduled: end it at once without a tool, set its deadline, start its loop."""
     if not known.step.tasks:
         end(d, run, Ending("ok"))
         return
-    seconds = number(known.deadline, d.scope(run.args), d.calls) if known.deadline is not None else None
+    seconds = None if known.deadline is None else number(known.deadline, d.scope(run.args), d.calls)
     if seconds is not None:
         d.set_timer(f"deadline:{run.run_id}", "deadline", d.at + round(seconds * 1000), run)
         if known.is_work:
             work = item(d.plan, d.state, run)
             d.work[work.work_id] = msgspec.structs.replace(d.work[work.work_id], deadline=work.deadline)
-    if known.step.loop is not None:
+    if not known.is_work:
         loops.begin(d, run)
 
 
-def started(d: Deciding, run: StepRun, report: Report) -> None:
-    """Note that a worker has a run in its hands; its time runs from the first one on."""
+def started(d: DecisionBuilder, run: StepRun, report: Report) -> None:
+    """Record that a worker started a run; its time-out counts from its first start."""
     is_first = not run.started_at
-    at = began(run, report, d.at) if is_first else None
+    at = _earliest(run, report, d.at) if is_first else None
     d.emit("step.started", run.step, {"worker": report.worker, "epoch": report.epoch}, run, at)
     if is_first and report.ending is None:
         seconds = _timeout(d, run)
@@ -128,16 +127,16 @@ def started(d: Deciding, run: StepRun, report: Report) -> None:
             d.set_timer(f"step:{run.run_id}", "step", run.started_at + round(seconds * 1000), run)
 
 
-def began(run: StepRun, report: Report, at: int) -> int:
-    """Give when a run began, by the first report of it that came now."""
+def _earliest(run: StepRun, report: Report, at: int) -> int:
+    """Return when a run began: the time of its earliest record, but not before it was scheduled."""
     for record in report.records:
         if record.at < at:
             at = record.at
     return max(at, run.scheduled_at)
 
 
-def _timeout(d: Deciding, run: StepRun) -> float | None:
-    """Give how long a run may take: the shortest that its step names, in seconds from its start."""
-    given = d.plan.steps[run.step].timeouts
+def _timeout(d: DecisionBuilder, run: StepRun) -> float | None:
+    """Return the shortest time-out of a run's step, in seconds from its start."""
+    limits = d.plan.steps[run.step].timeouts
     scope = d.scope(run.args)
-    return min((found for value in given if (found := number(value, scope, d.calls)) is not None), default=None)
+    return min((seconds for value in limits if (seconds := number(value, scope, d.calls)) is not None), default=None)

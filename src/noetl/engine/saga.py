@@ -1,9 +1,7 @@
-"""The end of an execution: what runs is ended, then compensation newest first, then the final step, then the status.
+"""The end of an execution: runs are ended, then compensations in reverse order, then the final step, then the status.
 
-Children that were under way undo what they did before their parent does. What is being undone is not cancelled: only
-whoever says so abandons it.
-
-Tested in tests/unit/engine/test_ending.py.
+Children in flight compensate before their parent does. A compensation in progress is not cancelled, unless the request
+says `abandon`. Tested in tests/unit/engine/test_ending.py.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from noetl.engine.carriers import left_alone
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.plan import Plan
 from noetl.engine.route import failure
 from noetl.engine.runs import schedule
@@ -23,8 +21,8 @@ _FIRST_DELAY_MS = 1_000
 _DONE, _FAILED, _SKIPPED = itemgetter("done"), itemgetter("failed"), itemgetter("skipped")
 
 
-def stop(d: Deciding, reason: str) -> None:
-    """End everything that is in flight: the work is taken out of the queue, so later reports are late."""
+def stop(d: DecisionBuilder, reason: str) -> None:
+    """End every run in flight and drop its work, so that later reports are late."""
     undo = _rolls_back(d)
     for run in list(d.state.runs.values()):
         d.drop_work(run, undo=undo)
@@ -35,14 +33,14 @@ def stop(d: Deciding, reason: str) -> None:
     d.halted = False
 
 
-def absorb(d: Deciding, reason: str) -> None:
-    """Take out every token that is left."""
+def absorb(d: DecisionBuilder, reason: str) -> None:
+    """Absorb every token that is left."""
     for token in list(d.state.tokens.values()):
         d.emit("token.absorbed", token.token_id, {"step": token.step, "reason": reason})
 
 
-def close(d: Deciding) -> bool:
-    """Take the next step of an ending; tells whether there may be another one."""
+def close(d: DecisionBuilder) -> bool:
+    """Take the next step of an ending; return whether another one may follow."""
     state = d.state
     if state.phase == "ending":
         if state.runs:
@@ -65,49 +63,49 @@ def close(d: Deciding) -> bool:
     return True
 
 
-def _next_undone(d: Deciding) -> Completed | None:
+def _next_undone(d: DecisionBuilder) -> Completed | None:
     state = d.state
     if not _rolls_back(d) or state.final_ended:
         return None
-    return next((found for found in reversed(state.completed) if found.state == "open"), None)
+    return next((completed for completed in reversed(state.completed) if completed.state == "open"), None)
 
 
-def _rolls_back(d: Deciding) -> bool:
-    """Tell whether this ending is one that undoes what was done."""
+def _rolls_back(d: DecisionBuilder) -> bool:
+    """Return whether this ending compensates."""
     return rolls_back(d.plan, d.state)
 
 
 def rolls_back(plan: Plan, state: Execution) -> bool:
-    """Tell whether what was done is undone as things stand."""
+    """Return whether an execution in this state compensates."""
     if state.cut == "abandoned":
         return False
     return state.undo or (state.outcome == "failed" and plan.playbook.rollback == "on_fail")
 
 
 def undoing(plan: Plan, state: Execution) -> bool:
-    """Tell whether something that was done is still to be undone, or is being undone now."""
+    """Return whether a compensation is pending or in progress."""
     if state.phase not in ("ending", "closing") or not rolls_back(plan, state):
         return False
     if left_alone(state) or any(run.role == "compensation" for run in state.runs.values()):
         return True
-    return not state.final_ended and any(found.state == "open" for found in state.completed)
+    return not state.final_ended and any(completed.state == "open" for completed in state.completed)
 
 
 def refused(plan: Plan, state: Execution) -> str | None:
-    """Tell why an execution is not cancelled: something is being undone, and would stay half done; None where it may be."""
+    """Return why an execution cannot be cancelled: it is compensating; None if it can."""
     if not undoing(plan, state):
         return None
-    left = sum(found.state == "open" for found in state.completed) + len(left_alone(state))
+    left = sum(completed.state == "open" for completed in state.completed) + len(left_alone(state))
     return (
-        f"execution {state.execution_id} is undoing what was done ({left} left), and goes on with that: it ends by itself. "
-        f"`noetl explain {state.execution_id}` tells what it waits for"
+        f"execution {state.execution_id} is rolling back ({left} left to compensate) and ends by itself. "
+        f"`noetl explain {state.execution_id}` shows what it waits for"
     )
 
 
-def abandon(d: Deciding, message: Cancel, reason: str) -> None:
-    """Give up what is left to undo, here and in children; the execution keeps the outcome and the error that it has."""
+def abandon(d: DecisionBuilder, message: Cancel, reason: str) -> None:
+    """Abandon the compensations that are left, here and in children; outcome and error stay."""
     state = d.state
-    left = [found.run_id for found in state.completed if found.state == "open"]
+    left = [completed.run_id for completed in state.completed if completed.state == "open"]
     payload = {"cause": "abandoned", "outcome": state.outcome, "error": state.error, "abandoned": left}
     children = left_alone(state)
     d.emit("execution.cancelled", state.execution_id, {**payload, "reason": reason, "by": message.by})
@@ -116,18 +114,18 @@ def abandon(d: Deciding, message: Cancel, reason: str) -> None:
     stop(d, reason)
 
 
-def _compensate(d: Deciding, completed: Completed) -> None:
+def _compensate(d: DecisionBuilder, completed: Completed) -> None:
     delay = _FIRST_DELAY_MS * 2 ** (completed.attempts - 1) if completed.attempts else 0
     more: dict[str, Any] = {"compensates": completed.run_id, "attempt": completed.attempts + 1}
     more |= {"available_at": d.at + delay} if delay else {}
     _run(d, completed.by, "compensation", {}, more)
 
 
-def _wants_final_step(d: Deciding) -> bool:
+def _wants_final_step(d: DecisionBuilder) -> bool:
     return d.plan.final is not None and not d.state.final_ended and d.state.cut is None
 
 
-def _run_final_step(d: Deciding) -> None:
+def _run_final_step(d: DecisionBuilder) -> None:
     state = d.state
     if d.plan.final is None:
         return
@@ -139,45 +137,49 @@ def _run_final_step(d: Deciding) -> None:
     _run(d, d.plan.final, "final", args, {})
 
 
-def _run(d: Deciding, step: str, role: str, args: dict[str, Any], more: dict[str, Any]) -> None:
+def _run(d: DecisionBuilder, step: str, role: str, args: dict[str, Any], more: dict[str, Any]) -> None:
     number = d.state.numbers.get(f"run:{step}", 0) + 1
     schedule(d, step, {"number": number, "args": args, "role": role, **more})
 
 
 def counts(state: Execution) -> dict[str, int]:
-    """Count step-runs by how they ended."""
-    found = state.counts.values()
-    return {"done": sum(map(_DONE, found)), "failed": sum(map(_FAILED, found)), "skipped": sum(map(_SKIPPED, found))}
+    """Count ended step-runs by status."""
+    by_step = state.counts.values()
+    return {
+        "done": sum(map(_DONE, by_step)),
+        "failed": sum(map(_FAILED, by_step)),
+        "skipped": sum(map(_SKIPPED, by_step)),
+    }
 
 
-def _finish(d: Deciding) -> None:
+def _finish(d: DecisionBuilder) -> None:
     state = d.state
     status = state.outcome or "completed"
     payload: dict[str, Any] = {"status": status, "result": state.result, "error": state.error}
     if _rolls_back(d) or state.cut == "abandoned":
-        # A final step that fails after success undoes nothing: then what was done stays, and this says so.
-        all_done = all(found.state == "done" for found in state.completed)
+        # A final step that fails after success compensates nothing; `compensated: false` says so.
+        all_done = all(completed.state == "done" for completed in state.completed)
         payload["compensated"] = all_done and state.compensated is not False
-    took = float(max(0, d.at - state.started_at))
-    d.emit("playbook.finished", state.execution_id, payload, status=status, duration_ms=took)
+    duration = float(max(0, d.at - state.started_at))
+    d.emit("playbook.finished", state.execution_id, payload, status=status, duration_ms=duration)
     d.emit("playbook.processed", state.execution_id)
     if state.parent is not None:
         d.send(str(state.parent.get("execution_id")), child_ended(state, d.message_id()))
 
 
 def child_ended(state: Execution, message_id: str) -> ChildEnded:
-    """Give what an execution that has ended tells its parent."""
+    """Return the message of an ended execution to its parent."""
     parent = state.parent or {}
     result, status = state.result, state.status
-    named = state.ended.get(str(parent.get("return_step")))
-    if named is not None:
-        result = named.result
-    error = _told(state.error, status)
+    returned = state.ended.get(str(parent.get("return_step")))
+    if returned is not None:
+        result = returned.result
+    error = _child_error(state.error, status)
     run_id = str(parent.get("run_id"))
     return ChildEnded(message_id, run_id, state.execution_id, status, result, error, state.compensated)
 
 
-def _told(error: Any, status: str) -> Any:
+def _child_error(error: Any, status: str) -> Any:
     if error is not None or status in ("completed", "partial"):
         return error
     return failure("cancelled" if status == "cancelled" else "unknown", f"the child ended {status}")

@@ -1,8 +1,7 @@
-"""Names where a storage task writes: the last part of its idempotency key.
+"""Sinks: the name of what a task writes to, which is the last part of its idempotency key.
 
-A task stores where its fields name a target: a table, the place of a transfer, a topic, an artifact. The name is read as it is
-written: a template is not rendered, so every try of the task has the same key. Tested in
-tests/unit/engine/test_pipeline_names.py.
+A task is a sink if its fields name a target: a table, the target of a transfer, a topic, an artifact. Templates in the
+name are not rendered, so every attempt has the same key. Tested in tests/unit/engine/test_pipeline_names.py.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _STORING: Final = _TABLES | {"transfer", "outbox", "artifact"}
 
 
 def sink_id(task: Task) -> str | None:
-    """Give the name of the sink, such as `postgres:results`; None where the task stores nothing by itself."""
+    """Return the name of a task's sink, such as `postgres:results`; None if the task is no sink."""
     if task.kind not in _STORING:
         return None
     fields = task.fields
@@ -40,7 +39,7 @@ def sink_id(task: Task) -> str | None:
 
 
 def classed(task: Task, outcome: Outcome, error: TaskError) -> Outcome:
-    """Give an error outcome with its class written down where only the task tells it: a write failed."""
+    """Return an error outcome with the class SinkError if a write failed."""
     if error.class_ or error.kind in ("timeout", "db_timeout", "cancelled") or sink_id(task) is None:
         return outcome
     return replace(outcome, error=replace(error, class_="SinkError"))

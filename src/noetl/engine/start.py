@@ -1,7 +1,7 @@
-"""Starts executions: the workload is rendered, merged with the payload, checked, and the entry token sent.
+"""Starts executions: renders the workload, merges the payload, validates it, and sends the entry token.
 
-A payload that does not fit is refused before anything is written (`check`); a child's becomes its failure. Tested in
-tests/unit/engine/test_ending.py.
+An invalid payload is refused before anything is written (`check`); that of a child fails the child. Tested in
+tests/unit/engine/test_start.py and test_ending.py.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.names import Scope, functions, number, render
 from noetl.engine.plan import Plan
-from noetl.engine.route import failure
+from noetl.engine.route import failure, send_token
 from noetl.engine.saga import close
 from noetl.engine.state import Execution
-from noetl.engine.tokens import token
 from noetl.engine.writes import merge, plain
 from noetl.expr import TemplateError, first_undefined
 from noetl.model.errors import InvalidPayload
@@ -29,7 +28,7 @@ _PROBLEMS_SHOWN = 5
 
 
 def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, Any]:
-    """Give the workload of an execution that may start. Raises InvalidPayload."""
+    """Return the workload of a new execution. Raises InvalidPayload."""
     if plan.lacks is not None:
         raise InvalidPayload(plan.lacks)
     if plan.fixed_workload is not None:
@@ -46,7 +45,7 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
                 missing.fail()
         except TemplateError as error:
             if key in message.payload:
-                continue  # it is replaced anyway
+                continue  # the payload replaces it
             raise InvalidPayload(f"`workload.{key}` cannot be evaluated: {error.message}") from None
         workload[key] = plain(rendered)
     workload = merge(workload, message.payload)
@@ -57,9 +56,10 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
 def misfit(
     plan: Plan, execution_id: str, like: Start, payloads: Sequence[Mapping[str, Any]], at: int
 ) -> tuple[int, InvalidPayload] | None:
-    """Give the first of many payloads that does not fit, and why; None where all fit. Raises InvalidPayload where none can.
+    """Return the index of the first invalid payload and its error; None if all are valid.
 
-    Without a schema a payload only replaces values: where none is needed, any fits.
+    Raises InvalidPayload if no execution can start. Without a schema, a payload only replaces values: if the workload is
+    valid without one, every payload is.
     """
     if plan.lacks is not None:
         raise InvalidPayload(plan.lacks)
@@ -68,30 +68,32 @@ def misfit(
             check(plan, execution_id, like, at)
             return None
         except InvalidPayload:
-            pass  # some of them may bring what cannot be evaluated
-    for place, payload in enumerate(payloads):
+            pass  # some payloads may replace what cannot be evaluated
+    for index, payload in enumerate(payloads):
         try:
             check(plan, execution_id, replace(like, payload=payload), at)
         except InvalidPayload as problem:
-            return place, problem
+            return index, problem
     return None
 
 
 def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
-    """Refuse a workload that the playbook's schema does not take. Raises InvalidPayload."""
+    """Validate a workload against the playbook's schema. Raises InvalidPayload."""
     schema = plan.playbook.executor.setting("workload_schema")
     if not isinstance(schema, dict | bool):
         return
-    found = sorted(_validator(msgspec.json.encode(schema)).iter_errors(workload), key=lambda error: error.json_path)
-    if found:
-        shown = [f"{error.json_path.replace('$', 'workload', 1)}: {error.message}" for error in found[:_PROBLEMS_SHOWN]]
-        more = f" (and {len(found) - _PROBLEMS_SHOWN} more)" if len(found) > _PROBLEMS_SHOWN else ""
-        raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(shown) + more)
+    errors = sorted(_validator(msgspec.json.encode(schema)).iter_errors(workload), key=lambda error: error.json_path)
+    if errors:
+        lines = [
+            f"{error.json_path.replace('$', 'workload', 1)}: {error.message}" for error in errors[:_PROBLEMS_SHOWN]
+        ]
+        more = f" (and {len(errors) - _PROBLEMS_SHOWN} more)" if len(errors) > _PROBLEMS_SHOWN else ""
+        raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(lines) + more)
 
 
 @lru_cache(maxsize=64)
 def _validator(text: bytes) -> Any:
-    """Give what checks values against a schema, made once. Raises InvalidPayload."""
+    """Return the cached validator of a schema. Raises InvalidPayload."""
     from jsonschema import Draft202012Validator  # slow to import, and most playbooks have no schema
     from jsonschema.exceptions import SchemaError
 
@@ -103,8 +105,8 @@ def _validator(text: bytes) -> Any:
     return Draft202012Validator(schema)
 
 
-def request_of(message: Start) -> dict[str, Any]:
-    """Give what was asked for, as it is written down; what was not said is left out."""
+def _request(message: Start) -> dict[str, Any]:
+    """Return the request as its event records it; defaults are left out."""
     request: dict[str, Any] = {"path": message.path, "playbook": message.playbook, "payload": message.payload}
     if message.parent is not None:
         request["parent"] = message.parent
@@ -121,12 +123,12 @@ def request_of(message: Start) -> dict[str, Any]:
     return request
 
 
-def start(d: Deciding, message: Start) -> None:
-    """Begin an execution; a second start of the same one changes nothing."""
+def start(d: DecisionBuilder, message: Start) -> None:
+    """Begin an execution; a repeated start changes nothing."""
     state = d.state
     if state.phase != "pending":
         return
-    d.emit("playbook.execution.requested", state.execution_id, request_of(message))
+    d.emit("playbook.execution.requested", state.execution_id, _request(message))
     try:
         workload = check(d.plan, state.execution_id, message, d.at)
     except InvalidPayload as problem:
@@ -144,4 +146,4 @@ def start(d: Deciding, message: Start) -> None:
     seconds = number(allowed, Scope(state, {}), d.calls) if allowed is not None else None
     if seconds is not None:
         d.set_timer("execution", "execution", d.at + round(seconds * 1000))
-    token(d, d.plan.entry, {}, {})
+    send_token(d, d.plan.entry, {}, {})

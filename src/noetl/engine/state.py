@@ -1,6 +1,6 @@
-"""The state of one execution, as a fold of its events.
+"""The state of one execution: the fold of its events.
 
-Only `evolve` changes it, event by event. It holds no rule of the language: those are in `decide` and its neighbours.
+Only `evolve` changes it, event by event. The rules of the language are in `decide` and the modules it calls.
 Tested in tests/unit/engine/test_laws.py and test_decide.py.
 """
 
@@ -14,26 +14,26 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-STATE_VERSION = 6  # of the fold: a snapshot of another version is ignored
+STATE_VERSION = 6  # version of the fold; a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 _WIDTH: attrgetter[int] = attrgetter("width")
 
 
 class Token(Struct):
-    """A token that waits at a step: for its siblings, for the gate, or for room."""
+    """A token at a step, waiting for its siblings, for the gate, or for capacity."""
 
     token_id: str
     step: str
     args: dict[str, Any]
     lineage: Lineage
     seq: int
-    parked: int = 0  # the seq of its parking; 0: it is not parked
-    gate: Mapping[str, Any] | None = None  # what the gate read when it last said no
+    parked: int = 0  # seq of the event that parked it; 0 if not parked
+    gate: Mapping[str, Any] | None = None  # values that the gate read when it last denied the token
     event: Mapping[str, Any] | None = None  # the boundary event that sent it
 
 
 class Suspended(Struct):
-    """A pipeline that gave its lease back."""
+    """A pipeline that released its lease until something happens."""
 
     cause: str
     pipeline: Mapping[str, Any]
@@ -44,7 +44,7 @@ class Suspended(Struct):
 
 
 class Piece(Struct):
-    """A range of a loop's items in the queue or with a worker; `pending` have not ended."""
+    """A range of a loop's items, queued or leased; `pending` have not ended."""
 
     start: int
     count: int
@@ -53,41 +53,41 @@ class Piece(Struct):
     at: int
     epoch: int = 0
     resume: Mapping[str, Any] | None = None
-    claim: bool = False  # no range: a claim of rows, which become items from `start` on
-    idle: bool = False  # of a claim: no row was under way when it was issued
-    given: int = 0  # of a claim: rows it gave, known ones included
+    claim: bool = False  # a claim of rows instead of a range; its rows become items from `start` on
+    idle: bool = False  # of a claim: no row was in flight when it was issued
+    given: int = 0  # of a claim: rows that it returned, duplicates included
 
 
 class Loop(Struct):
-    """A loop that runs: counters and ranges, and the results that were not put away yet, by index."""
+    """A running loop: counters, ranges, and the results that are not stored yet, by index."""
 
-    items: Any  # the list, the manifest of one that was stored, or {range: [start, stop, step]} of many numbers
+    items: Any  # the list, the manifest of a stored list, or {range: [start, stop, step]}
     count: int
     sequential: bool
     local: bool
     width: int
     best_effort: bool
     reduce: dict[str, str]
-    cursor: bool = False  # rows are claimed by the worker; there is no list
+    cursor: bool = False  # workers claim rows; there is no list
     issued: int = 0  # items below this index were issued
-    back: list[tuple[int, int]] = []  # (start, count) of those that came back unstarted
+    back: list[tuple[int, int]] = []  # (start, count) of ranges that were returned unstarted
     succeeded: int = 0
     failed: int = 0
     skipped: int = 0
-    busy_ms: int = 0  # time that ended pieces took, and how many items that was
+    busy_ms: int = 0  # duration of the ended pieces, and how many items they had
     timed: int = 0
     pieces: dict[str, Piece] = {}
     suspended: dict[int, Suspended] = {}
     writes: dict[str, dict[int, Any]] = {}  # key → index → value, until the loop ends
-    errors: list[dict[str, Any]] = []  # of the first failed items
-    keys: dict[str, int] = {}  # of a cursor's rows: key → index
-    names: dict[int, str] = {}  # of its rows that have not ended: index → key
-    drained: bool = False  # a claim gave no row while none was under way
-    dry: bool = False  # the last claim gave no row
-    stale: int = 0  # claims in a row that gave only rows that were known
+    errors: list[dict[str, Any]] = []  # errors of the first failed items
+    keys: dict[str, int] = {}  # of a cursor: row key → index
+    names: dict[int, str] = {}  # of a cursor's rows that have not ended: index → key
+    drained: bool = False  # a claim returned no row while none was in flight
+    dry: bool = False  # the last claim returned no row
+    stale: int = 0  # consecutive claims that returned only known rows
     results: dict[int, Any] = {}
-    bytes: int = 0  # of these results, about
-    kept: int = 0  # results below this index were put away, in these parts
+    bytes: int = 0  # approximate size of these results
+    kept: int = 0  # results below this index are stored, in `parts`
     parts: list[dict[str, Any]] = []
 
     @property
@@ -96,28 +96,28 @@ class Loop(Struct):
 
     @property
     def here(self) -> Sequence[Any] | None:
-        """The list of the loop; None where it was stored."""
+        """The list of the loop; None if it is stored."""
         if not isinstance(self.items, Mapping):
             return cast(Sequence[Any], self.items)
         return range(*self.items["range"]) if "range" in self.items else None
 
     def settled(self) -> int:
-        """Give the index below which everything has ended."""
+        """Return the index below which every item has ended."""
         open_ones = [min(piece.pending) for piece in self.pieces.values() if piece.pending]
         return min([self.issued, *open_ones, *self.suspended, *(start for start, _ in self.back)])
 
     def listed(self) -> list[Any]:
-        """Give the results as a list; nothing was put away."""
+        """Return the results as a list; none of them may be stored."""
         return [self.results.get(index) for index in range(self.count)]
 
     @property
     def room(self) -> int:
-        """How many more items may be under way; those that are suspended are."""
+        """How many more items may be in flight; suspended items count."""
         return self.width - sum(map(_WIDTH, self.pieces.values())) - len(self.suspended)
 
     @property
     def ready(self) -> int:
-        """Items below this index may be issued: rows only when their claim has taken effect."""
+        """Items below this index may be issued; rows of a cursor only after their claim took effect."""
         if not self.cursor:
             return self.count
         return min((piece.start for piece in self.pieces.values() if piece.claim), default=self.count)
@@ -131,7 +131,7 @@ class Loop(Struct):
 
 
 class Seen(Struct):
-    """What a run sees of its execution: as it was when the run was scheduled, and what the items of a loop wrote since."""
+    """What a run reads of its execution: as of its scheduling, plus what items of its loop wrote since."""
 
     ctx: dict[str, Any] = {}
     steps: dict[str, Any] = {}
@@ -139,7 +139,7 @@ class Seen(Struct):
 
 
 class StepRun(Struct):
-    """A run of a step that has not ended, or whose router has not spoken."""
+    """A run of a step that has not ended, or whose router has not decided."""
 
     run_id: str
     step: str
@@ -154,18 +154,18 @@ class StepRun(Struct):
     compensates: str | None = None
     attempt: int = 1  # of a compensation
     suspended: Suspended | None = None
-    resume: Mapping[str, Any] | None = None  # where a pipeline goes on: its snapshot, and what woke it
+    resume: Mapping[str, Any] | None = None  # the pipeline's snapshot, and what woke it
     loop: Loop | None = None
-    sends: int = 0  # tokens that its router has yet to send
-    started_at: int = 0  # by its first worker; 0: not yet
-    seen: Seen | None = None  # None: its templates read nothing that changes
+    sends: int = 0  # tokens that its router still has to send
+    started_at: int = 0  # when its first worker started it; 0 before that
+    seen: Seen | None = None  # None if its templates read nothing that changes
     pool: str = ""
     priority: int = 0
-    of: Mapping[str, Any] | None = None  # of a replay: the dead letter's run, item and patch
+    of: Mapping[str, Any] | None = None  # of a retried dead letter: its run, item and patch
 
 
 class Ended(Struct):
-    """How the last run of a step ended."""
+    """The end of a step's last run."""
 
     run_id: str
     status: str
@@ -175,7 +175,7 @@ class Ended(Struct):
 
 
 class Completed(Struct):
-    """A run that succeeded and can be compensated."""
+    """A successful run that has a compensation."""
 
     run_id: str
     step: str
@@ -186,18 +186,18 @@ class Completed(Struct):
 
 
 class Fork(Struct):
-    """A router that fired several arcs; `spent` tells, per step, which branches won there."""
+    """A router that took several arcs; `spent` names, per step, the branches that won there."""
 
     fork_id: str
     router: str
     size: int
     unsent: int
-    carriers: set[str] = set()  # tokens and runs that remember it
+    carriers: set[str] = set()  # tokens and runs that carry it
     spent: dict[str, frozenset[int]] = {}
 
 
 class Timer(Struct):
-    """Something that will happen at a time."""
+    """A timer that is set."""
 
     timer_id: str
     cause: str  # execution, step, deadline, loop, wake
@@ -207,15 +207,15 @@ class Timer(Struct):
 
 
 class Execution(Struct):
-    """Everything that is known of an execution."""
+    """The whole state of an execution."""
 
     execution_id: str
     seq: int = 0
     at: int = 0
     phase: str = "pending"  # pending, running, ending, closing, ended
     outcome: str | None = None  # how it ends or ended: completed, failed, cancelled, partial
-    cut: str | None = None  # why it was stopped from outside: cancelled, timeout
-    undo: bool = False  # whoever cancelled it wants what was done to be compensated
+    cut: str | None = None  # why it was stopped: cancelled, timeout, abandoned, refused, endless
+    undo: bool = False  # it was cancelled with compensation
     paused: bool = False
     path: str = ""
     playbook: str = ""
@@ -225,31 +225,31 @@ class Execution(Struct):
     ctx: dict[str, Any] = {}
     iter: Mapping[str, Any] | None = None  # the enclosing iteration of a child
     parent: Mapping[str, Any] | None = None
-    pool: str = ""  # of all its work, where the start named one
+    pool: str = ""  # pool of all its work, if the start named one
     tags: tuple[str, ...] = ()
-    priority: int = 0  # of all its work that names none itself
+    priority: int = 0  # default priority of its work
     tokens: dict[str, Token] = {}
     runs: dict[str, StepRun] = {}
     ended: dict[str, Ended] = {}
     forks: dict[str, Fork] = {}
     timers: dict[str, Timer] = {}
     children: dict[str, tuple[str, int | None]] = {}  # child → run, item
-    signals: dict[str, list[Any]] = {}  # received and not yet waited for
+    signals: dict[str, list[Any]] = {}  # received, and no `wait` has consumed them
     numbers: dict[str, int] = {}  # counters: tokens, forks, children, chunks, runs per step
     counts: dict[str, dict[str, int]] = {}  # step → done, failed, skipped
     completed: list[Completed] = []
     compensated: bool | None = None
     failures: list[dict[str, Any]] = []
     final_ended: bool = False
-    replays: dict[str, StepRun] = {}  # of dead letters, under way; nothing waits for them
-    letters: dict[str, str] = {}  # dead letters that somebody acted on → status
+    replays: dict[str, StepRun] = {}  # retried dead letters in flight; nothing waits for them
+    letters: dict[str, str] = {}  # dead letters that were acted on → status
     partial: dict[str, int] = {}  # loops that ended with failed items → how many are not repaired
     result: Any = None
     error: Mapping[str, Any] | None = None
 
     @property
     def status(self) -> str:
-        """Give the status in the words of the language."""
+        """The status in the words of the language."""
         phase = self.phase
         if phase == "pending":
             return "pending"
@@ -263,7 +263,7 @@ class Execution(Struct):
 
 
 def see(state: Execution, sees: Mapping[str, Any]) -> Seen:
-    """Keep what a run sees: names of `ctx` and of steps, or all of them; values are shared, since writes copy."""
+    """Copy what a run reads: the named parts of `ctx` and steps, or all; values are shared, because writes copy."""
     seen = Seen()
     ctx, steps = sees.get("ctx"), sees.get("steps")
     if ctx:
@@ -278,16 +278,16 @@ def see(state: Execution, sees: Mapping[str, Any]) -> Seen:
 
 
 def checksum(state: Execution) -> str:
-    """Give a hash of the whole state that is the same wherever the same events were applied."""
+    """Return a hash of the whole state; equal wherever the same events were applied."""
     data = msgspec.to_builtins(state, str_keys=True, order="deterministic")
     return blake2b(msgspec.json.encode(data, order="deterministic"), digest_size=16).hexdigest()
 
 
 def dump(state: Execution) -> bytes:
-    """Write a state as a snapshot."""
+    """Encode a state as a snapshot."""
     return msgspec.msgpack.encode(state)
 
 
 def load(data: bytes) -> Execution:
-    """Read a snapshot of this version back."""
+    """Decode a snapshot of this version."""
     return msgspec.msgpack.decode(data, type=Execution)

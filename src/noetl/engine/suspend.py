@@ -1,6 +1,6 @@
-"""Suspensions: pipelines that wait for a time, a signal or a child hold no worker, and go on as the same run.
+"""Suspensions: a pipeline that waits for a time, a signal or a child holds no worker, and resumes as the same run.
 
-Early signals are kept; each satisfies one `wait`, the oldest first. Tested in tests/unit/engine/test_suspend.py.
+Early signals are kept; each satisfies one `wait`, oldest first. Tested in tests/unit/engine/test_suspend.py.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from typing import Any
 
 from noetl.engine import gather, loops
 from noetl.engine.away import Resolved
-from noetl.engine.decision import Deciding
+from noetl.engine.decision import DecisionBuilder
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun, Suspended
 from noetl.model.ids import ExecutionId, snowflake
 from noetl.model.messages import Cancel, Start, Suspension
 
 
-def suspend(d: Deciding, run: StepRun, given: Suspension, chunk: str | None = None) -> None:
-    """Set a pipeline aside until its timer, signal or child."""
-    index = given.index if run.loop is not None else None
-    payload: dict[str, Any] = {"cause": given.cause, "pipeline": given.pipeline}
+def suspend(d: DecisionBuilder, run: StepRun, request: Suspension, chunk: str | None = None) -> None:
+    """Suspend a pipeline until its timer, signal or child."""
+    index = request.index if run.loop is not None else None
+    payload: dict[str, Any] = {"cause": request.cause, "pipeline": request.pipeline}
     payload |= {"chunk": chunk} if chunk is not None else {}
-    payload |= {"until": given.until} if given.until is not None else {}
-    payload |= {"signal": given.signal} if given.signal is not None else {}
-    child_id = child_execution(d.state, d.at) if given.child is not None else None
-    payload |= {"child": given.child, "child_id": child_id} if child_id else {}
+    payload |= {"until": request.until} if request.until is not None else {}
+    payload |= {"signal": request.signal} if request.signal is not None else {}
+    child_id = child_execution(d.state, d.at) if request.child is not None else None
+    payload |= {"child": request.child, "child_id": child_id} if child_id else {}
     d.emit("step.suspended", run.step, payload, run=run, iteration=index)
-    if given.until is not None:
-        d.set_timer(timer_id(run, index), "wake", given.until, run, index)
-    if child_id is not None and given.child is not None:
-        _start_child(d, run, index, child_id, given.child)
-    if given.signal is not None and d.state.signals.get(given.signal):
-        deliver(d, given.signal)
+    if request.until is not None:
+        d.set_timer(timer_id(run, index), "wake", request.until, run, index)
+    if child_id is not None and request.child is not None:
+        _send_start(d, run, index, child_id, request.child)
+    if request.signal is not None and d.state.signals.get(request.signal):
+        deliver(d, request.signal)
 
 
 def timer_id(run: StepRun, index: int | None) -> str:
@@ -41,13 +41,15 @@ def timer_id(run: StepRun, index: int | None) -> str:
 
 
 def child_execution(state: Execution, at: int) -> ExecutionId:
-    """Make the id of a child: one millisecond apart within a parent, and apart from other parents by a hash."""
+    """Return the id of the next child: a millisecond apart within a parent, hashed apart between parents."""
     number = state.numbers.get("child", 0) + 1
     digest = int.from_bytes(blake2b(f"{state.execution_id}:{number}".encode(), digest_size=4).digest(), "big")
     return snowflake(at + number, digest, digest >> 10)
 
 
-def _start_child(d: Deciding, run: StepRun, index: int | None, child_id: ExecutionId, child: Mapping[str, Any]) -> None:
+def _send_start(
+    d: DecisionBuilder, run: StepRun, index: int | None, child_id: ExecutionId, child: Mapping[str, Any]
+) -> None:
     d.emit("child.started", child_id, {"path": child.get("path"), "child_id": child_id}, run=run, iteration=index)
     d.send(child_id, start_of_child(d.plan, d.state, run, index, child, d.message_id(), d.resolved))
 
@@ -61,7 +63,7 @@ def start_of_child(
     message_id: str,
     resolved: Resolved | None = None,
 ) -> Start:
-    """Give the message that starts a child of a run, or of one item of its loop."""
+    """Return the message that starts a child of a run, or of one item of its loop."""
     parent = {"execution_id": state.execution_id, "run_id": run.run_id}
     parent |= {"return_step": child["return_step"]} if child.get("return_step") else {}
     parent |= {"version": child["version"]} if child.get("version") is not None else {}
@@ -81,24 +83,24 @@ def start_of_child(
     return Start(message_id, path, str(child.get("playbook", "")), payload, parent, iteration, pool=state.pool)
 
 
-def deliver(d: Deciding, name: str) -> None:
-    """Give kept signals to those that wait for them, the oldest wait first."""
+def deliver(d: DecisionBuilder, name: str) -> None:
+    """Deliver kept signals to the pipelines that wait for them, oldest wait first."""
     while d.state.signals.get(name):
-        waiting = [found for found in _suspended(d.state) if found[2].signal == name]
+        waiting = [one for one in _suspended(d.state) if one[2].signal == name]
         if not waiting:
             return
-        run, index, _ = min(waiting, key=lambda found: found[2].seq)
+        run, index, _ = min(waiting, key=lambda one: one[2].seq)
         wake(d, run, index, {"by": "signal", "name": name, "data": d.state.signals[name][0]}, signal=name)
 
 
-def wake(d: Deciding, run: StepRun, index: int | None, by: Mapping[str, Any], signal: str | None = None) -> None:
-    """Schedule a suspended pipeline again, as the same run, and tell it what woke it."""
+def wake(d: DecisionBuilder, run: StepRun, index: int | None, by: Mapping[str, Any], signal: str | None = None) -> None:
+    """Schedule a suspended pipeline again, as the same run, with what woke it."""
     held = run.suspended if index is None else run.loop.suspended.get(index) if run.loop is not None else None
     if held is None:
         return
     more: dict[str, Any] = {"resume": {"pipeline": held.pipeline, "wake": by}, "timer": timer_id(run, index)}
     more |= {"signal": signal} if signal is not None else {}
-    if held.child_id is not None and by.get("by") != "child":  # a time-out: nobody waits for the child any more
+    if held.child_id is not None and by.get("by") != "child":  # a time-out: the child is no longer needed
         d.send(held.child_id, Cancel(d.message_id(), f"its parent {d.state.execution_id} waits no longer"))
     if index is None:
         d.emit("step.scheduled", run.step, more, run=run)
@@ -107,10 +109,10 @@ def wake(d: Deciding, run: StepRun, index: int | None, by: Mapping[str, Any], si
 
 
 def _suspended(state: Execution) -> list[tuple[StepRun, int | None, Suspended]]:
-    found: list[tuple[StepRun, int | None, Suspended]] = []
+    suspensions: list[tuple[StepRun, int | None, Suspended]] = []
     for run in (*state.runs.values(), *state.replays.values()):
         if run.suspended is not None:
-            found.append((run, None, run.suspended))
+            suspensions.append((run, None, run.suspended))
         if run.loop is not None:
-            found += [(run, index, held) for index, held in run.loop.suspended.items()]
-    return found
+            suspensions += [(run, index, held) for index, held in run.loop.suspended.items()]
+    return suspensions

@@ -1,6 +1,6 @@
-"""What people and programs see of an execution: its status, its summary, its state at any event, its events.
+"""Views of an execution: its summary, its state at any event, differences of states, its events.
 
-Pure looks at states and events; how they are printed or sent is for others. Tested in tests/acceptance/test_run_commands.py.
+Pure functions of states and events; the CLI prints them and the API sends them. Tested in tests/acceptance/test_run_commands.py.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _DISPLAYED = {kind.display: name for name, kind in EVENT_TYPES.items()}
 
 
 def summary(state: Execution, now: int) -> dict[str, Any]:
-    """Give what programs read of an execution; its keys are an interface."""
+    """Return the summary of an execution; its keys are a public interface."""
     ended = state.phase == "ended"
-    undone = {} if state.compensated is None else {"compensated": state.compensated}
+    compensated = {} if state.compensated is None else {"compensated": state.compensated}
     return {
         "execution_id": state.execution_id,
         "status": status_of(state),
@@ -33,12 +33,12 @@ def summary(state: Execution, now: int) -> dict[str, Any]:
         "ctx": state.ctx,
         "steps": state.counts,
         "duration_ms": (state.ended_at if ended else now) - state.started_at,
-        **undone,
+        **compensated,
     }
 
 
 def view(events: Sequence[Event], seq: int) -> dict[str, Any]:
-    """Give everything that is known of an execution after an event, as plain data."""
+    """Return the state of an execution after an event, as plain data."""
     if not 0 <= seq <= len(events):
         raise no_event(seq, len(events))
     state = fold(events[0].execution_id if events else "", events[:seq])
@@ -46,18 +46,18 @@ def view(events: Sequence[Event], seq: int) -> dict[str, Any]:
 
 
 def known(state: Execution, last: str | None) -> dict[str, Any]:
-    """Give a state as plain data; `last` is the type of the event that led to it."""
+    """Return a state as plain data; `last` is the type of its last event."""
     data: dict[str, Any] = msgspec.to_builtins(state, str_keys=True)
     return {"seq": state.seq, "event": last, "status": state.status, "checksum": checksum(state), **data}
 
 
 def no_event(seq: int, last: int) -> InvalidInput:
-    """Say that a log has no such event."""
+    """Return the error for a seq that a log does not have."""
     return InvalidInput(f"there is no event {seq}: the log goes from 1 to {last}.")
 
 
 def changed(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """Give every place where two pieces of plain data differ."""
+    """Yield every place where two pieces of plain data differ."""
     if before == after:
         return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
@@ -72,8 +72,8 @@ def changed(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]
 
 
 def types(given: Iterable[str]) -> frozenset[str]:
-    """Give the event types that are meant: by name, older name, display name, or `step.*`."""
-    found: set[str] = set()
+    """Resolve event types by name, older name, display name, or pattern such as `step.*`."""
+    names: set[str] = set()
     for word in given:
         name = CANONICAL.get(word, _DISPLAYED.get(word, word))
         if name.endswith("*"):
@@ -81,23 +81,23 @@ def types(given: Iterable[str]) -> frozenset[str]:
         else:
             matching = {name} & EVENT_TYPES.keys()
         if not matching:
-            raise InvalidInput(f"there is no event type `{word}`; these there are: {', '.join(EVENT_TYPES)}.")
-        found |= matching
-    return frozenset(found)
+            raise InvalidInput(f"there is no event type `{word}`. Event types: {', '.join(EVENT_TYPES)}.")
+        names |= matching
+    return frozenset(names)
 
 
 def envelope(event: Event) -> dict[str, Any]:
-    """Give an event as programs read it: every key, and the step it belongs to."""
-    found = msgspec.structs.asdict(event)
-    found["step"] = step_of(event)
-    return found
+    """Return an event with every key, and the step it belongs to."""
+    data = msgspec.structs.asdict(event)
+    data["step"] = step_of(event)
+    return data
 
 
 def step_of(event: Event) -> str | None:
-    """Give the step that an event belongs to."""
+    """Return the step that an event belongs to."""
     if event.step_run_id is not None:
         return event.step_run_id.partition("#")[0]
     if event.entity_type in ("step", "loop"):
         return event.entity_id or None
-    named = event.payload.get("step")
-    return named if isinstance(named, str) else None
+    step = event.payload.get("step")
+    return step if isinstance(step, str) else None

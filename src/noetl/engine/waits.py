@@ -1,4 +1,4 @@
-"""Tasks that hold no worker: what `sleep`, `wait` and `playbook` wait for, and what waking up gives.
+"""Tasks that hold no worker: what `sleep`, `wait` and `playbook` wait for, and their outcomes.
 
 Tested in tests/unit/engine/test_pipeline_suspend.py.
 """
@@ -15,8 +15,8 @@ from noetl.engine.actions import Suspend
 from noetl.model.outcome import Outcome, TaskError, failed, ok
 
 SUSPENDING: Final = frozenset({"sleep", "wait", "playbook"})
-_WELL: Final = ("ok", "completed", "partial")
-_NO_TEXT: Final = "`{name}` is {value!r}, which is no {what}"
+_COMPLETED: Final = ("ok", "completed", "partial")
+_WRONG: Final = "`{name}` is {value!r}, which is no {what}"
 
 
 def wait_for(
@@ -26,7 +26,7 @@ def wait_for(
     timeout_ms: float | None,
     at: int,
 ) -> Suspend | Outcome:
-    """Give what a task of such a kind waits for; an outcome where its inputs are wrong."""
+    """Return what a task of such a kind waits for, or the outcome of invalid inputs."""
     try:
         limit = None if timeout_ms is None else at + int(timeout_ms)
         if kind == "sleep":
@@ -35,13 +35,13 @@ def wait_for(
         if kind == "wait":
             signal = fields.get("signal")
             if not isinstance(signal, str) or not signal:
-                raise ValueError(_NO_TEXT.format(name="signal", value=signal, what="name of a signal"))
+                raise ValueError(_WRONG.format(name="signal", value=signal, what="name of a signal"))
             seconds = fields.get("timeout_s")
             until = limit if seconds is None else _earlier(limit, at + _milliseconds("timeout_s", seconds))
             return Suspend("wait", until=until, signal=signal)
         path = fields.get("path")
         if not isinstance(path, str) or not path:
-            raise ValueError(_NO_TEXT.format(name="path", value=path, what="path of a playbook"))
+            raise ValueError(_WRONG.format(name="path", value=path, what="path of a playbook"))
         child = {"path": path, "payload": dict(payload)}
         child |= {name: fields[name] for name in ("version", "return_step") if fields.get(name) is not None}
         return Suspend("playbook", until=limit, child=child)
@@ -50,35 +50,35 @@ def wait_for(
 
 
 def woken(suspended: Suspend, began: int, at: int) -> Outcome | None:
-    """Give what the passing of time alone leads to; None while it goes on."""
+    """Return the outcome when the time of a wait is over; None while it lasts."""
     if suspended.until is None or at < suspended.until:
         return None
     if suspended.cause == "sleep" and not suspended.cut:
         return ok({"started_at": _iso(began), "woke_at": _iso(at)})
-    what = {"wait": f"the signal `{suspended.signal}` did not come", "playbook": "the child playbook did not end"}
-    told = what.get(suspended.cause, "the sleep did not end")
+    subjects = {"wait": f"the signal `{suspended.signal}` did not come", "playbook": "the child playbook did not end"}
+    subject = subjects.get(suspended.cause, "the sleep did not end")
     seconds = (suspended.until - began) / 1000
-    return failed("timeout", f"{told} within {seconds:g} s", code="WAIT_TIMEOUT", retryable=True)
+    return failed("timeout", f"{subject} within {seconds:g} s", code="WAIT_TIMEOUT", retryable=True)
 
 
 def answered(suspended: Suspend, woke: Mapping[str, Any]) -> Outcome | None:
-    """Give the outcome that a signal or a child's end is; None where a timer woke the run."""
+    """Return the outcome of a signal or a child's end; None if a timer woke the run."""
     if suspended.cause == "wait" and woke.get("by") == "signal":
         return ok(woke.get("data"))
     if suspended.cause == "playbook" and woke.get("by") == "child":
-        return ok(woke.get("result")) if woke.get("status") in _WELL else _child_failed(woke)
+        return ok(woke.get("result")) if woke.get("status") in _COMPLETED else _child_failed(woke)
     return None
 
 
 def _child_failed(woke: Mapping[str, Any]) -> Outcome:
     status, error = woke.get("status"), woke.get("error")
     if isinstance(error, Mapping) and error.get("kind"):
-        known = {name: error[name] for name in TaskError.__struct_fields__ if name in error}
-        known.setdefault("message", f"the child playbook ended with status {status}")
+        fields = {name: error[name] for name in TaskError.__struct_fields__ if name in error}
+        fields.setdefault("message", f"the child playbook ended with status {status}")
         try:
-            return Outcome("error", woke.get("result"), msgspec.convert({**known, "retryable": False}, TaskError))
+            return Outcome("error", woke.get("result"), msgspec.convert({**fields, "retryable": False}, TaskError))
         except msgspec.ValidationError:
-            pass  # an error of a kind that this version does not know: told in words below
+            pass  # an error kind of another version: described below
     kind: Any = "cancelled" if status == "cancelled" else "unknown"
     message = f"the child playbook ended with status {status}"
     details = {"error": error} if error else None
@@ -94,7 +94,7 @@ def _moment(fields: Mapping[str, Any], at: int) -> int:
     try:
         moment = datetime.fromisoformat(str(until))
     except ValueError:
-        raise ValueError(_NO_TEXT.format(name="until", value=until, what="moment in ISO 8601")) from None
+        raise ValueError(_WRONG.format(name="until", value=until, what="moment in ISO 8601")) from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -104,7 +104,7 @@ def _milliseconds(name: str, value: Any) -> int:
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number < 2**40:
-        raise ValueError(_NO_TEXT.format(name=name, value=value, what="number of seconds"))
+        raise ValueError(_WRONG.format(name=name, value=value, what="number of seconds"))
     return int(number * 1000)
 
 

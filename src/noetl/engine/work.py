@@ -1,79 +1,67 @@
-"""Derives the queue from events: which work a scheduled run or a scheduled range of items is.
+"""Derives the queue from events: the work item of a scheduled run or range of items.
 
-Tested in tests/unit/engine/test_decide.py and test_loops.py.
+A work item carries the slice of the state that its templates can read. Which paths they read is known from the compiled
+templates; a scope that is read whole, or by a computed key, is sent whole. `ctx` and results of steps are kept with the
+run when it is scheduled, so every delivery gets the same. Tested in tests/unit/engine/test_decide.py, test_loops.py and
+test_slice.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
+from noetl.dsl.diagnostic import nearest
 from noetl.engine.patches import patched_value
 from noetl.engine.plan import Plan
-from noetl.engine.slice import scopes
-from noetl.engine.state import Execution, Loop, StepRun
-from noetl.engine.step_plan import StepPlan
+from noetl.engine.state import Execution, Loop, StepRun, see
+from noetl.engine.step_plan import Part, StepPlan
 from noetl.model.events import Event
 from noetl.model.manifest import within
 from noetl.model.work import Chunk, WorkItem
 
-# put work in the queue
+# Events that put work in the queue.
 WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled", "loop.claim.scheduled", "dlq.replayed"})
-REPLAYED = "replayed"  # the name of the only piece that a replay of an item has
+REPLAYED = "replayed"  # the only piece of a retried item
 
 
 def work_id(state: Execution, run: StepRun, chunk: str | None = None) -> str:
-    """Name a piece of work in the queue."""
+    """Return the id of a run's work item, or of one piece of its loop."""
     return f"{state.execution_id}:{run.run_id}" if chunk is None else f"{state.execution_id}:{run.run_id}:{chunk}"
 
 
 def piece_of(run: StepRun) -> str | None:
-    """Name the piece of a replay: an item has one, a whole run none."""
+    """Return the piece of a retried dead letter: an item has one, a run none."""
     return REPLAYED if run.of is not None and run.of.get("index") is not None else None
 
 
-def work_for(plan: Plan, event: Event, state: Execution) -> list[WorkItem]:
-    """Give the work that one of `WORK_EVENTS` puts in the queue; `state` is the one after the event."""
+def work_for(plan: Plan, event: Event, state: Execution) -> WorkItem | None:
+    """Return the work that one of `WORK_EVENTS` puts in the queue, if any; `state` is the one after the event."""
     run = state.runs.get(event.step_run_id or "")
     if run is None:
-        again = state.replays.get(event.step_run_id or "")
-        return [item(plan, state, again)] if again is not None else []
+        replay = state.replays.get(event.step_run_id or "")
+        return None if replay is None else item(plan, state, replay)
     if event.event_type != "step.scheduled":
-        return [item(plan, state, run, event.payload["chunk"])]
+        return item(plan, state, run, event.payload["chunk"])
     if plan.steps[run.step].is_work:
-        return [item(plan, state, run, None, event.payload.get("available_at", 0))]
-    return []
-
-
-def new_item(plan: Plan, known: StepPlan, state: Execution, run: StepRun) -> WorkItem:
-    """Make the work of a plain run that was just scheduled: the whole of it, wherever it may run, as soon as can be."""
-    return WorkItem(
-        work_id(state, run),
-        state.execution_id,
-        run.run_id,
-        run.step,
-        run.number,
-        plan.playbook_hash,
-        scopes(known, state, run),
-        pool=state.pool,
-        requires=known.requires,
-    )
+        return item(plan, state, run, None, event.payload.get("available_at", 0))
+    return None
 
 
 def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, available_at: int = 0) -> WorkItem:
-    """Make the work of a run, or of one piece of its loop, as it stands now."""
+    """Build the work item of a run, or of one piece of its loop, from the current state."""
     if run.of is not None:
-        return _again(plan, state, run, run.of)
+        return _retried(plan, state, run, run.of)
     known = plan.steps[run.step]
     part, resume, loop = None, run.resume, run.loop
     if chunk is not None and loop is not None:
-        part, resume = _part(loop, chunk), loop.pieces[chunk].resume
+        part, resume = _chunk(loop, chunk), loop.pieces[chunk].resume
     return WorkItem(
         work_id(state, run, chunk),
         state.execution_id,
         run.run_id,
         run.step,
-        run.number - run.attempt + 1,  # a compensation that is tried again is the same work, under the same key
+        run.number - run.attempt + 1,  # a retried compensation is the same work, with the same idempotency key
         plan.playbook_hash,
         scopes(known, state, run),
         part,
@@ -88,13 +76,13 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
 
 
 def _deadline(state: Execution, run: StepRun) -> int | None:
-    """Give when a run's work is ended at the latest."""
-    ends = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
-    return min(ends, default=None)
+    """Return the earliest deadline of a run."""
+    deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
+    return min(deadlines, default=None)
 
 
-def _again(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) -> WorkItem:
-    """Make the work of a replay: that of the run or item that failed, under its idempotency keys, and patched."""
+def _retried(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) -> WorkItem:
+    """Build the work of a retried dead letter: the failed run or item, with its idempotency keys, patched."""
     index, part = of.get("index"), None
     if index is not None:
         near = of.get("source")
@@ -123,17 +111,75 @@ def _again(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) ->
     )
 
 
-def _part(loop: Loop, chunk: str) -> Chunk:
+def _chunk(loop: Loop, chunk: str) -> Chunk:
     piece = loop.pieces[chunk]
     total = None if loop.cursor else loop.total
     if piece.claim:
         return Chunk(chunk, piece.start, (), total, claim=True)
-    first, last = min(piece.pending), max(piece.pending)  # what ended before is not handed out again
+    first, last = min(piece.pending), max(piece.pending)  # items that ended are not issued again
     is_whole = last + 1 - first == len(piece.pending)
     ended = () if is_whole else tuple(index for index in range(first, last) if index not in piece.pending)
     keys = tuple(loop.names.get(index) for index in range(first, last + 1)) if loop.cursor else ()
     here = loop.here
-    if here is None:  # the list was stored: a worker reads its range
+    if here is None:  # the list is stored: the worker reads its range
         near = within(loop.items, first, last + 1 - first)
         return Chunk(chunk, first, (), total, piece.width, ended, count=last + 1 - first, source=near)
     return Chunk(chunk, first, tuple(here[first : last + 1]), total, piece.width, ended, keys)
+
+
+def sees(known: StepPlan, state: Execution) -> dict[str, Any]:
+    """Return which parts of `ctx` and which steps a run of a step reads."""
+    if known.reads_all:
+        return {"ctx": True, "steps": True, "statuses": True}
+    paths: dict[str, Any] = {"statuses": True} if known.asks_for_steps else {}
+    ctx_keys = True if known.ctx.is_whole else sorted(_names(state.ctx, known.ctx) & state.ctx.keys())
+    if ctx_keys:
+        paths["ctx"] = ctx_keys
+    steps = sorted(known.roots & state.ended.keys())
+    if steps:
+        paths["steps"] = steps
+    return paths
+
+
+def scopes(known: StepPlan, state: Execution, run: StepRun) -> dict[str, Any]:
+    """Return the scopes that a run's work carries."""
+    sent: dict[str, Any] = {
+        "workload": {},
+        "ctx": {},
+        "args": run.args,
+        "steps": {},
+        "statuses": {},
+        "execution_id": state.execution_id,
+        "job": {"uuid": state.execution_id},
+    }
+    if state.iter is not None:
+        sent["iter"] = {"parent": state.iter}
+    if known.sees:
+        seen = run.seen or see(state, sees(known, state))
+        sent["workload"] = dict(state.workload) if known.reads_all else _part(state.workload, known.workload)
+        sent["ctx"] = dict(seen.ctx) if known.reads_all else _part(seen.ctx, known.ctx)
+        sent["steps"] = seen.steps
+        sent["statuses"] = seen.statuses
+    for completed in state.completed if run.compensates is not None else ():
+        if completed.run_id == run.compensates:
+            sent["steps"] = {**sent["steps"], completed.step: completed.result}
+    return sent
+
+
+def _part(data: Mapping[str, Any], part: Part) -> dict[str, Any]:
+    if not data:
+        return {}
+    if part.is_whole:
+        return dict(data)
+    names = _names(data, part)
+    return {key: value for key, value in data.items() if key in names}
+
+
+def _names(data: Mapping[str, Any], part: Part) -> Set[str]:
+    """Return the names that may be read of a scope, plus the nearest match of each missing key."""
+    names = part.names
+    for key in part.keys:
+        nearest_key = nearest(key, data) if key not in data else None
+        if nearest_key is not None:
+            names |= {nearest_key}  # for the error message about the missing key
+    return names

@@ -1,4 +1,4 @@
-"""Writes to `ctx`: dotted keys, plain values, and what several writes to one key come to.
+"""Writes to `ctx`: dotted keys, plain values, reducers and deep merges.
 
 Tested in tests/unit/engine/test_loops.py and test_route.py.
 """
@@ -10,12 +10,11 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from noetl.expr import Undefined
-
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+from noetl.model.refs import SCALARS
 
 
 def put(ctx: dict[str, Any], key: str, value: Any) -> None:
-    """Write a dotted key; maps on the way are copied, so that what was handed out before stays as it was."""
+    """Write a dotted key. Maps on the way are copied, so values that were shared before do not change."""
     *way, last = key.split(".")
     target = ctx
     for part in way:
@@ -26,8 +25,8 @@ def put(ctx: dict[str, Any], key: str, value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Give a value as JSON knows it: times as text, an undefined part as null."""
-    if type(value) in _SCALARS:
+    """Convert a value to plain JSON data: times become text, undefined parts become null."""
+    if type(value) in SCALARS:
         return value
     if isinstance(value, str):
         return str(value)
@@ -43,12 +42,12 @@ def plain(value: Any) -> Any:
 
 
 def ctx_keys(writes: Mapping[str, Any]) -> dict[str, Any]:
-    """Give writes under their keys in `ctx`."""
+    """Return writes under their keys in `ctx`."""
     return {key.removeprefix("ctx."): value for key, value in writes.items()}
 
 
 def reduced(how: str, values: Mapping[int, Any]) -> Any:
-    """Make one value of what the items of a loop wrote; raises TypeError where the values do not fit."""
+    """Reduce what the items of a loop wrote to one value; raises TypeError if the values do not fit."""
     ordered = [values[index] for index in sorted(values)]
     if how == "count":
         return len(ordered)
@@ -61,7 +60,7 @@ def reduced(how: str, values: Mapping[int, Any]) -> Any:
         for value in ordered:
             if not isinstance(value, Mapping):
                 raise TypeError("`merge` takes maps")
-            merged = _merged(merged, value)
+            merged = merge(merged, value)
         return merged
     if how in ("min", "max"):
         return min(ordered) if how == "min" else max(ordered)
@@ -74,17 +73,13 @@ def reduced(how: str, values: Mapping[int, Any]) -> Any:
     return total
 
 
-EMPTY: dict[str, Any] = {"sum": 0, "count": 0, "append": [], "merge": {}}  # of a reducer that nothing was written to
+EMPTY: dict[str, Any] = {"sum": 0, "count": 0, "append": [], "merge": {}}  # result of a reducer without writes
 
 
 def merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two maps deeply; the upper one wins, lists are replaced."""
-    return _merged(lower, upper)
-
-
-def _merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    made = dict(lower)
+    merged = dict(lower)
     for key, value in upper.items():
-        below = made.get(key)
-        made[key] = _merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
-    return made
+        below = merged.get(key)
+        merged[key] = merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return merged

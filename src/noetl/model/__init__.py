@@ -1,1 +1,1 @@
-"""The facts and messages of the engine: ids, events, messages, outcomes and errors; pure data, tested in tests/unit/model."""
+"""Data of the engine: ids, events, messages, work, outcomes and errors. Tested in tests/unit/model."""

@@ -1,19 +1,19 @@
-"""The error tree: everything that NoETL itself raises, with an exit code for each branch.
+"""The error tree: every exception that NoETL raises, with an exit code for each branch.
 
     NoetlError
-    ├── InvalidInput        what was given cannot be used (exit 2)
+    ├── InvalidInput        invalid input (exit 2)
     │   ├── InvalidPlaybook
     │   ├── InvalidPayload
     │   └── UnknownExecution
-    ├── Conflict            somebody else changed or holds it
-    ├── BadReference        a stored result cannot be had, or is not what was stored
-    ├── CredentialUnavailable  a credential is known and cannot be resolved now
-    ├── StoreUnavailable    the store cannot be reached or written; try again
-    │   └── Unreachable     the server cannot be reached; try again
-    ├── Denied              whoever asks may not
-    │   └── Overloaded      more is under way than the server takes; try again after a while
-    ├── Undecided           a message cannot be decided; it waits among the dead letters
-    └── Foreign             an event newer than this code; this process must not decide here
+    ├── Conflict            it was changed concurrently
+    ├── BadReference        a stored result is missing or damaged
+    ├── CredentialUnavailable  a credential exists and cannot be resolved now
+    ├── StoreUnavailable    the store cannot be reached or written; retry
+    │   ├── Overloaded      the admission queue is full; retry after `retry_after_s`
+    │   └── Unreachable     the server cannot be reached; retry
+    ├── Denied              not permitted
+    ├── Undecided           a message cannot be decided; it becomes a dead letter
+    └── Foreign             the log has events of a newer version; this process must not decide it
 
 A docstring is the default message. Expected failures of tasks are values (`outcome`), not exceptions.
 """
@@ -31,7 +31,7 @@ class NoetlError(Exception):
 
 
 class InvalidInput(NoetlError):
-    """What was given cannot be used."""
+    """The input is invalid."""
 
     exit_code = 2
 
@@ -41,7 +41,7 @@ class InvalidPlaybook(InvalidInput):
 
 
 class InvalidPayload(InvalidInput):
-    """The payload does not fit the playbook's workload schema."""
+    """The payload does not match the playbook's workload schema."""
 
 
 class UnknownExecution(InvalidInput):
@@ -49,11 +49,11 @@ class UnknownExecution(InvalidInput):
 
 
 class Conflict(NoetlError):
-    """Somebody else changed this execution first."""
+    """The execution was changed concurrently; retry."""
 
 
 class BadReference(NoetlError):
-    """A stored result is not there, or is not what was stored."""
+    """A stored result is missing or damaged."""
 
 
 class CredentialUnavailable(NoetlError):
@@ -69,7 +69,7 @@ class StoreUnavailable(NoetlError):
 
 
 class Overloaded(StoreUnavailable):
-    """More messages are under way than this server takes; try again."""
+    """The server is overloaded; retry later."""
 
     retry_after_s = 1.0
 
@@ -79,12 +79,12 @@ class Unreachable(StoreUnavailable):
 
 
 class Denied(NoetlError):
-    """This is not allowed to whoever asks."""
+    """You do not have permission for this."""
 
 
 class Undecided(NoetlError):
-    """The server cannot decide this message; it waits among the dead letters."""
+    """The server cannot decide this message; it is now a dead letter."""
 
 
 class Foreign(NoetlError):
-    """This execution holds events that a newer version wrote."""
+    """This execution has events that a newer version wrote."""

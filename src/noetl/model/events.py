@@ -1,8 +1,8 @@
 """Events: the facts that every state is a fold of.
 
-An event is frozen, named in the past tense, and says something that happened in one execution. Names, display names and
-older names are one table, from which the reference page is made. Events, messages, work and commits hold plain data,
-never each other in a circle, so the garbage collector need not look at them. Tested in tests/unit/engine/test_laws.py.
+An event is frozen, named in the past tense, and records something that happened in one execution. The table of names,
+display names and older names generates the reference page. Events, messages, work and commits hold plain data without
+reference cycles, so the garbage collector does not track them. Tested in tests/unit/engine/test_laws.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class EventType(NamedTuple):
-    """What the table says of an event."""
+    """A row of the table of events."""
 
     name: str
     entity: EntityType
@@ -56,18 +56,20 @@ class EventType(NamedTuple):
 EVENT_TYPES: dict[str, EventType] = {
     kind.name: kind
     for kind in (
-        EventType(
-            "playbook.execution.requested", "execution", "Somebody asked for an execution.", ("execution_start",)
-        ),
-        EventType("playbook.request.evaluated", "execution", "The request was checked and its workload merged."),
-        EventType("playbook.started", "execution", "The execution began."),
-        EventType("workflow.started", "workflow", "The entry token was about to be created."),
+        EventType("playbook.execution.requested", "execution", "An execution was requested.", ("execution_start",)),
+        EventType("playbook.request.evaluated", "execution", "The request was validated and its workload merged."),
+        EventType("playbook.started", "execution", "The execution started."),
+        EventType("workflow.started", "workflow", "The workflow started; its entry token follows."),
         EventType("token.created", "token", "A router or the start sent a token to a step."),
-        EventType("token.parked", "token", "A gate did not let a token in; it is tried again later."),
-        EventType("token.absorbed", "token", "A token ended without a run: a spent branch, a final step, a finish."),
+        EventType("token.parked", "token", "A gate denied a token; it is evaluated again later."),
+        EventType(
+            "token.absorbed",
+            "token",
+            "A token ended without a run: a branch that lost, the final step, the end of the execution.",
+        ),
         EventType("policy.admit.evaluated", "step", "A gate decided on a token.", ()),
-        EventType("step.scheduled", "step", "A step-run was created and its work put in the queue."),
-        EventType("step.started", "step", "A worker began a step-run.", ("step.enter", "action_started")),
+        EventType("step.scheduled", "step", "A step-run was created and its work queued."),
+        EventType("step.started", "step", "A worker started a step-run.", ("step.enter", "action_started")),
         EventType(
             "step.done",
             "step",
@@ -75,60 +77,56 @@ EVENT_TYPES: dict[str, EventType] = {
             ("step.exit", "call.done", "step.finished", "action_completed"),
         ),
         EventType("step.failed", "step", "A step-run failed.", ("call.error", "action_error")),
-        EventType("step.forced", "step", "Somebody took a step as done without its work."),
-        EventType(
-            "step.repaired", "step", "A failed step-run was replayed with success; what follows is not run again."
-        ),
-        EventType("dlq.replayed", "step", "The work of a dead letter was put in the queue once more."),
-        EventType("dlq.returned", "step", "A replay failed; its dead letter waits again."),
-        EventType("dlq.discarded", "step", "Somebody closed a dead letter without doing its work."),
-        EventType("message.poisoned", "message", "A message could not be decided; it waits as a dead letter."),
-        EventType("message.released", "message", "Somebody gave such a message to the server once more."),
-        EventType("message.settled", "message", "Such a message was decided after all."),
-        EventType("step.skipped", "step", "A step-run ended without doing its work."),
-        EventType("step.suspended", "step", "A pipeline gave its lease back until something happens."),
+        EventType("step.forced", "step", "A step was completed by hand, without its work."),
+        EventType("step.repaired", "step", "The retry of a failed step-run succeeded; later steps are not run again."),
+        EventType("dlq.replayed", "step", "The work of a dead letter was queued again."),
+        EventType("dlq.returned", "step", "The retry of a dead letter failed; the letter is pending again."),
+        EventType("dlq.discarded", "step", "A dead letter was discarded without running its work."),
+        EventType("message.poisoned", "message", "A message could not be decided and became a dead letter."),
+        EventType("message.released", "message", "A poison message was sent again."),
+        EventType("message.settled", "message", "A poison message was decided."),
+        EventType("step.skipped", "step", "A step-run ended without its work."),
+        EventType("step.suspended", "step", "A pipeline released its lease until something happens."),
         EventType("loop.started", "loop", "A loop's list was evaluated.", ("loop_started",)),
-        EventType("loop.claim.scheduled", "loop", "A claim of rows was put in the queue."),
-        EventType(
-            "loop.claim.recorded", "loop", "The rows of a claim became items; only now may the claim take effect."
-        ),
-        EventType("loop.claim.done", "loop", "A claim took effect, or gave no row."),
-        EventType("loop.iteration.scheduled", "loop", "A range of items was put in the queue."),
-        EventType("loop.iteration.started", "loop", "A worker began a range of items."),
+        EventType("loop.claim.scheduled", "loop", "A claim of rows was queued."),
+        EventType("loop.claim.recorded", "loop", "The rows of a claim became items; the claim may take effect now."),
+        EventType("loop.claim.done", "loop", "A claim took effect, or returned no row."),
+        EventType("loop.iteration.scheduled", "loop", "A range of items was queued."),
+        EventType("loop.iteration.started", "loop", "A worker started a range of items."),
         EventType("loop.iteration.done", "loop", "An item succeeded.", ("loop.iteration.finished",)),
         EventType("loop.iteration.failed", "loop", "An item failed."),
-        EventType("loop.item.repaired", "loop", "A failed item of a loop was replayed with success."),
-        EventType("loop.done", "loop", "Every item of a loop has ended.", ("loop.finished", "loop_completed")),
-        EventType("task.started", "task", "A task began.", ("tool.started",)),
-        EventType("task.attempt.started", "task", "One attempt of a retried task began."),
-        EventType("task.attempt.done", "task", "One attempt of a retried task succeeded."),
-        EventType("task.attempt.failed", "task", "One attempt of a retried task failed.", ("retry.processed",)),
+        EventType("loop.item.repaired", "loop", "The retry of a failed item succeeded."),
+        EventType("loop.done", "loop", "Every item of a loop ended.", ("loop.finished", "loop_completed")),
+        EventType("task.started", "task", "A task started.", ("tool.started",)),
+        EventType("task.attempt.started", "task", "An attempt of a retried task started."),
+        EventType("task.attempt.done", "task", "An attempt of a retried task succeeded."),
+        EventType("task.attempt.failed", "task", "An attempt of a retried task failed.", ("retry.processed",)),
         EventType("task.done", "task", "A task succeeded.", ("tool.finished",)),
         EventType("task.failed", "task", "A task failed."),
-        EventType("task.logged", "task", "A task wrote lines to its log."),
-        EventType("policy.task.evaluated", "task", "A task policy decided what an outcome leads to."),
+        EventType("task.logged", "task", "A task wrote log lines."),
+        EventType("policy.task.evaluated", "task", "A task policy decided what follows an outcome."),
         EventType("next.evaluated", "step", "A router decided which arcs to take.", ("case.evaluated",)),
-        EventType("ctx.patched", "ctx", "The execution's state changed."),
-        EventType("result.stored", "result", "A large result was put into a store."),
-        EventType("result.manifest.updated", "result", "A part was added to a result that comes in parts."),
-        EventType("timer.set", "timer", "Something will happen at a time."),
-        EventType("timer.fired", "timer", "That time came."),
-        EventType("signal.received", "signal", "A signal came from outside."),
-        EventType("report.late", "step", "A report came from a worker that had lost its lease; nothing else changed."),
+        EventType("ctx.patched", "ctx", "`ctx` changed."),
+        EventType("result.stored", "result", "A large result was stored."),
+        EventType("result.manifest.updated", "result", "A part was added to a result in parts."),
+        EventType("timer.set", "timer", "A timer was set."),
+        EventType("timer.fired", "timer", "A timer fired."),
+        EventType("signal.received", "signal", "A signal was received."),
+        EventType("report.late", "step", "A worker that had lost its lease reported; nothing else changed."),
         EventType("child.started", "child", "A child execution was started."),
         EventType("child.finished", "child", "A child execution ended."),
-        EventType("playbook.paused", "execution", "Nothing new is scheduled until it is resumed."),
-        EventType("playbook.resumed", "execution", "Scheduling goes on."),
+        EventType("playbook.paused", "execution", "The execution was paused: running steps finish, no new ones start."),
+        EventType("playbook.resumed", "execution", "The execution was unpaused."),
         EventType(
             "execution.repaired",
             "execution",
-            "Work, a timer or a message that follows from the log was missing beside it, and was put back.",
+            "Work, a timer or a message that follows from the log was missing, and was restored.",
         ),
-        EventType("execution.cancelled", "execution", "Somebody or a deadline cancelled the execution."),
+        EventType("execution.cancelled", "execution", "The execution was cancelled, by request or by a deadline."),
         EventType("workflow.finished", "workflow", "No token is left and nothing is in flight."),
         EventType("playbook.finished", "execution", "The execution ended with its status.", ("execution_completed",)),
-        EventType("playbook.processed", "execution", "Everything that follows an ending is done."),
-        EventType("playbook.corrected", "execution", "Repairs turned a partial execution into a complete one."),
+        EventType("playbook.processed", "execution", "Everything that follows the end is done."),
+        EventType("playbook.corrected", "execution", "Repairs turned a partial execution into a completed one."),
     )
 }
 CANONICAL: dict[str, str] = {older: kind.name for kind in EVENT_TYPES.values() for older in kind.older}

@@ -1,7 +1,7 @@
-"""Ids: 64-bit snowflakes for executions, readable names for what lives inside one.
+"""Ids: 64-bit snowflakes for executions, readable names inside one.
 
-A snowflake is made from a time and a counter that the caller hands in. Ids inside an execution are derived from its state,
-so deciding the same message again gives the same ids. Tested in tests/conformance.
+A snowflake is computed from a time and a counter of the caller. Ids inside an execution are derived from its state, so
+deciding the same message again yields the same ids. Tested in tests/conformance.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COUNTER_MASK = (1 << _COUNTER_BITS) - 1
 
 
 def snowflake(at_ms: int, machine: int, counter: int) -> ExecutionId:
-    """Make an execution id; ids of one machine grow with time."""
+    """Return an execution id; ids of one machine grow with time."""
     stamp = at_ms - EPOCH_MS << _MACHINE_BITS | machine & _MACHINE_MASK
     return ExecutionId(str(stamp << _COUNTER_BITS | counter & _COUNTER_MASK))
 
@@ -35,20 +35,20 @@ def event_id(message_id: str, ordinal: int) -> str:
 
 
 def message_digest(message_id: str) -> str:
-    """Give what the ids of the events of a message begin with, so that applying it twice is noticed; a number follows."""
+    """Return the prefix of the event ids of a message, so that applying it twice is detected."""
     return blake2b(message_id.encode(), digest_size=16).hexdigest()
 
 
 def run_key(execution_id: str, step: str, number: int, item: str | int | None = None) -> str:
-    """Give what the keys of the tasks of a run begin with, or of an item of its loop; the first run adds no number."""
+    """Return the prefix of the idempotency keys of a run, or of an item of its loop; the first run has no number."""
     run = step if number == 1 else f"{step}#{number}"
     return f"{execution_id}:{run}" if item is None else f"{execution_id}:{run}:{item}"
 
 
 def idempotency_key(run: str, task: str, visit: int = 1, sink: str | None = None) -> str:
-    """Name a piece of work: the same for every retry and re-delivery, and for nothing else.
+    """Return the key of a task: the same for every retry and redelivery, and unique otherwise.
 
-    `run` is the key of its run, or of the call that it is part of. The first visit of a task adds no number.
+    `run` is the key of its run, or of the workbook call around it. The first visit of a task has no number.
     """
     key = f"{run}:{task}" if visit == 1 else f"{run}:{task}#{visit}"
     return key if sink is None else f"{key}:{sink}"

@@ -1,11 +1,11 @@
-"""Results in parts: how a long list is cut, what a manifest says of its parts, and how they become one value again.
+"""Results in parts: cutting a long list, the manifest of the parts, and combining them.
 
-    append    the parts, one after the other, as a list
-    concat    the lists that the parts are, joined
-    merge     the maps that the parts are, merged deeply, the later one over the earlier
+    append    a list of the parts
+    concat    the parts, which are lists, concatenated
+    merge     the parts, which are maps, merged deeply; later parts win
     replace   the last part
 
-`merge_path` names where in each part that value is, as dotted keys. Stores nothing. Tested in tests/unit/model/test_manifest.py.
+`merge_path` is the dotted path of that value in each part. Stores nothing. Tested in tests/unit/model/test_manifest.py.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ import msgspec
 from noetl.model.errors import BadReference
 from noetl.model.refs import LISTS, MANIFEST
 
-PART_BYTES: Final = 256 * 1024  # what one part of a list that was cut has, about
+PART_BYTES: Final = 256 * 1024  # approximate size of one part of a list
 Reference = Mapping[str, Any]
 
 
 def cut(items: Iterable[Any], most: int = PART_BYTES) -> Iterator[tuple[int, bytes]]:
-    """Cut a list into parts of about so many bytes: how many items each has, and what it is as JSON."""
+    """Cut a list into parts of about `most` bytes; yield the number of items and the JSON of each."""
     encode = msgspec.json.encode
-    found: list[bytes] = []
+    encoded: list[bytes] = []
     size = 0
     for item in items:
         data = encode(item)
-        if found and size + len(data) > most:
-            yield len(found), b"[" + b",".join(found) + b"]"
-            found, size = [], 0
-        found.append(data)
+        if encoded and size + len(data) > most:
+            yield len(encoded), b"[" + b",".join(encoded) + b"]"
+            encoded, size = [], 0
+        encoded.append(data)
         size += len(data)
-    if found:
-        yield len(found), b"[" + b",".join(found) + b"]"
+    if encoded:
+        yield len(encoded), b"[" + b",".join(encoded) + b"]"
 
 
 def manifest(
@@ -45,7 +45,7 @@ def manifest(
     merge_path: str | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Make the reference of a result in parts; each is {ref, count, meta}."""
+    """Return the reference of a result in parts; each part is {ref, count, meta}."""
     counted = sum(int(part.get("count", 1)) for part in parts)
     return {
         "kind": MANIFEST,
@@ -62,37 +62,37 @@ def manifest(
     }
 
 
-def is_list(given: Reference) -> bool:
-    """Tell whether the whole of a manifest is a list that can be read by range."""
-    return given.get("strategy") in LISTS and (given["strategy"] == "append" or not given.get("merge_path"))
+def is_list(reference: Reference) -> bool:
+    """Return whether the value of a manifest is a list that can be read by range."""
+    return reference.get("strategy") in LISTS and (reference["strategy"] == "append" or not reference.get("merge_path"))
 
 
-def within(given: Reference, start: int, count: int) -> dict[str, Any]:
-    """Give a manifest of the parts that hold a range of items; `first` is the index of their first item."""
-    at, first, kept = 0, None, []
-    for part in given["parts"]:
-        held = _count(given, part)
+def within(reference: Reference, start: int, count: int) -> dict[str, Any]:
+    """Return a manifest of the parts that hold a range of items; `first` is the index of their first item."""
+    at, first, parts = 0, None, []
+    for part in reference["parts"]:
+        held = _count(reference, part)
         if at < start + count and at + held > start:
             first = at if first is None else first
-            kept.append(part)
+            parts.append(part)
         at += held
-    return {**given, "parts": kept, "first": first or 0, "total": sum(_count(given, part) for part in kept)}
+    return {**reference, "parts": parts, "first": first or 0, "total": sum(_count(reference, part) for part in parts)}
 
 
-def _count(given: Reference, part: Reference) -> int:
-    return int(part["count"]) if given["strategy"] == "concat" else 1
+def _count(reference: Reference, part: Reference) -> int:
+    return int(part["count"]) if reference["strategy"] == "concat" else 1
 
 
-def combined(given: Reference, values: Sequence[Any]) -> Any:
-    """Make one value of the values of all parts; raises BadReference where they do not fit the strategy."""
-    strategy, path = given.get("strategy"), given.get("merge_path")
-    found = [picked(value, path, str(given.get("ref"))) for value in values] if path else list(values)
+def combined(reference: Reference, values: Sequence[Any]) -> Any:
+    """Combine the values of all parts. Raises BadReference if they do not fit the strategy."""
+    strategy, path = reference.get("strategy"), reference.get("merge_path")
+    picked_values = [picked(value, path, str(reference.get("ref"))) for value in values] if path else list(values)
     if strategy == "replace":
-        return found[-1] if found else None
+        return picked_values[-1] if picked_values else None
     if strategy == "append":
-        return found
+        return picked_values
     whole: Any = [] if strategy == "concat" else {}
-    for number, value in enumerate(found):
+    for number, value in enumerate(picked_values):
         if strategy == "concat" and isinstance(value, list):
             whole += value
         elif strategy == "merge" and isinstance(value, Mapping):
@@ -101,13 +101,13 @@ def combined(given: Reference, values: Sequence[Any]) -> Any:
             wanted = "a list" if strategy == "concat" else "a map"
             where = f" at `merge_path: {path}`" if path else ""
             raise BadReference(
-                f"the parts of {given.get('ref')} cannot become one by `{strategy}`: part {number} is not {wanted}{where}"
+                f"the parts of {reference.get('ref')} cannot become one by `{strategy}`: part {number} is not {wanted}{where}"
             )
     return whole
 
 
 def picked(value: Any, path: str, of: str = "the result") -> Any:
-    """Give what is in a part where a dotted path says; raises BadReference."""
+    """Return the value at a dotted path of a part. Raises BadReference."""
     for key in path.removeprefix("$").lstrip(".").split("."):
         if not isinstance(value, Mapping) or key not in value:
             raise BadReference(f"a part of {of} has nothing at `merge_path: {path}`")
@@ -116,8 +116,8 @@ def picked(value: Any, path: str, of: str = "the result") -> Any:
 
 
 def _over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    made = dict(lower)
+    merged = dict(lower)
     for key, value in upper.items():
-        below = made.get(key)
-        made[key] = _over(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
-    return made
+        below = merged.get(key)
+        merged[key] = _over(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return merged

@@ -1,7 +1,7 @@
-"""Messages: what the control plane is asked to decide on.
+"""Messages: what the control plane decides on.
 
-Every message has an id, so that deciding it twice is harmless. Reports come from workers; timers, children and leases are
-messages that the system sends itself. Tested in tests/unit/engine/test_decide.py.
+Every message has an id, so that deciding it twice is idempotent. Workers send reports; the system sends itself messages
+about timers, children and leases. Tested in tests/unit/engine/test_decide.py.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from noetl.model.work import WorkItem
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """What every message has."""
+    """Fields of every message."""
 
     message_id: str
 
 
 class Start(Message, frozen=True):
-    """Start this execution."""
+    """Start the execution."""
 
     path: str
     playbook: str  # content hash
     payload: Mapping[str, Any] = {}
     parent: Mapping[str, Any] | None = None
-    iter: Mapping[str, Any] | None = None  # the enclosing iteration, for a child
+    iter: Mapping[str, Any] | None = None  # the enclosing iteration of a child
     tags: tuple[str, ...] = ()
-    pool: str = ""  # where all of its work goes, whatever the playbook says: `local:<id>` for a run with its own driver
-    priority: int = 0  # of all its work that names none itself
-    trace: str = ""  # a W3C traceparent that it belongs to
+    pool: str = ""  # pool of all its work, over the playbook's; `local:<id>` for a run with its own driver
+    priority: int = 0  # default priority of its work
+    trace: str = ""  # the W3C traceparent it belongs to
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One event that a worker saw: a task began, ended, was retried, a policy decided."""
+    """One event that a worker recorded: a task started, ended or was retried, or a policy decided."""
 
     event_type: str
     at: int
@@ -49,7 +49,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class ItemEnd(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How one item of a loop ended."""
+    """The end of one item of a loop."""
 
     index: int
     status: str  # ok, error, skipped
@@ -57,39 +57,39 @@ class ItemEnd(msgspec.Struct, frozen=True, omit_defaults=True):
     error: Mapping[str, Any] | None = None
     writes: Mapping[str, Any] = {}
     key: str | None = None  # of a cursor's row
-    last: Mapping[str, Any] | None = None  # of a failed one: what it was doing, for its dead letter
+    last: Mapping[str, Any] | None = None  # of a failure: its context, for the dead letter
 
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A row that a cursor claimed, and what tells it from others."""
+    """A row that a cursor claimed, with its key."""
 
     value: Any
     key: str | None = None
 
 
 class Suspension(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a pipeline gave its lease back, and where it goes on."""
+    """Why a pipeline released its lease, and its snapshot."""
 
     cause: str  # delay, sleep, wait, playbook
     pipeline: Mapping[str, Any]
     until: int | None = None
     signal: str | None = None
     child: Mapping[str, Any] | None = None  # path, version, payload, return_step
-    index: int | None = None  # the item of a loop that suspends, alone
+    index: int | None = None  # the item of a loop that is suspended
 
 
 class Ending(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """How a step-run ended."""
+    """The end of a step-run."""
 
     status: str  # ok, error, cancelled
     result: Any = None
     error: Mapping[str, Any] | None = None
-    scratch: Mapping[str, Any] = {}  # `step`, for the step's own `set` and arcs
-    last: Mapping[str, Any] | None = None  # of a failed one: what it was doing, for its dead letter
+    scratch: Mapping[str, Any] = {}  # `step`, for the step's `set` and arcs
+    last: Mapping[str, Any] | None = None  # of a failure: its context, for the dead letter
 
 
 class Report(Message, frozen=True):
-    """What a worker did on a lease; without an ending it is progress."""
+    """A worker's report on a lease; without an ending it is progress."""
 
     run_id: str
     epoch: int
@@ -97,11 +97,11 @@ class Report(Message, frozen=True):
     records: tuple[Record, ...] = ()
     writes: Mapping[str, Any] = {}
     items: tuple[ItemEnd, ...] = ()
-    rows: tuple[Row, ...] = ()  # that a claim gave, before it takes effect
+    rows: tuple[Row, ...] = ()  # rows of a claim, before it takes effect
     chunk: str | None = None
     suspension: Suspension | None = None
     ending: Ending | None = None
-    pipeline: Mapping[str, Any] | None = None  # with progress: where a new owner goes on
+    pipeline: Mapping[str, Any] | None = None  # with progress: the snapshot from which another worker continues
 
 
 class Signal(Message, frozen=True):
@@ -112,14 +112,14 @@ class Signal(Message, frozen=True):
 
 
 class PatchCtx(Message, frozen=True):
-    """A change of the execution's state from outside."""
+    """A write to `ctx` from outside."""
 
     writes: Mapping[str, Any]
     by: str = ""
 
 
 class TimerDue(Message, frozen=True):
-    """A timer's time has come."""
+    """A timer is due."""
 
     timer_id: str
 
@@ -132,21 +132,21 @@ class ChildEnded(Message, frozen=True):
     status: str
     result: Any = None
     error: Mapping[str, Any] | None = None
-    compensated: bool | None = None  # whether it has undone all that it did; None where it was not to
+    compensated: bool | None = None  # whether it compensated everything; None if it did not have to
 
 
 class Cancel(Message, frozen=True):
-    """End the execution, or one step-run of it, or all runs of one step."""
+    """Cancel the execution, one step-run, or all runs of one step."""
 
     reason: str = ""
-    run_id: str | None = None  # `step#1`, or `step` for every run of it that has not ended
+    run_id: str | None = None  # `step#1`, or `step` for all its runs that have not ended
     by: str = ""
-    compensate: bool = False  # what was done is undone, as after a failure
-    abandon: bool = False  # also what is being undone now is given up; without it that goes on
+    compensate: bool = False  # completed steps are compensated, as after a failure
+    abandon: bool = False  # abandon a compensation in progress, which is not cancelled otherwise
 
 
 class Complete(Message, frozen=True):
-    """Take a step as done without its work."""
+    """Complete a step without its work."""
 
     step: str
     result: Any = None
@@ -154,25 +154,25 @@ class Complete(Message, frozen=True):
 
 
 class Pause(Message, frozen=True):
-    """Schedule nothing new."""
+    """Pause: running steps finish, no new ones start."""
 
 
 class Resume(Message, frozen=True):
-    """Schedule again."""
+    """Unpause."""
 
 
 class LeaseLost(Message, frozen=True):
-    """A lease ran out; `exhausted` when no further delivery is allowed."""
+    """A lease expired; `exhausted` if no further delivery is allowed."""
 
     run_id: str
     epoch: int
     chunk: str | None = None
     exhausted: bool = False
-    attempt: int = 0  # which delivery of the work it was
+    attempt: int = 0  # number of the delivery
 
 
 class Collect(Message, frozen=True):
-    """The results of a loop below an index are to be put away; after the `last` ones the loop ends."""
+    """Store the results of a loop below an index; after the `last` ones the loop ends."""
 
     run_id: str
     upto: int
@@ -180,7 +180,7 @@ class Collect(Message, frozen=True):
 
 
 class Mend(Message, frozen=True):
-    """Put back what was found missing beside the log when it ended at `seq`; where it has gone on, nothing is done."""
+    """Restore rows that were missing beside the log at `seq`; ignored if the log has grown since."""
 
     seq: int
     work: tuple[WorkItem, ...] = ()
@@ -189,7 +189,7 @@ class Mend(Message, frozen=True):
 
 
 class Again(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The work of a dead letter, as it was when it failed."""
+    """The work of a dead letter, as of its failure."""
 
     run_id: str
     step: str
@@ -198,7 +198,7 @@ class Again(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Replay(Message, frozen=True):
-    """Do the work of dead letters once more, perhaps with other values than the playbook has."""
+    """Retry dead letters, with patched values if given."""
 
     letters: tuple[Again, ...]
     patch: Mapping[str, Any] = {}
@@ -206,7 +206,7 @@ class Replay(Message, frozen=True):
 
 
 class Discard(Message, frozen=True):
-    """Close dead letters without doing their work; each is (step, run_id, index)."""
+    """Discard dead letters without running their work; each is (step, run_id, index)."""
 
     letters: tuple[tuple[str, str, int | None], ...]
     reason: str

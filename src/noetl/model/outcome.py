@@ -1,6 +1,6 @@
-"""What a task came to: one envelope for every tool, and the errors it may hold.
+"""Outcomes of tasks: one envelope for every tool, and its error.
 
-Tools make outcomes, policies read them. Tested in tests/unit/engine/test_pipeline.py.
+Tools return outcomes, policies read them. Tested in tests/unit/engine/test_pipeline.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ErrorKind = Literal[
 
 
 class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a task failed; `sent` tells that the other side may have acted before the answer was lost."""
+    """Why a task failed; `sent`: the request may have taken effect before the answer was lost."""
 
     kind: ErrorKind
     message: str
@@ -27,11 +27,11 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_after: float | None = None
     details: Mapping[str, Any] | None = None
     sent: bool = False
-    class_: str = msgspec.field(name="class", default="")  # only where the rest does not tell it: see `class_of`
+    class_: str = msgspec.field(name="class", default="")  # only if the other fields do not imply it, see `class_of`
 
 
 def class_of(error: Mapping[str, Any]) -> str:
-    """Give the class of an error: RetryableError, FatalError, SinkError, CancelError or TimeoutError."""
+    """Return the class of an error: RetryableError, FatalError, SinkError, CancelError or TimeoutError."""
     kind = error.get("kind")
     if kind in ("timeout", "db_timeout"):
         return "TimeoutError"
@@ -41,14 +41,14 @@ def class_of(error: Mapping[str, Any]) -> str:
 
 
 def whole(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Give an error with every field that templates may read, also those that a log leaves out."""
-    found = {"code": "", "retryable": False, "retry_after": None, "details": None, **error}
-    found["class"] = class_of(error)
-    return found
+    """Return an error with every field that templates may read, defaults included."""
+    data = {"code": "", "retryable": False, "retry_after": None, "details": None, **error}
+    data["class"] = class_of(error)
+    return data
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one attempt of a task came to; `helpers` holds the kind's own part, e.g. {"http": {"status": 200}}."""
+    """The outcome of one attempt; `helpers` is the kind's own part, e.g. {"http": {"status": 200}}."""
 
     status: Literal["ok", "error"]
     result: Any = None
@@ -57,7 +57,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     helpers: Mapping[str, Mapping[str, Any]] = {}
 
     def as_data(self) -> dict[str, Any]:
-        """Give the envelope as templates see it."""
+        """Return the envelope as templates see it."""
         return {
             "status": self.status,
             "result": self.result,
@@ -95,7 +95,7 @@ _RAISED: Final[Mapping[str, ErrorKind]] = {
 
 
 def raised(error: BaseException) -> Outcome | None:
-    """Give the outcome that an error of `noetl.errors` stands for, matched by name; None for any other error."""
+    """Return the outcome of an exception of `noetl.errors`, matched by name; None for other exceptions."""
     names = [base.__name__ for base in type(error).__mro__]
     named = next((name for name in names if name in _RAISED), None)
     if named is None:
@@ -109,6 +109,6 @@ def raised(error: BaseException) -> Outcome | None:
         retryable=again,
         retry_after=float(after) if isinstance(after, int | float) else None,
         details=details if isinstance(details, Mapping) else None,
-        sent=named == "TimeoutError",  # nobody knows how far it came
+        sent=named == "TimeoutError",  # it may have taken effect
         class_="SinkError" if "SinkError" in names else "",
     )

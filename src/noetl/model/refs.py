@@ -1,11 +1,11 @@
-"""References to results that were put away: their shape, their address, and what of them is seen without loading.
+"""References to stored results: their shape, their address, and what is visible without loading.
 
     {kind: result_ref, ref, store, scope, expires_at, meta: {content_type, bytes, sha256, compression}, keys, extracted, preview}
     {kind: manifest_ref, ref, strategy, merge_path, total, parts: [{ref, count, meta}], store, scope, expires_at, meta, …}
 
-`keys` are those of a stored map: what is not among them is not there, and nothing has to be loaded to know. A manifest is a
-result in parts. A pipeline's result may hold references under its labels, and be one itself: then the reference's fields lie
-beside `results`. Loads nothing. Tested in tests/unit/model/test_refs.py.
+`keys` are the keys of a stored map, so a missing key is known without loading. A manifest is a result in parts. A
+pipeline's result may hold references under its labels, and be one itself: then the fields of the reference are beside
+`results`. Loads nothing. Tested in tests/unit/model/test_refs.py.
 """
 
 from __future__ import annotations
@@ -18,34 +18,33 @@ KIND: Final = "result_ref"
 MANIFEST: Final = "manifest_ref"
 STRATEGIES: Final = ("append", "replace", "merge", "concat")
 SCOPES: Final = ("step", "execution", "workflow", "permanent")
-LISTS: Final = ("append", "concat")  # the strategies whose whole is a list
+LISTS: Final = ("append", "concat")  # strategies whose value is a list
 SCHEME: Final = "noetl://"
-MOST_BYTES: Final = (
-    256 * 1024 * 1024
-)  # of one result, where a playbook says nothing else; more is never put in one piece
-MAPS: Final = (dict, Mapping)  # what a map is, the usual one first: asking for the general one is slow
+MOST_BYTES: Final = 256 * 1024 * 1024  # default limit of one stored result
+MAPS: Final = (dict, Mapping)  # for `isinstance`: `dict` first, because the check of an ABC is slow
+SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _KINDS: Final = (KIND, MANIFEST)
 
 
 def is_ref(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Tell whether a value is a reference, or a pipeline's result that is one beside its labels."""
-    if value is None or not isinstance(value, MAPS):
+    """Return whether a value is a reference, or a pipeline's result that is one beside its labels."""
+    if type(value) in SCALARS or not isinstance(value, MAPS):
         return False
     return value.get("kind") in _KINDS and str(value.get("ref")).startswith(SCHEME)
 
 
 def is_manifest(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Tell whether a value is a reference to a result in parts."""
+    """Return whether a value is a reference to a result in parts."""
     return is_ref(value) and value["kind"] == MANIFEST
 
 
 def size(reference: Mapping[str, Any]) -> int:
-    """Give how many bytes a stored result has."""
+    """Return the size of a stored result in bytes."""
     return int((reference.get("meta") or {}).get("bytes") or 0)
 
 
 def holds_ref(value: Any) -> bool:
-    """Tell whether a step's result is a reference, or holds some: under its labels, or as items of a loop."""
+    """Return whether a step's result is or contains a reference: under its labels, or as items of a loop."""
     if is_ref(value):
         return True
     parts = value.get("results") if isinstance(value, Mapping) else None
@@ -67,7 +66,7 @@ def address(
     visit: int = 1,
     delivery: int = 1,
 ) -> str:
-    """Give the address of a task's result. Work that was handed out again never writes over what it wrote before."""
+    """Return the address of a task's result. A redelivery never overwrites what an earlier delivery stored."""
     which = f"{run}" + ("" if index is None else f".{index}")
     name = quote(task, safe="") + ("" if visit == 1 else f".{visit}")
     again = "" if delivery == 1 else f"/delivery/{delivery}"
@@ -77,13 +76,13 @@ def address(
 
 
 def beside(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what a pipeline's result holds beside the reference that it is: its labels and `results`."""
+    """Return what a pipeline's result holds beside its reference: its labels and `results`."""
     labels = result.get("results")
     return {**labels, "results": labels} if isinstance(labels, Mapping) else {}
 
 
 def visible(result: Any) -> Any:
-    """Give a result as it is seen where nothing is loaded: of a stored one, its address and the fields kept beside it."""
+    """Return what is visible of a result without loading: of a stored one, its address and extracted fields."""
     if is_ref(result):
         shown = {"_ref": result["ref"], "_store": result.get("store"), **(result.get("extracted") or {})}
         return {**_labels(beside(result)), **shown}
@@ -93,8 +92,8 @@ def visible(result: Any) -> Any:
 
 
 def _labels(result: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: visible(value) if is_ref(value) else value for name, value in result.items()}
-    labels = found.get("results")
+    data = {name: visible(value) if is_ref(value) else value for name, value in result.items()}
+    labels = data.get("results")
     if isinstance(labels, Mapping):
-        found["results"] = {name: visible(value) if is_ref(value) else value for name, value in labels.items()}
-    return found
+        data["results"] = {name: visible(value) if is_ref(value) else value for name, value in labels.items()}
+    return data

@@ -1,7 +1,7 @@
-"""Brings events of an older version up to this one, so that old logs stay readable.
+"""Upcasts events of older versions, so that old logs stay readable.
 
-Logs are never rewritten: an event is changed on its way into the fold. A change of what a payload means raises
-`SCHEMA_VERSION` and adds the step from the version before; a new event or a new field that may be missing needs neither.
+Logs are never rewritten: events are upcast before they are folded. A change of what a payload means raises
+`SCHEMA_VERSION` and adds an upcaster from the version before; a new event or optional field needs neither.
 Tested in tests/unit/model/test_upcast.py, and on recorded histories in tests/replay/.
 """
 
@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from noetl.model.events import SCHEMA_VERSION, Event
 
-UPCASTERS: dict[int, Callable[[Event], Event]] = {}  # version → what makes an event of the next one of it
+UPCASTERS: dict[int, Callable[[Event], Event]] = {}  # version → upcaster to the next version
 
 
 def upcast(
     event: Event, steps: Mapping[int, Callable[[Event], Event]] = UPCASTERS, version: int = SCHEMA_VERSION
 ) -> Event:
-    """Give an event as this version would have written it; one of this version or a newer one is given back as it is."""
+    """Return an event as this version would have written it; events of this or a newer version are unchanged."""
     while event.version < version:
         step = steps.get(event.version)
         event = replace(event if step is None else step(event), version=event.version + 1)

@@ -81,7 +81,7 @@ def test_work_in_the_queue_waits_for_a_worker() -> None:
 def test_a_paused_execution_says_so() -> None:
     script = played("- step: a\n  tool: {kind: noop}\n  next: b\n- step: b\n  tool: {kind: noop}\n", a=Hold())
     script.tell(Pause("p"))
-    assert "paused" in told(script)["a#1"].waits_for
+    assert "unpaused" in told(script)["a#1"].waits_for
 
 
 def test_a_signal_is_waited_for_until_its_time() -> None:
@@ -123,9 +123,9 @@ def test_choices_tell_arcs_and_gates_with_the_values_read() -> None:
     made = choices(script.events)
     assert [one.step for one in made] == ["a", "c", "c"]
     assert made[0].decided == "after step.done: c"
-    assert made[0].because == ("→ b: {{ a.n > 5 }} does not hold (a.n = 3)", "→ c: without a condition, so on success")
-    assert made[1].decided == "the gate says no"
-    assert made[2].decided == "the gate lets in"
+    assert made[0].because == ("→ b: {{ a.n > 5 }} does not hold (a.n = 3)", "→ c: no condition, so taken on success")
+    assert made[1].decided == "the gate denies"
+    assert made[2].decided == "the gate admits"
     assert "rule 1 matches" in made[2].because[0]
 
 

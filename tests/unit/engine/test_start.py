@@ -10,7 +10,7 @@ from noetl.engine.plan import plan
 from noetl.engine.start import check
 from noetl.model.errors import InvalidPayload
 from noetl.model.messages import Start
-from noetl.testing.play import BEGIN, read
+from noetl.testing.play import BEGIN, Script, read
 from tests.unit.engine.given import book, given
 
 STEP = "- step: s\n  tool: {kind: noop}"
@@ -87,3 +87,22 @@ def test_a_refused_child_ends_failed_and_runs_nothing() -> None:
     assert (cancelled.payload["cause"], cancelled.payload["outcome"]) == ("refused", "failed")
     assert cancelled.payload["error"]["code"] == "INVALID_PAYLOAD"
     assert scene.state.status == "failed"
+
+
+SHARED = """
+- {step: one, tool: {kind: noop, result: '{{ workload.deep }}'}, next: two}
+- step: two
+  tool: {kind: noop}
+  set: {ctx.deep: '{{ workload.deep }}', ctx.deep.b: 9, ctx.deep.c.d: 9}
+"""
+
+
+def test_an_execution_does_not_change_the_workload_that_all_of_a_plan_share() -> None:
+    text = book(SHARED, "workload: {deep: {b: 1, c: {d: 1}}, list: [1]}\n")
+    script = Script(text, payload={"deep": {"c": {"e": 2}}}).run()
+    assert script.state.workload == {"deep": {"b": 1, "c": {"d": 1, "e": 2}}, "list": [1]}
+    plain = Script(text)
+    plain.plan = script.plan
+    plain.run()
+    assert plain.state.ctx["deep"] == {"b": 9, "c": {"d": 9}}
+    assert script.plan.fixed_workload == {"deep": {"b": 1, "c": {"d": 1}}, "list": [1]}

@@ -1,4 +1,4 @@
-"""What is known of a task before it runs, and that the straight way gives the same as the usual one."""
+"""What is known of a task before it runs, and that a task without templates is run as if it were rendered."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ _OUTCOMES = st.sampled_from(
 )
 
 
-def played(run_info: RunInfo, texts: list[str], outcomes: list[Outcome], straight: bool, carried: bool) -> Any:
+def played(run_info: RunInfo, texts: list[str], outcomes: list[Outcome], planned: bool, carried: bool) -> Any:
     """Play a pipeline; gives all that it asked for, recorded, waited for and came to, and what it remembers."""
     pipeline = tasks("\n".join(f"- t{number}: {{{text}}}" for number, text in enumerate(texts)))
     plans = plans_of(pipeline, Layered(run_info.settings))
-    if not straight:
-        plans = tuple(replace(plan, fields=None, is_straight=False) for plan in plans)
+    if not planned:
+        plans = tuple(replace(plan, fields=None) for plan in plans)
     known = replace(run_info, plans=plans)
     scopes = Scopes(workload={"who": "you"}, args={"given": 1})
     scripted = {f"t{number}": [outcome, ok("at last")] for number, outcome in enumerate(outcomes)}
@@ -106,10 +106,10 @@ def played(run_info: RunInfo, texts: list[str], outcomes: list[Outcome], straigh
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(_KINDS, _OUTCOMES), min_size=1, max_size=4), st.booleans(), st.sampled_from([None, 3]))
-def test_the_straight_way_gives_what_the_usual_way_gives(
+def test_fields_without_a_template_are_what_rendering_gives(
     script: list[tuple[str, Outcome]], carried: bool, index: int | None
 ) -> None:
     texts, outcomes = [text for text, _ in script], [outcome for _, outcome in script]
     run_info = info(index=index, settings={"timeouts": {"tool_default_ms": 500}})
-    usual, straight = (played(run_info, texts, outcomes, way, carried) for way in (False, True))
-    assert straight == usual
+    rendered, planned = (played(run_info, texts, outcomes, way, carried) for way in (False, True))
+    assert planned == rendered
