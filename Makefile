@@ -33,11 +33,12 @@ demo: $(STAMP) ## Start a server with a worker and run playbooks on it; Ctrl-C e
 test: check ## Run every check and every test; CI runs exactly this
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-check: $(STAMP) ## Check format, lint, types and import contracts
+check: $(STAMP) ## Check format, lint, types, import contracts and the English of code and docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/voice.py
 
 fmt: $(STAMP) ## Format the code and apply safe lint fixes
 	$(BIN)/ruff check --fix-only --quiet .
