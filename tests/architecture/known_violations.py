@@ -1,4 +1,4 @@
-"""The structural violations that are left: known_violations.txt, which only shrinks.
+"""The known structural violations: a list that only shrinks.
 
     python -m tests.architecture.known_violations     write the list again after modules moved or a violation was removed
 

@@ -54,7 +54,7 @@ def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Yield the dotted names of all imports: `a.b` and `a.b.c` for `from a.b import c`."""
+    """Yield the dotted names of imports: `a.b` and `a.b.c` of `from a.b import c`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
