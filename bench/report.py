@@ -1,6 +1,6 @@
-"""The results of a run for people: a table for the terminal, and the page of the documentation.
+"""Render results: a table for the terminal and the page of the documentation.
 
-The page is made of the newest file in bench/results/, by scripts/docs.py. Tested in tests/bench/test_results.py.
+scripts/docs.py makes the page from the newest file in bench/results/. Tested in tests/bench/test_results.py.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rounds(results: Results, workload: str) -> str:
 
 
 def probes(results: Results) -> dict[str, str]:
-    """Tell how fast disk and processor were while this ran."""
+    """Describe the speed of disk and processor during the run."""
     (least, most), (quick, slow) = results.flush_ms, results.spin_ms
     return {
         "fdatasync": f"{least:.3f} to {most:.3f} ms, probed before each round",
@@ -99,12 +99,12 @@ these and the wall time is what the limit above tells. Point at a box to read it
 
 
 def shares(flame: Flame) -> str:
-    """Tell the shares of the parts, the largest first."""
+    """Format the shares of the parts, largest first."""
     return ", ".join(f"{part} {share:.0%}" for part, share in flame.shares.items() if share >= 0.01)
 
 
 def functions(flame: Flame) -> str:
-    """Tell the functions that take most: `_count_one` of noetl/server/metrics.py is `server/metrics.py _count_one`."""
+    """Format the hottest functions, such as `server/metrics.py _count_one`."""
     told = []
     for name, share in flame.functions.items():
         function, _, path = name.removesuffix(")").partition(" (")
@@ -177,7 +177,7 @@ def _numbers(results: Results) -> str:
 
 
 def measured_of(results: Results, workload: Workload) -> tuple[Figure, ...]:
-    """Give the figures of a workload that a run has of any side; an older run may lack some."""
+    """Return the figures of a workload that any side of a run has."""
     known = {name for one in results.results if one.workload == workload.name for name in one.medians}
     return tuple(figure for figure in workload.figures if figure.name in known or figure is workload.figures[0])
 
@@ -193,7 +193,7 @@ def _cell(results: Results, side: str, workload: str, figure: str) -> str:
 
 
 def _ratios(results: Results) -> str:
-    """Say how many times better NoETL is than each other side; below 1 it is worse."""
+    """Format how many times better NoETL is than each other side; below 1 is worse."""
     others = [side for side in results.sides() if side not in OURS]
     lines = ["How many times better NoETL is; below 1 the other one is.\n"]
     lines += [f"| workload | form | {' | '.join(others)} |", f"|---|---|{'---|' * len(others)}"]

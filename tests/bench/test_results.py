@@ -1,4 +1,4 @@
-"""Results are kept, read again, shown and compared; what got worse by more than 15 % against the others is told."""
+"""Results are saved, loaded, shown and compared; a loss above 15 % is reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FUNCTIONS = {"decide (noetl/engine/decide.py)": 0.2}
 
 
 def run(own: float, peer: float, *, problem: str = "") -> Results:
-    """Make a run in which a step takes so many milliseconds here and there."""
+    """Make a run with the given milliseconds per step on each side."""
     results = (
         Result.of("embedded", "W1", 200, [{"ms_per_step": own}, {"ms_per_step": own}, {"ms_per_step": 99.0}]),
         Result.of("limit-embedded", "W1", 200, [{"ms_per_step": 1.0}]),
@@ -44,7 +44,7 @@ def test_a_median_and_a_ratio() -> None:
     ("own", "peer", "worse"), [(2.0, 8.0, False), (2.3, 8.0, False), (2.4, 8.0, True), (4.0, 16.0, True)]
 )
 def test_a_loss_is_measured_against_all_others(own: float, peer: float, worse: bool) -> None:
-    """The last one is a machine half as fast: against the peer nothing changed, against the limit all did."""
+    """On a machine half as fast, ratios to the peer stay, those to the limit change."""
     assert bool(lost(run(own, peer), run(2.0, 8.0))) is worse
 
 

@@ -1,4 +1,4 @@
-"""Keeps the examples presentable: each says what it is, is listed on their page, and is laid out as `noetl fmt` does it."""
+"""Each example has a heading comment, is listed in the README and is formatted."""
 
 from __future__ import annotations
 

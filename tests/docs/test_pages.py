@@ -1,4 +1,4 @@
-"""Holds the hand-written pages to their promises: links lead somewhere, the README's first screen stays short."""
+"""Check hand-written pages: links resolve, and the README is one screen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_page_of_the_docs_can_be_reached_from_the_index() -> None:
 
 
 def commands(text: str) -> list[str]:
-    """Lines of the shell blocks, without comments."""
+    """Return the lines of the shell blocks, without comments."""
     shell = [block for block in blocks("README.md", text) if block.info[:1] in {("sh",), ("bash",), ("console",)}]
     lines = [line.partition("#")[0].strip().removeprefix("$ ") for block in shell for line in block.text.splitlines()]
     return [line for line in lines if line]
@@ -66,7 +66,7 @@ def test_the_readme_has_a_picture() -> None:
 
 
 def paths_named(text: str) -> set[str]:
-    """Files and folders in code spans: `cli/app.py`, `src/noetl/dsl/`; those with a placeholder in them are left out."""
+    """Return the files and folders in code spans that have no placeholder."""
     return set(re.findall(r"`([\w./-]+(?:/|\.py))`", FENCE.sub("", text)))
 
 
