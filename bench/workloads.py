@@ -53,10 +53,10 @@ WORKLOADS = {
         Workload(
             "W3", f"executions of {SHORT} steps, submitted at once", (20, 200, 200),
             (Figure("steps_per_s", "steps/s", False), Figure("apart_steps_per_s", "steps/s, a request each", False)), True,
-            about="NoETL is given all executions by one request, which is answered when the last has ended. In the second row, "
-            "which only NoETL has, each is started by a request of its own, over 16 connections, and the feed of events tells "
-            "of the ends. procrastinate and pgqueuer are given all jobs by one call; the others start each execution by a call "
-            "of its own, without waiting for the one before, and then wait for all results.",
+            about="NoETL gets all executions in one request, whose response comes after the last one ended. In the second row, "
+            "which only NoETL has, each execution has its own request, over 16 connections, and the event feed reports the "
+            "ends. procrastinate and pgqueuer get all jobs in one call; the others start each execution with its own call, "
+            "without waiting for the previous one, and then wait for all results.",
         ),
         Workload("W4", "submit to finish of one step on an idle system", (5, 50, 50), LATENCY, True),
         Workload("W5", "cold start to the first finished hello", (1, 1, 1), (Figure("seconds", "s"),), True),

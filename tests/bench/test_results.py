@@ -105,7 +105,7 @@ def test_a_peer_that_failed_is_told_with_its_reason() -> None:
 
 def test_the_noise_between_rounds_is_told() -> None:
     assert run(2.0, 8.0).spreads() == [49.5]
-    assert "differ 49.5-fold in the middle, 49.5-fold at most" in page(run(2.0, 8.0), {})
+    assert "differ 49.5-fold (median), 49.5-fold (maximum)" in page(run(2.0, 8.0), {})
 
 
 def test_the_page_shows_ratios() -> None:
