@@ -91,7 +91,7 @@ def test_a_figure_that_only_some_sides_have_is_shown_and_one_that_an_older_run_l
     now = structs.replace(before, results=(Result.of("embedded", "W3", 200, [own]), peer))
     older = structs.replace(before, results=(Result.of("embedded", "W3", 200, [{"steps_per_s": 2_000.0}]), peer))
     assert "|  | steps/s, a request each | 3,000 |  |" in page(now, {})
-    assert "W3: NoETL is given all executions by one request" in page(now, {})
+    assert "W3: NoETL gets all executions in one request" in page(now, {})
     assert "embedded         4,000 steps/s, 3,000 steps/s, a request each" in console(now)
     assert "request" not in page(older, {})
     assert now.better("embedded", "pgqueuer", "W3") == 10.0
