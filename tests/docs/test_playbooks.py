@@ -47,13 +47,13 @@ def written(folder: Path, playbooks: Iterable[Block]) -> list[Path]:
 def test_playbooks_on_pages_are_clean(tmp_path: Path) -> None:
     found = diagnostics(written(tmp_path, (block for block in PLAYBOOKS if "broken" not in block.info)))
     assert len(found) >= 5
-    assert {file.name: told for file, told in found.items() if told} == {}
+    assert {file.name: lines for file, lines in found.items() if lines} == {}
 
 
 def test_playbooks_marked_as_broken_are_refused(tmp_path: Path) -> None:
     found = diagnostics(written(tmp_path, (block for block in PLAYBOOKS if "broken" in block.info)))
     assert found
-    assert [file.name for file, told in found.items() if not any(line.startswith("error") for line in told)] == []
+    assert [file.name for file, lines in found.items() if not any(line.startswith("error") for line in lines)] == []
 
 
 def test_playbooks_on_pages_are_formatted(tmp_path: Path) -> None:
@@ -66,10 +66,10 @@ def test_playbooks_on_pages_are_formatted(tmp_path: Path) -> None:
 def test_examples_are_clean() -> None:
     found = diagnostics(example for example in EXAMPLES if example.parent.name != "broken")
     assert ROOT / "examples" / "hello.yaml" in found
-    assert {name(file): told for file, told in found.items() if told} == {}
+    assert {name(file): lines for file, lines in found.items() if lines} == {}
 
 
 def test_broken_examples_are_refused() -> None:
     found = diagnostics(example for example in EXAMPLES if example.parent.name == "broken")
     assert found
-    assert [name(file) for file, told in found.items() if not any(line.startswith("error") for line in told)] == []
+    assert [name(file) for file, lines in found.items() if not any(line.startswith("error") for line in lines)] == []
