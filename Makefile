@@ -1,5 +1,5 @@
-# Every job of the project is a target here; `make` alone lists them. A fresh clone needs Python 3.11 or newer, make and git.
-# The virtual environment is made on first use and again when the lock file or pyproject.toml changes.
+# `make` alone lists the targets. A fresh clone needs Python 3.11 or newer, make and git. The first target creates the virtual
+# environment; it is updated when the lock file or pyproject.toml changes.
 #   VENV=/some/where make test     keeps the environment elsewhere
 #   PYTHON=python3.12 make test    builds it with that interpreter
 
@@ -21,48 +21,49 @@ STAMP := $(VENV)/.installed
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(STAMP) ## Make the virtual environment from the lock file
+install: $(STAMP) ## Create the virtual environment from the lock file
 
 $(STAMP): requirements.lock pyproject.toml scripts/setup.sh
 	@PYTHON="$(PYTHON)" scripts/setup.sh "$(VENV)"
 	@touch $@
 
-demo: $(STAMP) ## Start a server with a worker and run playbooks on it; Ctrl-C ends it
+demo: $(STAMP) ## Start a server with a worker and run playbooks on it; Ctrl-C stops it
 	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo.sh
 
 test: check ## Run every check and every test; CI runs exactly this
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-check: $(STAMP) ## Check format, lint, types and import contracts
+check: $(STAMP) ## Check format, lint, types, import contracts and the English of code and docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/voice.py
 
 fmt: $(STAMP) ## Format the code and apply safe lint fixes
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## Measure NoETL and its peers in turns, keep the results in bench/results/ and print ratios (needs uv)
+bench: $(STAMP) ## Measure NoETL and its peers in turns, save the results and print ratios (needs uv)
 	$(BIN)/python bench/run.py --save
 	$(BIN)/python scripts/docs.py
 
-bench-baseline: $(STAMP) ## Make the baseline that `make bench-check` compares with, on this machine
+bench-baseline: $(STAMP) ## Write the baseline of `make bench-check` on this machine
 	$(BIN)/python bench/run.py --save baseline $(CHECK)
 
-bench-check: $(STAMP) ## Compare the ratios of a short run with the baseline in bench/results/; fails on a loss of 15 %
+bench-check: $(STAMP) ## Compare a short run with the baseline; fail on a loss of more than 15 %
 	$(BIN)/python bench/run.py --check $(CHECK)
 
-chaos: $(STAMP) ## Run the long tests of mutations and of faults, and every law with new random examples
+chaos: $(STAMP) ## Run the long mutation and fault tests, and every law with new random examples
 	NOETL_HYPOTHESIS_PROFILE=chaos $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "chaos or hypothesis"
 
-docs: $(STAMP) ## Write the reference pages in docs/reference/ again from the code
+docs: $(STAMP) ## Regenerate the reference pages in docs/reference/ from the code
 	$(BIN)/python scripts/docs.py
 
-lock: ## Resolve requirements.lock again from pyproject.toml (needs uv)
+lock: ## Resolve requirements.lock from pyproject.toml (needs uv)
 	scripts/lock.sh
 
-clean: ## Delete the environment and everything that tools have cached
+clean: ## Delete the environment and all caches
 	[ ! -e "$(VENV)/pyvenv.cfg" ] || rm -rf "$(VENV)"
 	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench scripts -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -1,9 +1,9 @@
-"""Measures the engine on the embedded durable store: steps, loops, memory, replay, and a whole command.
+"""Measure the engine on SQLite: steps, loops, memory, replay and a whole command.
 
     python bench/engine.py [--json] [--only NAME] [--scale 1.0]
 
-Everything goes through the same wiring as `noetl run`. Each measurement has a process of its own. Durable numbers depend on
-the disk, so the time of a flush is probed beside them, in the same folder and the same minute.
+Uses the same wiring as `noetl run`, with one process per measurement. Durable numbers depend on the disk, so the time of a
+flush is measured beside them, in the same folder and the same minute.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read(text: str) -> tuple[bytes, str]:
 
 
 async def run(app: Embedded, text: str, number: int) -> tuple[str, float, Counter[str]]:
-    """Run a playbook to its end as a driver does; gives its id, the seconds it took, and its events by type."""
+    """Run a playbook as a driver does; return its id, seconds and events by type."""
     canonical, playbook = read(text)
     await app.store.register("bench/bench", text.encode(), canonical, playbook, 0)
     execution_id = snowflake(int(time.time() * 1000), os.getpid(), number)
@@ -187,8 +187,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--only", choices=MEASURES)
-    parser.add_argument("--scale", type=float, default=1.0, help="a part of the usual numbers of steps and items")
-    parser.add_argument("--here", action="store_true", help="measure in this process, for a profiler")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="Factor of the default numbers of steps and items. [default: 1.0]"
+    )
+    parser.add_argument("--here", action="store_true", help="Measure in this process, for a profiler.")
     given = parser.parse_args()
     found = {}
     for name in [given.only] if given.only else MEASURES:

@@ -1,8 +1,8 @@
-"""Measures how fast conditions are evaluated, beside Jinja2's sandboxed environment in the same run.
+"""Measure the evaluation of conditions beside Jinja2's sandboxed environment.
 
     python bench/expressions.py [--json] [--seconds 1.0]
 
-Rates depend on the machine and on what else it does; the ratio is what counts.
+Rates depend on the machine and its load; compare the ratios.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def row(name: str, source: str, ours: Callable[[], Any], theirs: Callable[[], An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--seconds", type=float, default=0.6, help="time for each measurement")
+    parser.add_argument("--json", action="store_true", help="Print one JSON document.")
+    parser.add_argument("--seconds", type=float, default=0.6, help="Seconds of each measurement. [default: 0.6]")
     options = parser.parse_args()
     rows = measure(options.seconds)
     if options.json:

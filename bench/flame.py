@@ -1,10 +1,10 @@
-"""Where NoETL's processor time goes in W1 to W3: flame graphs as small SVG files, and the shares of its parts.
+"""Draw flame graphs of W1 to W3 as small SVG files, with the share of each part.
 
     python bench/run.py --flame [--workload W1]... [--form embedded]... [--seconds 5]
 
-`py-spy` looks at each process five hundred times a second while it works on one execution after another, at the thread that
-holds the interpreter's lock: waiting for the disk, the network or another process is not counted. Pictures go to docs/flames/,
-shares beside them. Tested in tests/bench/test_flame.py.
+`py-spy` samples each process five hundred times a second while it runs one execution after another. It samples the thread
+that holds the interpreter's lock: waiting for the disk, the network or another process is not counted. Pictures and shares
+are written to docs/flames/. Tested in tests/bench/test_flame.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DRAWN = ("W1", "W2", "W3")
 RATE = 500
 LEAST = 0.004  # of the width; narrower frames are left out
 WIDTH, ROW = 1200, 15
-MOST = 5  # functions that are told of each process
+MOST = 5  # functions listed per process
 COLOURS = {"noetl": "#e8925a", "database driver": "#7fb069", "HTTP and sockets": "#6aa5d8", "other": "#c9c2b8"}
 LIBRARIES = {
     "asyncpg": "database driver", "psycopg": "database driver", "uvicorn": "HTTP and sockets",
@@ -49,7 +49,7 @@ Stack = tuple[str, ...]
 
 
 class Flame(msgspec.Struct, frozen=True):
-    """What a picture is made of: how often was looked, the share of each part, and the functions that take most."""
+    """Data of one picture: number of samples, share of each part, hottest functions."""
 
     samples: int
     shares: dict[str, float]
@@ -65,7 +65,7 @@ class Frame:
 
 
 def stacks(text: str) -> Counter[Stack]:
-    """Read what `py-spy record --format raw` writes: frames, outermost first, and how often they were seen."""
+    """Parse `py-spy record --format raw`: stacks, outermost frame first, with counts."""
     found: Counter[Stack] = Counter()
     for line in text.splitlines():
         frames, _, count = line.rpartition(" ")
@@ -76,7 +76,7 @@ def stacks(text: str) -> Counter[Stack]:
 
 
 def part(frame: str) -> str:
-    """Name the part that a frame belongs to: a package of NoETL, or what a library is for."""
+    """Name the part of a frame: a package of NoETL, or the purpose of a library."""
     path = re.search(r"\(([^)]*)\)$", frame)
     names = path[1].removesuffix(".py").split("/") if path else [""]
     if "noetl" in names:
@@ -86,7 +86,10 @@ def part(frame: str) -> str:
 
 
 def shares(seen: Counter[Stack]) -> dict[str, float]:
-    """Give the share of each part: a stack belongs to its innermost frame, or to whoever called it where that is no part."""
+    """Return the share of each part.
+
+    A stack belongs to the part of its innermost frame that has one.
+    """
     total, found = seen.total(), Counter[str]()
     for stack, count in seen.items():
         found[next((name for name in map(part, reversed(stack)) if name != "other"), "event loop")] += count
@@ -94,7 +97,7 @@ def shares(seen: Counter[Stack]) -> dict[str, float]:
 
 
 def functions(seen: Counter[Stack]) -> dict[str, float]:
-    """Give the functions of NoETL that take most themselves, with what libraries do for them."""
+    """Return the hottest functions of NoETL, including the library calls they make."""
     total, found = seen.total(), Counter[str]()
     for stack, count in seen.items():
         own = next((frame for frame in reversed(stack) if part(frame).startswith("noetl")), None)
@@ -146,7 +149,7 @@ def _boxes(frame: Frame, total: int, left: float, depth: int) -> Iterator[tuple[
 
 
 def record(names: Sequence[str], place: Place, seconds: int) -> Iterator[tuple[str, Counter[Stack]]]:
-    """Run a system and look at its processes under each workload; gives `w1-cluster-server` and its stacks."""
+    """Sample a system's processes under each workload: `w1-cluster-server` to stacks."""
     program = environment("py-spy", PY_SPY).parent / "py-spy"
     with place.system() as running:
         client = Client(running.url)
@@ -180,7 +183,7 @@ def _job(name: str, client: Client) -> Callable[[], object]:
 
 
 def kept() -> dict[str, Flame]:
-    """Give what the pictures show, by their names."""
+    """Return the data of the pictures by name."""
     return msgspec.json.decode(SHARES.read_bytes(), type=dict[str, Flame]) if SHARES.exists() else {}
 
 

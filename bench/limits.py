@@ -1,7 +1,7 @@
-"""What the machine allows: a bare flush, a bare loop of additions, and one that appends the bytes of a run in as many commits.
+"""Measure the machine's limits: a flush, a loop of additions, and bare commits.
 
-That last loop uses the driver of the store it stands beside, `sqlite3` or `asyncpg`, one connection and one row a commit, so it is
-the least that any engine on this store can need. Tested in tests/bench/test_limits.py.
+The commits append as many bytes in as many transactions as a run did, with the driver of its store (`sqlite3` or `asyncpg`),
+one connection and one row per commit: the least that any engine on this store needs. Tested in tests/bench/test_limits.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Written:
 
 
 def flush_ms(folder: str | Path, count: int = 50, size: int = 2_000) -> float:
-    """Give the median time that the disk takes to make a small write durable."""
+    """Return the median time of a small durable write."""
     times = []
     with (Path(folder) / f"flush-{uuid4().hex}").open("ab") as file:
         for _ in range(count):
@@ -45,7 +45,7 @@ def flush_ms(folder: str | Path, count: int = 50, size: int = 2_000) -> float:
 
 
 def spin_ms(count: int = 300_000) -> float:
-    """Give the time of a bare loop of additions: how fast the processor is at the moment."""
+    """Return the time of a loop of additions: the processor's speed right now."""
     begun, total = time.perf_counter(), 0
     for number in range(count):
         total += number
@@ -85,7 +85,7 @@ def _written_postgres(address: str) -> Written:
 
 
 def bare_seconds(store: str, wrote: Written, folder: str) -> float:
-    """Give the seconds that a bare loop takes to append as many bytes in as many commits to a store of the same kind."""
+    """Return the seconds of a bare loop with the same bytes, commits and store."""
     count = max(1, min(wrote.commits, _MOST_COMMITS))
     row = os.urandom(max(1, wrote.size // max(1, wrote.commits)))
     took = asyncio.run(_bare_postgres(store, count, row)) if is_database(store) else _bare_sqlite(folder, count, row)

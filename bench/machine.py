@@ -1,4 +1,4 @@
-"""What a run stands on: processors, memory, system, interpreter, versions and settings."""
+"""Describe the machine: processors, memory, system, interpreter and versions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The workloads on NoETL, in two forms: `embedded` on SQLite and `cluster` on PostgreSQL.
+"""Run the workloads on NoETL: `embedded` on SQLite, `cluster` on PostgreSQL.
 
 Embedded is `noetl up`, and `noetl run` and `noetl resume` for W5 and W6; a cluster is `noetl serve` and one `noetl worker`.
-Each is started for one workload in one round, warmed up, measured once and ended. Beside what was seen stand the seconds of
-the bare loop that writes the same (see bench/limits.py). Tested in tests/bench/test_run.py.
+Each is started for one workload in one round, warmed up, measured once and stopped. The results include the seconds of the
+bare loop that writes the same (see bench/limits.py). Tested in tests/bench/test_run.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GROWN = 7  # executions of W9 in a round
 
 @dataclass(frozen=True)
 class Place:
-    """Where a round may write: a folder of its own, and for a cluster a database of its own."""
+    """The folder of a round, and for a cluster its database."""
 
     form: str
     folder: str
@@ -65,7 +65,7 @@ def measured(workload: str, size: int, place: Place) -> Seen:
 
 
 def _beside(job: Callable[[], object], running: System, place: Place) -> tuple[float, float]:
-    """Give the seconds of a job, and of the bare loop that writes as much."""
+    """Return the seconds of a job, and of the bare loop that writes as much."""
     before = written(running.store)
     begun = time.perf_counter()
     job()
@@ -121,7 +121,7 @@ def _memory(size: int, client: Client, running: System, place: Place) -> Seen:
 
 
 def _growing(size: int, client: Client, running: System, place: Place) -> Seen:
-    """Compare fifty late steps with fifty early ones (a tenth of all, where there are fewer), of some executions together.
+    """Compare fifty late steps with fifty early ones, or a tenth of all if fewer.
 
     Of one alone they take a twentieth of a second, in which the machine changes its speed more than anything else.
     """
@@ -136,7 +136,7 @@ def _growing(size: int, client: Client, running: System, place: Place) -> Seen:
 
 
 def _ends_of_steps(client: Client, execution_id: str) -> list[int]:
-    """Give when each step ended, in milliseconds."""
+    """Return the end of each step in milliseconds."""
     at: list[int] = []
     after: int | None = 0
     while after is not None:
@@ -147,7 +147,7 @@ def _ends_of_steps(client: Client, execution_id: str) -> list[int]:
 
 
 def _load(size: int, client: Client, running: System, place: Place) -> Seen:
-    """Keep several clients busy for `size` seconds, each with one execution after another of three kinds.
+    """Run several clients for `size` seconds, each with executions of three kinds.
 
     These are one step, five steps in a row, and one step that is a loop over 20 items.
     """
@@ -204,7 +204,7 @@ def _rows(store: str) -> tuple[int, int]:
 
 
 def _replay(size: int, client: Client, running: System, place: Place) -> Seen:
-    """Make a long log by a loop, then read it from the store and fold it, as `noetl replay` does."""
+    """Write a long log with a loop, then read and fold it as `noetl replay` does."""
     del place
     started = client.run(client.register(loop("long", size)))
     return asyncio.run(_read_and_fold(running.store, started))

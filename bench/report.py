@@ -1,6 +1,6 @@
-"""The results of a run for people: a table for the terminal, and the page of the documentation.
+"""Render results: a table for the terminal and the page of the documentation.
 
-The page is made of the newest file in bench/results/, by scripts/docs.py. Tested in tests/bench/test_results.py.
+scripts/docs.py makes the page from the newest file in bench/results/. Tested in tests/bench/test_results.py.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rounds(results: Results, workload: str) -> str:
 
 
 def probes(results: Results) -> dict[str, str]:
-    """Tell how fast disk and processor were while this ran."""
+    """Describe the speed of disk and processor during the run."""
     (least, most), (quick, slow) = results.flush_ms, results.spin_ms
     return {
         "fdatasync": f"{least:.3f} to {most:.3f} ms, probed before each round",
@@ -65,51 +65,51 @@ def number(value: float) -> str:
 INTRODUCTION = """\
 # Benchmarks
 
-`make bench` runs the same work on NoETL and on other systems, in turns on the same machine, and prints ratios: numbers of
-different machines, and even of different hours, cannot be compared, because a flush of the disk takes from 0.05 to 4 ms. This
-page is made of the newest run in `bench/results/`. Work is a no-op, and every system is as durable as its defaults make it.
+`make bench` runs the same work on NoETL and on other systems, in turns on the same machine, and prints ratios. Compare ratios
+only: a flush of the disk takes from 0.05 to 4 ms, on different machines and at different hours. This page shows the newest run
+in `bench/results/`. Tasks are no-ops, and every system has its default durability.
 
 - **embedded**: `noetl up` on SQLite with a flush for every commit; W5 and W6 are `noetl run` and `noetl resume`.
 - **cluster**: `noetl serve`, one `noetl worker` over a WebSocket, PostgreSQL with `fsync` on.
-- **limit**: the bytes of NoETL's events, appended by a bare loop over the same driver in as many commits, right after each
-  round. Nothing that keeps them can be faster; where a form seems to be, the disk was slower a moment later.
+- **limit**: a bare loop over the same driver that appends the bytes of NoETL's events in as many commits, right after each
+  round. No durable system can be faster; if a form seems to be, the disk was slower a moment later.
 
-A step is not the same thing everywhere: in NoETL it is handed to a worker and its events are committed before the next one.
+A step differs between systems: in NoETL a worker runs it, and its events are committed before the next one starts.
 """
 
 
 PARTS = {
-    "noetl.engine": "decides what follows from a message, renders templates, drives the tasks of a step",
-    "noetl.server": "gathers messages into commits, keeps the state of executions, hands out work, answers requests",
+    "noetl.engine": "decides, renders templates, drives the tasks of a step",
+    "noetl.server": "batches messages into commits, caches states, leases work, answers requests",
     "noetl.worker": "claims, runs the tool, reports",
-    "noetl.stores": "turns events and work into rows, and runs the statements",
+    "noetl.stores": "converts events and work to rows, and runs the statements",
     "noetl.client": "the worker's session with the server",
-    "noetl.wire": "frames and bodies to bytes and back",
-    "database driver": "asyncpg: parameters to bytes, rows from bytes",
+    "noetl.wire": "encodes and decodes frames and bodies",
+    "database driver": "asyncpg: encodes parameters, decodes rows",
     "HTTP and sockets": "uvicorn, websockets and starlette",
     "event loop": "callbacks, reads and writes of sockets",
 }
 FLAMES = """\
 ## Where the time goes
 
-Flame graphs of NoETL's processes in W1 to W3, by `python bench/run.py --flame`: the share of the samples in which a part of the
-code held the interpreter. Waiting for the disk, for PostgreSQL or for another process is not in them; the distance between
-these and the wall time is what the limit above tells. Point at a box to read its name.
+Flame graphs of NoETL's processes in W1 to W3, drawn by `python bench/run.py --flame`. A share is the part of the samples in
+which that code held the interpreter. Waiting for the disk, for PostgreSQL or for another process is not included; the limit
+above shows it. Point at a box to read its name.
 """
 
 
 def shares(flame: Flame) -> str:
-    """Tell the shares of the parts, the largest first."""
+    """Format the shares of the parts, largest first."""
     return ", ".join(f"{part} {share:.0%}" for part, share in flame.shares.items() if share >= 0.01)
 
 
 def functions(flame: Flame) -> str:
-    """Tell the functions that take most: `_count_one` of noetl/server/metrics.py is `server/metrics.py _count_one`."""
-    told = []
+    """Format the hottest functions, such as `server/metrics.py _count_one`."""
+    lines = []
     for name, share in flame.functions.items():
         function, _, path = name.removesuffix(")").partition(" (")
-        told.append(f"`{path.removeprefix('noetl/')} {function}` {share:.0%}")
-    return ", ".join(told)
+        lines.append(f"`{path.removeprefix('noetl/')} {function}` {share:.0%}")
+    return ", ".join(lines)
 
 
 def _flames(flames: Mapping[str, Flame]) -> str:
@@ -118,7 +118,7 @@ def _flames(flames: Mapping[str, Flame]) -> str:
         for name, flame in flames.items()
     ]
     parts = [f"- {name}: {words}" for name, words in PARTS.items()]
-    table = ["| picture | samples | shares | functions that take most themselves |", "|---|---|---|---|", *rows]
+    table = ["| picture | samples | shares | hottest functions |", "|---|---|---|---|", *rows]
     return "\n".join([FLAMES, *parts, "", *table]) + "\n"
 
 
@@ -145,7 +145,7 @@ def _about(results: Results) -> str:
     if spreads:
         middle = spreads[len(spreads) // 2]
         lines.append(
-            f"- noise: the rounds of one side differ {number(middle)}-fold in the middle, {number(spreads[-1])}-fold at most"
+            f"- noise: the rounds of one side differ {number(middle)}-fold (median), {number(spreads[-1])}-fold (maximum)"
         )
     lines += [
         f"- {name}: {versions}; {PEERS[name].about}" for name, versions in results.versions.items() if name in PEERS
@@ -154,8 +154,8 @@ def _about(results: Results) -> str:
 
 
 SMALLER = """\
-A size in brackets behind a number is that of a side which was given less to do, because it would take too long; its number is
-that of the same unit. A dash is told about below. The rows `ms a flush` are the disk at that time, probed before each round.
+A size in brackets means that this side ran a smaller workload, because the full one takes too long; the unit is the same. A
+dash is explained below. The rows `ms a flush` show the disk, probed before each round.
 """
 
 
@@ -171,13 +171,15 @@ def _numbers(results: Results) -> str:
         probed = {one.side: number(one.flush_ms) for one in results.results if one.workload == name and one.flush_ms}
         if probed:
             lines.append(f"| | ms a flush | {' | '.join(probed.get(side, '') for side in sides)} |")
-    told = [WORKLOADS[name] for name in results.workloads()]
-    about = [f"\n{one.name}: {one.about}" for one in told if one.about and measured_of(results, one) == one.figures]
+    workloads = [WORKLOADS[name] for name in results.workloads()]
+    about = [
+        f"\n{one.name}: {one.about}" for one in workloads if one.about and measured_of(results, one) == one.figures
+    ]
     return "\n".join([*lines, *about]) + "\n"
 
 
 def measured_of(results: Results, workload: Workload) -> tuple[Figure, ...]:
-    """Give the figures of a workload that a run has of any side; an older run may lack some."""
+    """Return the figures of a workload that any side of a run has."""
     known = {name for one in results.results if one.workload == workload.name for name in one.medians}
     return tuple(figure for figure in workload.figures if figure.name in known or figure is workload.figures[0])
 
@@ -193,9 +195,9 @@ def _cell(results: Results, side: str, workload: str, figure: str) -> str:
 
 
 def _ratios(results: Results) -> str:
-    """Say how many times better NoETL is than each other side; below 1 it is worse."""
+    """Format how many times better NoETL is than each other side; below 1 is worse."""
     others = [side for side in results.sides() if side not in OURS]
-    lines = ["How many times better NoETL is; below 1 the other one is.\n"]
+    lines = ["How many times better NoETL is; below 1, the other system is better.\n"]
     lines += [f"| workload | form | {' | '.join(others)} |", f"|---|---|{'---|' * len(others)}"]
     for name in results.workloads():
         for form in OURS:

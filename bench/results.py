@@ -1,6 +1,6 @@
-"""The results of a run as data: kept as JSON, read again, and compared with the baseline.
+"""Results of a run as data: saved as JSON, loaded, compared with the baseline.
 
-A result is what one side gave for one workload: the numbers of each round and their medians. A side `limit-<form>` is the bare
+A result holds the numbers of each round of one side on one workload, and their medians. The side `limit-<form>` is the bare
 loop beside that form. Tested in tests/bench/test_results.py.
 """
 
@@ -23,7 +23,7 @@ SAME = ("processors", "memory")  # of the machine, for ratios to be compared
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one side gave for one workload; `problem` says why it gave nothing, or nothing more."""
+    """One side's numbers for one workload; `problem` says why some are missing."""
 
     side: str
     workload: str
@@ -68,7 +68,7 @@ class Results(msgspec.Struct, frozen=True):
 
     @staticmethod
     def newest_path() -> Path | None:
-        """Give where the newest run is kept; the baseline is not asked."""
+        """Return the path of the newest run, the baseline excluded."""
         return max((path for path in FOLDER.glob("*.json") if path != BASELINE), default=None)
 
     @staticmethod
@@ -77,7 +77,7 @@ class Results(msgspec.Struct, frozen=True):
         return Results.read(path) if path else None
 
     def joined(self, later: Results) -> Results:
-        """Put the workloads of a later run in the place of these: ratios stay within one run, because workloads do."""
+        """Replace workloads by those of a later run. Ratios stay within one run."""
         kept = [one for one in self.results if one.workload not in later.workloads()]
         known = list(WORKLOADS)
         told = (
@@ -93,14 +93,14 @@ class Results(msgspec.Struct, frozen=True):
         )
 
     def value(self, side: str, workload: str, figure: str = "") -> float | None:
-        """Give a median; by default the first figure of the workload, which ratios are made of."""
+        """Return a median; by default of the workload's first figure, the one of ratios."""
         wanted = figure or WORKLOADS[workload].figures[0].name
         return next(
             (one.medians.get(wanted) for one in self.results if (one.side, one.workload) == (side, workload)), None
         )
 
     def spreads(self) -> list[float]:
-        """Give for each result how many times its largest round is its smallest, in order."""
+        """Return, in order, the quotient of largest and smallest round of each result."""
         found = []
         for one in self.results:
             values = [each[WORKLOADS[one.workload].figures[0].name] for each in one.rounds]
@@ -114,11 +114,11 @@ class Results(msgspec.Struct, frozen=True):
         return list(dict.fromkeys(one.workload for one in self.results))
 
     def others(self, form: str) -> list[str]:
-        """Give the sides that a form is compared with: peers, and the limit of its own store."""
+        """Return the sides that a form is compared with: peers and its store's limit."""
         return [side for side in self.sides() if side not in OURS and side in (*_peers(self), f"limit-{form}")]
 
     def better(self, form: str, other: str, workload: str) -> float | None:
-        """Give how many times better a form is than another side: above 1 it is."""
+        """Return how many times better a form is than another side; above 1 is better."""
         own, its = self.value(form, workload), self.value(other, workload)
         if not own or not its:
             return None
@@ -139,7 +139,7 @@ def _short(value: float) -> float:
 
 
 def unlike(now: Results, before: Results) -> list[str]:
-    """Tell what makes two runs impossible to compare: another machine, or other sizes."""
+    """Explain why two runs cannot be compared: another machine, or other sizes."""
     machines = [
         f"{name} was {before.machine.get(name)} and is {value}"
         for name, value in now.machine.items()
@@ -154,7 +154,10 @@ def unlike(now: Results, before: Results) -> list[str]:
 
 
 def lost(now: Results, before: Results) -> list[str]:
-    """Tell where the ratios of a workload, their geometric mean over the sides of both runs, lost more than allowed."""
+    """List the workloads whose ratio lost more than allowed.
+
+    The ratio is the geometric mean over the sides that both runs have.
+    """
     return [
         f"{form} {workload}: {1 - change:.0%} worse against {', '.join(others)} than the baseline of {before.date}"
         for form in OURS

@@ -1,15 +1,14 @@
-"""Runs the workloads on NoETL and on its peers, in turns on the same machine, and prints numbers and ratios.
+"""Run the workloads on NoETL and its peers in turns; print numbers and ratios.
 
     python bench/run.py [--peer NAME]... [--workload W1]... [--form embedded]... [--scale medium] [--rounds 3] [--json]
                         [--save [NAME]] [--add] [--check] [--flame]
 
-Without `--peer` all peers take part; `--peer none` leaves them out. Every side is started for each round and ended after it, so
-that nobody idles beside another. The sides take turns: all of them once, then all of them again; only peers that take long to
-start give all rounds after one start. `--scale full` takes longer for what needs no peer: five minutes of W10, a million events
-for W11. `--save` keeps the numbers in bench/results/; `--add` puts the workloads of this run into the newest results there.
-`--check` compares the ratios with bench/results/baseline.json and ends with 1 where one lost more than 15 %. `--flame` measures
-nothing: it draws where NoETL's processor time goes in W1 to W3. A run that is stopped by Ctrl-C gives the workloads that it has
-measured on every side. Tested in tests/bench/test_run.py.
+Without `--peer` all peers take part; `--peer none` excludes them. Every side is started for each round and stopped after it,
+so that no idle process disturbs another. The sides take turns, round by round; only peers that start slowly run all rounds
+after one start. `--scale full` extends what needs no peer: five minutes of W10, a million events for W11. `--save` writes the
+numbers to bench/results/; `--add` adds the workloads of this run to the newest results there. `--check` compares the ratios
+with bench/results/baseline.json and exits with 1 on a loss of more than 15 %. `--flame` measures nothing: it draws flame
+graphs of W1 to W3. After Ctrl-C the workloads that every side has finished are reported. Tested in tests/bench/test_run.py.
 """
 
 from __future__ import annotations
@@ -149,14 +148,16 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--form", action="append", choices=ours.FORMS)
     parser.add_argument("--scale", choices=SCALES, default="medium")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--note", default="", help="something to know about this run: who else used the machine")
+    parser.add_argument("--note", default="", help="Note to store with this run, such as other load.")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--save", nargs="?", const="", help="keep the results, by default under the date of today")
-    parser.add_argument("--add", action="store_true", help="put these workloads into the newest results that are kept")
+    parser.add_argument("--save", nargs="?", const="", help="Save the results. [default name: today's date]")
+    parser.add_argument("--add", action="store_true", help="Add these workloads to the newest saved results.")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--baseline", type=Path, default=BASELINE, help="what `--check` compares with")
+    parser.add_argument("--baseline", type=Path, default=BASELINE, help="File that `--check` compares with.")
     parser.add_argument("--flame", action="store_true")
-    parser.add_argument("--seconds", type=int, default=5, help="how long `--flame` looks at each workload")
+    parser.add_argument(
+        "--seconds", type=int, default=5, help="Seconds that `--flame` samples each workload. [default: 5]"
+    )
     return parser.parse_args(given)
 
 

@@ -1,13 +1,12 @@
-"""Measures servers and workers over HTTP: one step from submit to finish, steps in a row, a loop, many executions at once.
+"""Measure servers and workers over HTTP: steps, a loop, many executions.
 
     python bench/server.py [--json] [--form up|cluster] [--db URL|new] [--workers 1] [--rounds 100] [--repeat 3] [--only NAME]
 
 `up` is server and worker in one process, on SQLite or on the PostgreSQL of `--db`. `cluster` is `noetl serve` and processes
-of `noetl worker` on PostgreSQL, which speak over WebSockets. `--db new`, which `cluster` takes by itself, starts a PostgreSQL
-with default settings. Beside each wall time stands the processor time that each process spent, which a busy machine changes
-less, and the floor in the same minute: a bare flush, the same commits with the same bytes by a bare loop over the same driver,
-and a bare round trip over a WebSocket. `at_once` starts all executions by one request, `apart` each by one of its own. Asserts
-nothing.
+of `noetl worker` on PostgreSQL, connected by WebSockets. `--db new`, the default of `cluster`, starts a PostgreSQL with default
+settings. Beside each wall time it prints the processor time of each process, which other load changes less, and the floor in
+the same minute: a bare flush, the same commits with the same bytes by a bare loop over the same driver, and a bare round trip
+over a WebSocket. `at_once` starts all executions by one request, `apart` by one request each. Asserts nothing.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ uvicorn.Server(config).run(sockets=[place])
 
 
 def bare_socket_ms(folder: str) -> float:
-    """Give the median round trip of a frame as long as a report to a process that only sends it back."""
+    """Return the median round trip of a frame of a report's size to an echo process."""
     import uvloop
     from websockets.asyncio.client import connect
 

@@ -1,9 +1,10 @@
-"""Measures the stores: commits of one step, and batches of a hundred, beside a bare loop that writes the same bytes.
+"""Measure the stores: commits of one step, and batches of a hundred.
 
     python bench/stores.py [--json] [--db URL] [--steps 400] [--batches 30]
 
 A step's commit is six events, one piece of work put and one finished, and the claim of the new one. Without `--db` the
-PostgreSQL store is left out; the wall times of durable stores depend on the disk, so compare them with the bare loop.
+PostgreSQL store is skipped. Wall times of durable stores depend on the disk, so compare them with the bare loop that writes
+the same bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The processes of NoETL under measurement, and the client that speaks to them over HTTP.
+"""The NoETL processes under measurement, and their HTTP client.
 
 Two forms: `up` is server and worker in one process; `cluster` is `noetl serve` and processes of `noetl worker`. What they cost
 is read from the operating system. Used by bench/server.py and bench/ours.py.
@@ -71,7 +71,7 @@ class Client:
         assert told == {"completed": count}, told
 
     def run_apart(self, path: str, count: int) -> None:
-        """Start executions by a request each, over several connections, and follow the feed until all have ended."""
+        """Start executions over several connections, and follow them until all ended."""
         asyncio.run(_run_apart(self.url.removeprefix("http://"), path, count))
 
 
@@ -106,7 +106,7 @@ async def _run_apart(place: str, path: str, count: int) -> None:
 
 
 class System:
-    """The processes of a form: what they are called, where the server is, and where it keeps its log."""
+    """The processes of a form: their names, the server's address, and its store."""
 
     def __init__(self, url: str, processes: dict[str, list[int]], healthy_s: float, store: str) -> None:
         self.url = url
@@ -115,11 +115,11 @@ class System:
         self.store = store
 
     def cpu_ms(self) -> dict[str, float]:
-        """Give the processor time that each of them has spent so far."""
+        """Return the processor time of each process so far."""
         return {name: sum(map(_cpu_ms, pids)) for name, pids in self._all().items()}
 
     def memory_mb(self, line: str = "VmRSS") -> dict[str, float]:
-        """Give the memory that the largest of each name holds, or with `VmHWM` has held at most."""
+        """Return the memory of the largest process per name; with `VmHWM`, its peak."""
         own = {name: pids for name, pids in self.processes.items() if name != "postgres"}
         return {name: max(_memory_mb(pid, line) for pid in pids) for name, pids in own.items()}
 
@@ -153,7 +153,7 @@ def noetl(
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a command; gives its process and what it says when it is there."""
     command = [python, "-m", "noetl", *arguments]
-    path = Path(folder) / f"{arguments[0]}-{uuid4().hex}.log"  # a file, because nobody reads on
+    path = Path(folder) / f"{arguments[0]}-{uuid4().hex}.log"  # a file, because a pipe would fill up unread
     with (
         path.open("wb") as log,
         subprocess.Popen(command, stderr=log, text=True, cwd=folder, start_new_session=True) as process,
@@ -196,7 +196,7 @@ def system(
 
 
 def timed(job: Callable[[], Any], rounds: int) -> list[float]:
-    """Give the milliseconds of each round."""
+    """Return the milliseconds of each round."""
     times = []
     for _ in range(rounds):
         begun = time.perf_counter()

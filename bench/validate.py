@@ -1,4 +1,4 @@
-"""Measures how long a playbook takes to check, against the C loader of PyYAML on the same file.
+"""Measure the check of a playbook beside PyYAML's C loader on the same file.
 
     python bench/validate.py [--json]
 
@@ -76,7 +76,7 @@ TAIL = """\
 
 
 def playbook(steps: int, first: int = 0) -> str:
-    """Write a playbook of that many steps, each with a loop, a policy and a router; numbers go on from `first`."""
+    """Return a playbook of n steps, each with a loop, a policy and a router."""
     last = first + steps
     return HEAD + "".join(STEP.format(n=n, m=n + 1) for n in range(first, last)) + TAIL.format(n=last)
 
@@ -107,7 +107,7 @@ def measure(steps: int) -> dict[str, float]:
 
 
 def _timed(call: Callable[[], object]) -> float:
-    gc.collect()  # nobody pays for the garbage of the call before
+    gc.collect()  # no call pays for the garbage of the previous one
     begin = perf_counter()
     call()
     return perf_counter() - begin

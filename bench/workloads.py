@@ -1,7 +1,7 @@
-"""The workloads of the benchmark: what each runs, how large it is at a scale, and what is read from it.
+"""The workloads of the benchmark: what each runs, its sizes and its figures.
 
-A side gives what it has seen (seconds, times, marks); `figures` makes the numbers of the table of it, the same way for every
-side. Tested in tests/bench/test_figures.py.
+A side returns raw observations (seconds, times, marks); `figures` computes the numbers of the table from them, the same way
+for every side. Tested in tests/bench/test_figures.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCALES = ("small", "medium", "full")
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of the table: the first of a workload is the one that ratios are made of."""
+    """A number of the table. Ratios use the first figure of a workload."""
 
     name: str
     unit: str
@@ -53,10 +53,10 @@ WORKLOADS = {
         Workload(
             "W3", f"executions of {SHORT} steps, submitted at once", (20, 200, 200),
             (Figure("steps_per_s", "steps/s", False), Figure("apart_steps_per_s", "steps/s, a request each", False)), True,
-            about="NoETL is given all executions by one request, which is answered when the last has ended. In the second row, "
-            "which only NoETL has, each is started by a request of its own, over 16 connections, and the feed of events tells "
-            "of the ends. procrastinate and pgqueuer are given all jobs by one call; the others start each execution by a call "
-            "of its own, without waiting for the one before, and then wait for all results.",
+            about="NoETL gets all executions in one request, whose response comes after the last one ended. In the second row, "
+            "which only NoETL has, each execution has its own request, over 16 connections, and the event feed reports the "
+            "ends. procrastinate and pgqueuer get all jobs in one call; the others start each execution with its own call, "
+            "without waiting for the previous one, and then wait for all results.",
         ),
         Workload("W4", "submit to finish of one step on an idle system", (5, 50, 50), LATENCY, True),
         Workload("W5", "cold start to the first finished hello", (1, 1, 1), (Figure("seconds", "s"),), True),
@@ -90,7 +90,7 @@ WORKLOADS = {
 
 
 def quantile(times: Sequence[float], share: float) -> float:
-    """Give the time that this share of them does not exceed."""
+    """Return the time that this share of them does not exceed."""
     return sorted(times)[min(len(times) - 1, int(share * len(times)))]
 
 
@@ -122,7 +122,7 @@ _MADE: dict[str, Callable[[int, Mapping[str, Any]], dict[str, float]]] = {
 
 
 def chain(name: str, steps: int, *, result: str = "{n}", head: str = "") -> str:
-    """Write a playbook of steps in a row; `{n}` in the result is the number of the step."""
+    """Return a playbook of steps in a row; `{n}` in the result is the step's number."""
     lines = [HEAD.replace("NAME", name), head, "workflow:\n"]
     given = f", result: {result}" if result else ""
     for number in range(steps):
@@ -149,7 +149,7 @@ def pipeline(name: str, tasks: int) -> str:
 
 
 def marked(name: str, steps: int, path: str) -> str:
-    """Write a playbook whose every step appends its number, its process and the time to a file, and takes 20 ms."""
+    """Return a playbook whose steps take 20 ms and append a mark to a file."""
     lines = [HEAD.replace("NAME", name), "workflow:\n"]
     code = f"import os, time; open({path!r}, 'a').write(f'{{n}} {{os.getpid()}} {{time.time()}}\\n'); time.sleep(0.02)"
     for number in range(steps):

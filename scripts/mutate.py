@@ -1,12 +1,12 @@
-"""Changes one rule of a module at a time and tells which changes no test notices.
+"""Mutate one rule of a module at a time and list the mutants that no test kills.
 
-    python scripts/mutate.py src/noetl/engine/join.py                      every change of a module
+    python scripts/mutate.py src/noetl/engine/join.py                      every mutant of a module
     python scripts/mutate.py src/noetl/engine/*.py --most 100 --seed 7     a random hundred
     python scripts/mutate.py src/noetl/engine/join.py --only 120:          those from line 120 on
 
-The tests are collected and traced once; for every change a forked process swaps the code of its functions and runs the
-tests that pass that line, until one fails. No file is changed. A change that no test notices is a rule without a test,
-or code without an effect. It is a tool for people and no part of `make test`.
+The tests are collected and traced once. For every mutant a forked process swaps the code of its functions and runs the
+tests that execute that line, until one fails. No file is changed. A surviving mutant is a rule without a test, or code
+without an effect. `make test` does not run it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Mutant(NamedTuple):
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
-    """Give every change of a module."""
+    """Yield every mutant of a module."""
     source = path.read_text()
     lines = source.splitlines(keepends=True)
     starts = [0]
@@ -110,7 +110,7 @@ def _with(node: ast.AST, **changed: object) -> str:
 
 
 def functions(owner: ModuleType | type, module: str) -> Iterator[tuple[str, FunctionType]]:
-    """Give the functions and methods that a module defines, under names that are the same in a changed copy."""
+    """Return the functions and methods of a module by their qualified names."""
     for name, value in vars(owner).items():
         found = next((getattr(value, inner) for inner in ("fget", "func", "__func__") if hasattr(value, inner)), value)
         if isinstance(found, FunctionType) and found.__module__ == module:
@@ -120,7 +120,7 @@ def functions(owner: ModuleType | type, module: str) -> Iterator[tuple[str, Func
 
 
 def swap(mutant: Mutant) -> None:
-    """Give the functions of a loaded module the code of its changed text."""
+    """Swap the code of a loaded module's functions for that of its mutant."""
     name = ".".join(mutant.path.relative_to(ROOT / "src").with_suffix("").parts)
     module = importlib.import_module(name)
     changed = ModuleType(name)

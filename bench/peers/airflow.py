@@ -1,6 +1,6 @@
-"""Airflow: `airflow standalone` (API server, scheduler, processor of DAG files, triggerer) on PostgreSQL, local executor.
+"""Airflow: `airflow standalone` on PostgreSQL with the local executor.
 
-A step is a task, for which a process is started. Runs are started and followed over its REST API. It was not measured with
+It runs API server, scheduler, DAG processor and triggerer. A step is a task, for which a process is started. Runs are started and followed over its REST API. It was not measured with
 hundreds of tasks: see `most` in bench/peers/environments.py.
 """
 
@@ -59,7 +59,7 @@ class System:
         return ask(method, f"{self.url}/api/v2{path}", body, Authorization=f"Bearer {self.token}")
 
     def is_there(self) -> bool:
-        """Tell whether the API answers and both DAGs are known."""
+        """Whether the API answers and both DAGs are known."""
         try:
             self.token = self.token or ask("GET", f"{self.url}/auth/token")["access_token"]
             return bool(self.ask("GET", "/dags")["total_entries"] == 2)

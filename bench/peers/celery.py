@@ -1,4 +1,4 @@
-"""Celery with Redis as broker and store of results: not durable for each task, as its defaults are.
+"""Celery with Redis as broker and result store; by default not durable per task.
 
 Two worker processes, one for each core, which is its default. Steps in a row are a chain, a fan-out is a chord. A task that a
 killed worker held is not tried again by default, so W6 is not there.

@@ -1,7 +1,7 @@
-"""Dagster: `dagster dev` (web server, daemon, code server) on its default SQLite files; runs are launched over GraphQL.
+"""Dagster: `dagster dev` on its default SQLite files, with runs over GraphQL.
 
-A step is an op. Each run is a process of its own; inside it the ops run one after another, which is faster than the default of
-a process for each op too. After a kill nobody goes on with a run unless somebody asks for it.
+It runs web server, daemon and code server. A step is an op. Each run is a process of its own; inside it the ops run one after another, which is faster than the default of
+a process for each op too. After a kill a run continues only on request.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _marking(number: int) -> Any:
 
 
 def in_a_row(name: str, first: Any, steps: int, one: Callable[[int], Any]) -> Any:
-    """Give a job; it begins with an op that is not counted."""
+    """Return a job; its first op is not counted."""
 
     def written() -> None:
         last = first()

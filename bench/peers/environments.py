@@ -1,7 +1,7 @@
-"""The peers: what they are, which versions are installed, and an environment of its own for each.
+"""The peers, their versions, and a virtual environment for each.
 
-Environments stand below `$BENCH_HOME`, else in the user's cache, and are made once per set of versions. Where packages come
-from is the machine's business: nothing here names a place.
+Environments are kept below `$BENCH_HOME`, else in the user's cache, and made once per set of versions. The machine's own
+configuration says where packages come from.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def set_up(peer: Peer) -> Path:
 
 
 def measured(peer: Peer, python: Path, workload: str, size: int, folder: str, database: str, rounds: int = 1) -> Seen:
-    """Measure one workload of a peer in its own environment: once, or as many rounds as it likes to give after one start."""
+    """Measure one workload of a peer in its environment, for one round or several."""
     command = [str(python), "-m", f"bench.peers.{peer.module}", workload, "--size", str(size), "--folder", folder]
     command += ["--database", database, "--backend", peer.backend, "--rounds", str(rounds)]
     own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}

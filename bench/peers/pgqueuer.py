@@ -55,7 +55,7 @@ class Queue:
         self.ran = 0
 
     async def timed(self, entry: str, payloads: list[bytes], ends: int) -> float:
-        """Put jobs, and wait until so many have ended."""
+        """Enqueue jobs, and wait until that many have ended."""
         begun = time.perf_counter()
         await self.queries.enqueue([entry] * len(payloads), payloads, [0] * len(payloads))
         self.ran += ends

@@ -1,6 +1,6 @@
-"""Prefect: its server (defaults, on SQLite), and flows in a process that speaks to it over HTTP.
+"""Prefect: its default server on SQLite, and flows in a process connected by HTTP.
 
-A step is a task that a flow calls: the flow's process runs it and tells the server. W4 calls the flow in a process that runs
+A step is a task that a flow calls: the flow's process runs it and reports to the server. W4 calls the flow in a process that runs
 already, which is faster than a deployment (a new process for each run, found by a poll every 10 s). W6 is a deployment, because
 nothing else could be started again.
 """

@@ -1,4 +1,4 @@
-"""Restate: its server (one node, defaults) and a Python service in one process, which it calls over HTTP/2.
+"""Restate: one server node, and a Python service that it calls over HTTP/2.
 
 A step is a `ctx.run` that the server's log records. W2 fans out to 1,000 of these inside one invocation, the faster of its
 two ways (the other one is 1,000 calls of another handler).
@@ -128,7 +128,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: 
 
 
 async def burst(place: str, count: int) -> None:
-    """Send invocations at once over several connections, then wait for the result of each."""
+    """Send invocations over several connections, then wait for the result of each."""
     host, port = place.split(":")
     left = iter(range(count))
 

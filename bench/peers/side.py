@@ -1,4 +1,4 @@
-"""What the script of every peer shares: its arguments, processes, marks of steps, and its one line of JSON at the end.
+"""Shared parts of the peers' scripts: arguments, processes, marks, JSON output.
 
 It runs in the environment of the peer, so it uses the standard library alone. A script is called for one workload in one
 round: `python -m bench.peers.NAME W1 --size 200 --folder F --database URL`. It starts what the peer needs, warms it up,
@@ -32,7 +32,7 @@ Seen = dict[str, Any]
 
 @dataclass(frozen=True)
 class Given:
-    """What a script is told."""
+    """The arguments of a script."""
 
     workload: str
     size: int
@@ -71,14 +71,14 @@ def measure(
 
 
 def stop(*_given: object) -> None:
-    """End this process on a signal, and what it has started; a second signal changes nothing."""
+    """End this process and its children on a signal; ignore further signals."""
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, signal.SIG_IGN)
     sys.exit(1)
 
 
 def rounds(told: Given, once: Callable[[], Seen]) -> Seen:
-    """Measure as many rounds as are wanted, after one start: what peers do that take long to start."""
+    """Measure several rounds after one start, for peers that start slowly."""
     return {"rounds": [once() for _ in range(told.rounds)]}
 
 
@@ -89,7 +89,7 @@ def seconds(job: Callable[[], Any]) -> float:
 
 
 def again(told: Given, module: str, workload: str) -> list[str]:
-    """Give the command that runs a script of a peer in another role: as its worker or its application."""
+    """Return the command that runs a peer's script as its worker or application."""
     return [
         sys.executable, "-m", module, workload, "--size", str(told.size), "--folder", str(told.folder),
         "--database", told.database, "--backend", told.backend,
@@ -128,7 +128,7 @@ def end(started: subprocess.Popen[Any], how: signal.Signals) -> None:
 
 
 def _below(pid: int) -> list[int]:
-    """Give the processes that a process has started, and those that they have."""
+    """Return all descendants of a process."""
     try:
         found = [
             int(one) for path in Path(f"/proc/{pid}/task").iterdir() for one in (path / "children").read_text().split()
@@ -186,7 +186,7 @@ def marks(path: Path) -> list[tuple[int, int, float]]:
 def killed(
     told: Given, victim: subprocess.Popen[Any], start: Callable[[], Any], *, patience: float = PATIENCE_S
 ) -> Seen:
-    """Kill a process when half of the steps ran, start it again at once, and wait for the last step."""
+    """Kill a process after half of the steps, restart it, and wait for the last step."""
     until(lambda: len(marks(told.marks)) >= told.size // 2)
     end(victim, signal.SIGKILL)
     at = time.time()

@@ -1,4 +1,4 @@
-"""Reads the project's own source for the architecture tests: files, modules, functions and what they name."""
+"""The project's own source as data for the architecture tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CORE = ("noetl.dsl", "noetl.engine", "noetl.expr", "noetl.model")
 
 @dataclass(frozen=True)
 class Module:
-    """One Python file: its dotted name, its path from the root of the project and its text."""
+    """One Python file: dotted name, path from the project's root, and text."""
 
     name: str
     path: str
@@ -36,7 +36,7 @@ class Module:
 
 @cache
 def modules() -> tuple[Module, ...]:
-    """Every module under src, by name."""
+    """Return every module under src, sorted by name."""
     return tuple(sorted((read(path) for path in SRC.rglob("*.py")), key=lambda module: module.name))
 
 
@@ -47,14 +47,14 @@ def read(path: Path) -> Module:
 
 
 def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Name and length in lines of every function, decorators left out."""
+    """Yield the name and the number of lines of every function, without decorators."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Dotted names of what is imported, wherever the import stands: `from a.b import c` gives `a.b` and `a.b.c`."""
+    """Yield the dotted names of imports: `a.b` and `a.b.c` of `from a.b import c`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -64,7 +64,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def dotted(node: ast.expr) -> str | None:
-    """`a.b.c` as text; None for anything that is not a plain chain of names."""
+    """Return `a.b.c` as text, or None if the node is no plain chain of names."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

@@ -1,6 +1,6 @@
-"""Holds the imports of the package to their contracts, and proves on small bad packages that each contract can fail.
+"""Check the import contracts, and prove that each of them can fail.
 
-The contracts stand in pyproject.toml and `make check` runs them too; here they are also broken on purpose.
+`make check` runs the contracts of pyproject.toml too; here small packages break them on purpose.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PACKAGES = (
 
 
 def small_package(folder: Path, extra: Mapping[str, str]) -> None:
-    """A package with every layer of the real one and nothing in it, then the given files."""
+    """Write an empty package with every layer of the real one, then the given files."""
     files = dict.fromkeys(
         (
             "__init__",
@@ -138,7 +138,7 @@ def test_a_circle_is_seen() -> None:
 
 
 def declared(table: str = "") -> set[str]:
-    """Names of the distributions that pyproject.toml lists, in the base install or in one extra."""
+    """Return the distributions that pyproject.toml lists, of the base or of one extra."""
     project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
     wanted = project["optional-dependencies"][table] if table else project["dependencies"]
     return {requirement.split(">")[0].split("[")[0].strip().lower() for requirement in wanted}

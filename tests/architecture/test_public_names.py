@@ -1,4 +1,4 @@
-"""Holds every `__all__` to its word: each name in it exists, once, in every module that offers one."""
+"""Check every `__all__`: each name in it exists and is listed once."""
 
 from __future__ import annotations
 

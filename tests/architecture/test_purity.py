@@ -1,6 +1,6 @@
-"""Keeps the core pure in what it calls: no file, no console, no clock, no chance, nothing asynchronous.
+"""Check that the core calls nothing impure: no file, console, clock or randomness.
 
-Import contracts forbid whole modules; this test sees the calls that allowed modules offer, such as `datetime.now`.
+Import contracts forbid whole modules. This test finds impure calls of allowed ones, such as `datetime.now`, and async code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def impurities(module: Module) -> Iterator[str]:
 
 
 def clock(name: str) -> bool:
-    """`datetime.now`, `date.today`, `datetime.datetime.utcnow`; not a function of ours that is called `now`."""
+    """Whether a dotted name reads the clock: `datetime.now`, but not our own `now`."""
     owner, _, last = name.rpartition(".")
     return last in CLOCKS and owner.rpartition(".")[2] in {"datetime", "date"}
 

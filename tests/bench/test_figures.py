@@ -1,4 +1,4 @@
-"""The numbers of a workload are made of what a side has seen; the playbooks of the workloads are valid."""
+"""Figures are computed from observations; playbooks of workloads are valid."""
 
 from __future__ import annotations
 

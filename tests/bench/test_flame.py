@@ -1,4 +1,4 @@
-"""Flame graphs: what the profiler writes is read, its time is given to parts, and the picture is a small XML document."""
+"""Flame graphs: parse the profiler's output, compute shares, draw small XML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limit beside a run: transactions are counted exactly, and the bare loop writes them."""
+"""The limit of a run: exact counts of transactions, and the bare loop."""
 
 from __future__ import annotations
 

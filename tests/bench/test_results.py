@@ -1,4 +1,4 @@
-"""Results are kept, read again, shown and compared; what got worse by more than 15 % against the others is told."""
+"""Results are saved, loaded, shown and compared; a loss above 15 % is reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FUNCTIONS = {"decide (noetl/engine/decide.py)": 0.2}
 
 
 def run(own: float, peer: float, *, problem: str = "") -> Results:
-    """Make a run in which a step takes so many milliseconds here and there."""
+    """Make a run with the given milliseconds per step on each side."""
     results = (
         Result.of("embedded", "W1", 200, [{"ms_per_step": own}, {"ms_per_step": own}, {"ms_per_step": 99.0}]),
         Result.of("limit-embedded", "W1", 200, [{"ms_per_step": 1.0}]),
@@ -44,7 +44,7 @@ def test_a_median_and_a_ratio() -> None:
     ("own", "peer", "worse"), [(2.0, 8.0, False), (2.3, 8.0, False), (2.4, 8.0, True), (4.0, 16.0, True)]
 )
 def test_a_loss_is_measured_against_all_others(own: float, peer: float, worse: bool) -> None:
-    """The last one is a machine half as fast: against the peer nothing changed, against the limit all did."""
+    """On a machine half as fast, ratios to the peer stay, those to the limit change."""
     assert bool(lost(run(own, peer), run(2.0, 8.0))) is worse
 
 
@@ -91,7 +91,7 @@ def test_a_figure_that_only_some_sides_have_is_shown_and_one_that_an_older_run_l
     now = structs.replace(before, results=(Result.of("embedded", "W3", 200, [own]), peer))
     older = structs.replace(before, results=(Result.of("embedded", "W3", 200, [{"steps_per_s": 2_000.0}]), peer))
     assert "|  | steps/s, a request each | 3,000 |  |" in page(now, {})
-    assert "W3: NoETL is given all executions by one request" in page(now, {})
+    assert "W3: NoETL gets all executions in one request" in page(now, {})
     assert "embedded         4,000 steps/s, 3,000 steps/s, a request each" in console(now)
     assert "request" not in page(older, {})
     assert now.better("embedded", "pgqueuer", "W3") == 10.0
@@ -105,7 +105,7 @@ def test_a_peer_that_failed_is_told_with_its_reason() -> None:
 
 def test_the_noise_between_rounds_is_told() -> None:
     assert run(2.0, 8.0).spreads() == [49.5]
-    assert "differ 49.5-fold in the middle, 49.5-fold at most" in page(run(2.0, 8.0), {})
+    assert "differ 49.5-fold (median), 49.5-fold (maximum)" in page(run(2.0, 8.0), {})
 
 
 def test_the_page_shows_ratios() -> None:

@@ -1,4 +1,4 @@
-"""The benchmark runs: small, on NoETL alone, in both forms, and gives numbers with what is needed to read them."""
+"""A small benchmark on NoETL alone, in both forms, produces its numbers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_executions_at_once_are_started_by_one_request_and_by_one_each() -> None
 
 
 class NoServer:
-    """A database server that nobody speaks to."""
+    """A database server without clients."""
 
     def create(self, database: str) -> None: ...
 
@@ -96,7 +96,7 @@ def test_sides_take_turns_and_a_failure_stops_nobody_else(tmp_path: Path) -> Non
 
 
 def test_a_loss_against_the_baseline_fails(results: Results, tmp_path: Path) -> None:
-    """The baseline is doctored: in it, the same form was far quicker, then far slower, beside the same limit."""
+    """Fake a baseline in which the same form was far faster, then far slower."""
     quick, slow = (tmp_path / name for name in ("quick.json", "slow.json"))
     for path, factor in ((quick, 0.01), (slow, 100.0)):
         doctored = [

@@ -1,4 +1,4 @@
-"""A cluster of real processes: two servers on one PostgreSQL, three workers that know both."""
+"""A cluster of processes: two servers on one PostgreSQL, and three workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cluster:
     wires: Wires  # between the last worker and both servers
 
     def logs(self) -> str:
-        """What the processes wrote last, for whoever has to find out."""
+        """Return the last output of the processes, for debugging."""
         found = [(process.name, process.log[-4000:]) for process in (*self.serving, *self.working)]
         return "\n".join(f"--- {name}\n{text}" for name, text in found if text)
 

@@ -1,4 +1,4 @@
-"""One cluster for the tests of this folder that break nothing, and one for those that do; one process runs all of them."""
+"""One cluster for tests without faults, one for tests with them, in one process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def shaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster with short leases, whose processes the tests may kill; each leaves it whole."""
+    """A cluster with short leases, whose processes tests may kill and must restart."""
     folder: Path = tmp_path_factory.mktemp("shaken")
     given = {"NOETL_LEASE_SECONDS": "2", "NOETL_MAX_ATTEMPTS": "50", "NOETL_LOG_LEVEL": "warning"}
     given |= {"NOETL_LIVENESS_SECONDS": "1", **OUTBOX}

@@ -1,4 +1,4 @@
-"""A web service that writes down who asked it to do what: with the idempotency key of each request.
+"""A web service that records every request with its idempotency key.
 
 `POST /do/…` is done after a moment, `POST /do/…/big` with a large answer; `POST /flaky/…` is refused the first time a key comes; `POST /slow/…` is answered when
 the test says so, or never: who hangs up before is written down.

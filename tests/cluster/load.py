@@ -128,7 +128,7 @@ class Load:
         return (await surely(lambda: self.clients[0].status(execution_id))).status
 
     async def ended(self, *executions: str) -> dict[str, str]:
-        """Wait until executions have ended, all of them where none is named; gives their statuses."""
+        """Wait for the named executions, or all, to end; return their statuses."""
         wanted = executions or (*self.mixed, *self.others)
         store, found = PostgresStore(self.system.database), dict[str, str]()
         try:
@@ -148,7 +148,7 @@ class Load:
         return found
 
     async def leased_by(self, worker: str) -> list[str]:
-        """Give the executions whose work a worker holds, as the database says."""
+        """Return the executions with work leased to a worker, from the database."""
         async with await psycopg.AsyncConnection.connect(self.system.database) as connection:
             found = await connection.execute(
                 "SELECT execution_id::text FROM noetl.queue WHERE status = 'leased' AND worker_id = %s", (worker,)
@@ -227,7 +227,7 @@ class Load:
         self._effects()
 
     async def until_done(self, count: int) -> None:
-        """Wait until so many executions have come to their last requests."""
+        """Wait until that many executions have sent their last requests."""
 
         async def done() -> list[str]:
             return [path for path in list(self.ledger.asked) if path.endswith("/meet")]
@@ -253,7 +253,7 @@ class Load:
 
 @asynccontextmanager
 async def loading(system: Cluster, ledger: Ledger) -> AsyncIterator[Load]:
-    """Give a load whose clients know both servers, each in another order."""
+    """Return a load whose clients know both servers, each in another order."""
     async with Client(system.servers) as one, Client(system.servers[::-1]) as two:
         load = Load(system, ledger, (one, two))
         await load.register(CHILD, MIXED)
@@ -262,7 +262,7 @@ async def loading(system: Cluster, ledger: Ledger) -> AsyncIterator[Load]:
 
 @contextmanager
 def told(system: Cluster, seed: int) -> Iterator[None]:
-    """Where a test fails, tell its seed, how to run it again, and what the processes said."""
+    """On a failure, print the seed, how to repeat it, and the processes' output."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""A `noetl` process of the tests: it can be killed, frozen and started again under the same name and arguments."""
+"""A `noetl` process that tests can kill, freeze and restart."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Process:
             )
 
     def until(self, pattern: str, times: int = 1) -> str:
-        """Wait for a line that it writes, for the so many-th time over all its lives; gives the last."""
+        """Wait for the n-th occurrence of a line over all restarts; return the last."""
         end = monotonic() + PATIENCE_S
         while len(found := re.findall(pattern, self.log)) < times:
             assert monotonic() < end, f"{self.name} does not say {pattern}:\n{self.log}"

@@ -1,4 +1,4 @@
-"""A storm over a cluster: PostgreSQL is restarted again and again, workers and servers are killed, and executions go on.
+"""Load on a cluster while PostgreSQL restarts and processes are killed.
 
 What is started has a value that is known beforehand, so an execution that was done twice, in part or not at all is seen.
 Everything that happens by chance comes from one seed; what the machine makes of it does not.
@@ -21,7 +21,7 @@ from tests.cluster.process import Process
 
 ITEMS = 4
 _MOST_AT_ONCE = 30  # executions under way
-_MIXED = 20  # one of so many has everything in it
+_MIXED = 20  # one execution in this many uses every feature
 LIGHT = (
     HEAD.format("light")
     + f"""
@@ -45,12 +45,12 @@ workflow:
 
 
 def value(number: int) -> int:
-    """Give what a light execution comes to."""
+    """Return the result of a light execution."""
     return sum(item + number for item in range(ITEMS)) + number + 1
 
 
 class Storm:
-    """So many executions over so many seconds, and what happened to whom."""
+    """A number of executions over a number of seconds, with a record of all faults."""
 
     def __init__(self, system: Cluster, load: Load, seed: int, count: int, seconds: float) -> None:
         self._system = system
@@ -62,7 +62,7 @@ class Storm:
         self._end = 0.0
 
     async def blow(self) -> None:
-        """Start everything while things break; afterwards all is whole again, and nothing is waited for."""
+        """Start all executions under faults, then restore the cluster; do not wait."""
         self._end = monotonic() + self.seconds
         await self._load.register(LIGHT)
         breaking = [
@@ -114,7 +114,7 @@ class Storm:
         self.faults[f"{re.sub('-.*', '', victim.name)} killed"] += 1
 
     async def hold(self) -> str:
-        """Hold every execution to its value and to all that must be true; gives the summary."""
+        """Check the value and the invariants of every execution; return a summary."""
         self._load.others |= {name: str(number) for name, number in self.light.items()}
         await self._load.hold()
         store, rows, told = PostgresStore(self._system.database), Counter[str](), Counter[str]()

@@ -1,4 +1,4 @@
-"""Commands against a cluster: pause, unpause, signal, cancel, drain, SIGTERM, and a server that restarts while somebody looks."""
+"""Commands against a cluster: pause, signal, cancel, drain, SIGTERM and follow."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def running(pids: list[str]) -> list[str]:
 
 
 async def under_way(load: Load, name: str, started: str) -> list[Any]:
-    """Give what a task of this kind does now: requests, queries or processes."""
+    """Return the activity of a task of this kind: requests, queries or processes."""
     number = load.others[started]
     if name == "slow":
         path = f"/slow/{number}/it"

@@ -1,4 +1,4 @@
-"""Effects happen once: workers are killed at random points while they write to sinks that count.
+"""Effects happen once while workers are killed at random points.
 
 Every item of a loop is sent to a web service, which knows idempotency keys, and written to PostgreSQL in three ways: SQL in
 a transactional task, rows for a table in a transactional task, and an upsert by the idempotency key. A dozen kills run by
@@ -78,7 +78,7 @@ async def _running(load: Load, executions: dict[str, str]) -> int:
 
 
 async def _effect(book: Ledger) -> None:
-    """Wait until the service is asked once more: somebody is in the middle of something."""
+    """Wait for the next request to the service, so that a task is in flight."""
     before = sum(map(len, list(book.asked.values())))
     async with asyncio.timeout(1):
         while sum(map(len, list(book.asked.values()))) == before:
@@ -153,7 +153,7 @@ async def _all_delivered(system: Cluster) -> None:
 async def test_messages_arrive_while_servers_and_workers_are_killed(
     shaken: Cluster, book: Ledger, seed: int, kills: int
 ) -> None:
-    """Each is put once, with the writes of its transaction, and arrives at least once, always under the same key."""
+    """Each message is stored once with its transaction and delivered under one key."""
     chance = Random(seed)
     async with await _open(shaken) as connection:
         await connection.execute(_TABLES.encode())

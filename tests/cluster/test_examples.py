@@ -1,4 +1,4 @@
-"""Every example on two servers, three workers and PostgreSQL: the same events per step-run and item as in one process."""
+"""Every example has the same events on a cluster as in one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults against real processes: whatever is killed, frozen, restarted or cut off, nothing is lost, stuck or done twice.
+"""Kill, freeze, restart and cut off processes: nothing is lost, stuck or doubled.
 
 A short slice of every fault runs by default, more seeds and longer cuts under `make chaos`. When a test fails it prints its
 seed and how to run it again.
@@ -91,7 +91,7 @@ async def test_postgresql_is_restarted(shaken: Cluster, book: Ledger, seed: int,
 @pytest.mark.chaos
 @pytest.mark.parametrize("seed", range(1, 12))
 async def test_a_worker_is_frozen_for_longer_than_its_lease(shaken: Cluster, book: Ledger, seed: int) -> None:
-    """Others do its work; what it reports when it wakes is fenced, recorded, and changes nothing."""
+    """Other workers do its work; its late report is fenced and changes nothing."""
     chance = Random(seed)
     with told(shaken, seed):
         async with loading(shaken, book) as load:
@@ -153,7 +153,7 @@ async def test_a_worker_is_cut_off_for_longer_than_its_lease(
 @pytest.mark.parametrize("upgrades", [True, pytest.param(False, marks=pytest.mark.chaos)], ids=["session", "requests"])
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_the_network_of_a_worker_is_bad(shaken: Cluster, book: Ledger, seed: int, upgrades: bool) -> None:
-    """It is slow, breaks, swallows things and comes back, again and again, for shorter than a lease."""
+    """The network is slow, breaks and drops data repeatedly, for less than a lease."""
     chance = Random(seed)
     with told(shaken, seed):
         async with loading(shaken, book) as load:

@@ -1,4 +1,4 @@
-"""Rows are deleted behind the back of the servers of a cluster while it works: they are put back, told and counted."""
+"""Servers put back and count rows that were deleted under a running cluster."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ async def lose(database: str, what: LiteralString) -> int:
     async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
         try:
             return (await connection.execute(what)).rowcount
-        except psycopg.errors.DeadlockDetected:  # somebody was at it
+        except psycopg.errors.DeadlockDetected:  # a server held a lock
             return 0
 
 
 async def counted(system: Cluster) -> float:
-    """Give what the servers say they have repaired."""
+    """Return the repairs that the servers count."""
     pages = [httpx.get(f"{server}/metrics").text for server in system.servers]
     lines = [
         line for page in pages for line in page.splitlines() if line.startswith("noetl_executions_repaired_total{")
@@ -46,7 +46,7 @@ async def test_executions_end_though_rows_are_lost(shaken: Cluster, book: Ledger
         before = await counted(shaken)
         async with loading(shaken, book) as load:
             lost = 0
-            while lost < 10:  # those that run may end before so many are lost
+            while lost < 10:  # executions may end before that many rows are lost
                 starting = asyncio.create_task(load.start(8))
                 for _ in range(8):
                     await asyncio.sleep(chance.uniform(0.05, 0.4))

@@ -1,4 +1,4 @@
-"""Two servers race over HTTP on one execution: whatever is asked of both at once has its effect once.
+"""Requests to two servers for one execution at the same time take effect once.
 
 The worker of these tests is spoken by hand and has a pool of its own; it claims at one server and reports at the other.
 """

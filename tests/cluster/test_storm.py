@@ -1,4 +1,4 @@
-"""PostgreSQL is restarted every 5 to 40 seconds, workers and servers are killed, and every execution ends with its value.
+"""Every execution ends with its value while PostgreSQL restarts and processes die.
 
 A minute of it runs by default; ten minutes and 5,000 executions under `make chaos`, with a new seed every time, which is
 printed with the summary. `NOETL_STORM_SEED=… python -m pytest -m chaos tests/cluster/test_storm.py` blows a storm again.

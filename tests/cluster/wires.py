@@ -1,4 +1,4 @@
-"""The network between a worker and the servers: it can be cut, swallow everything, let one direction through, or be slow.
+"""A network between worker and servers that can be cut, drop data or be slow.
 
 It has an event loop of its own in a thread, so that it goes on whatever the test does.
 """
@@ -19,8 +19,8 @@ _SLOW_S = 0.05
 class Wires:
     """Connections to some servers.
 
-    `open`: all goes through. `cut`: connections are reset, and new ones too. `hole`: nothing goes through, and nobody is
-    told. `deaf`: what the worker says arrives, what it is told does not. `slow`: every piece is on its way for a while.
+    `open`: all data passes. `cut`: connections are reset, new ones too. `hole`: data is dropped silently. `deaf`: the worker's
+    data arrives, replies do not. `slow`: every piece is delayed.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
@@ -111,7 +111,7 @@ class Wires:
         return connected
 
     async def _plain(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-        """Give the head of a first request; nothing where it asked for a WebSocket, which is refused."""
+        """Return the head of the first request, or nothing after refusing a WebSocket."""
         try:
             first = await reader.readuntil(b"\r\n\r\n")
         except (OSError, asyncio.IncompleteReadError):

@@ -1,4 +1,4 @@
-"""A small web service on loopback for the examples that call one: it answers what they ask for and remembers every request."""
+"""A web service on loopback for the examples; it records every request."""
 
 from __future__ import annotations
 

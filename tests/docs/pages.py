@@ -1,4 +1,4 @@
-"""Reads the project's Markdown pages for the documentation tests: fenced blocks, links and headings."""
+"""The project's Markdown pages: fenced blocks, links and headings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADING = re.compile(r"^#{1,6} +(?P<text>.+?) *$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: the page, its first line there, the words behind the opening fence, and the text."""
+    """A fenced block: page, first line, words behind the opening fence, and text."""
 
     page: str
     line: int
@@ -31,7 +31,7 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """Every Markdown page of the project."""
+    """Return every Markdown page of the project."""
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 
 
@@ -47,12 +47,12 @@ def blocks(page: str, text: str) -> Iterator[Block]:
 
 
 def prose(text: str) -> str:
-    """The page without its fenced blocks and code spans."""
+    """Return the page without its fenced blocks and code spans."""
     return re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
 
 
 def anchors(text: str) -> set[str]:
-    """What a link behind `#` may name: headings as Markdown hosts spell them."""
+    """Return the anchors of a page: its headings as Markdown hosts spell them."""
     return {
         re.sub(r"[^\w\- ]", "", match["text"].lower()).replace(" ", "-")
         for match in HEADING.finditer(FENCE.sub("", text))
@@ -60,7 +60,7 @@ def anchors(text: str) -> set[str]:
 
 
 def links(text: str) -> Iterator[str]:
-    """Targets of links to other pages and places; addresses in the web are left out."""
+    """Yield the targets of relative links."""
     for match in LINK.finditer(prose(text)):
         if "://" not in match["target"]:
             yield match["target"]

@@ -1,4 +1,4 @@
-"""Runs every command that a page shows with its output, and compares: `console` blocks, in the order of the page.
+"""Run the `console` blocks of every page in order and compare their output.
 
 A block ```` ```yaml file=NAME ```` on the same page is written to that file first, so a reader who follows the page sees the same.
 A line `…` in the output stands for any lines, and `…` within a line for any text there, such as an id or a time.
@@ -23,14 +23,14 @@ WITH_COMMANDS = [page for page, found in SHOWN.items() if any(block.info[:1] == 
 
 
 def calls(block: Block) -> Iterator[tuple[str, str]]:
-    """Commands of a console block with the output shown under each."""
+    """Yield the commands of a console block with the output under each."""
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
         yield command, output
 
 
 def run(command: str, folder: Path) -> str:
-    """Run a noetl command as a reader would, without colours, in a folder; give what it prints."""
+    """Run a noetl command in a folder, without colours; return its output."""
     program, *arguments = shlex.split(command)
     assert program == "noetl", f"only noetl commands can be shown with their output: {command}"
     environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120"}
@@ -42,7 +42,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def same(shown: str, printed: str) -> bool:
-    """Whether the printed text is the shown one; blank lines around and blanks at line ends do not count."""
+    """Whether the printed text equals the shown one, up to surrounding blanks."""
     lines = [
         ".*" if line.strip() == "…" else re.escape(line.rstrip()).replace("…", r"[^\n]*")
         for line in shown.strip().splitlines()

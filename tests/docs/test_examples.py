@@ -1,4 +1,4 @@
-"""Keeps the examples presentable: each says what it is, is listed on their page, and is laid out as `noetl fmt` does it."""
+"""Each example has a heading comment, is listed in the README and is formatted."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_all_tests_of_examples_pass_and_their_sagas_break_nothing() -> None:
     command = [sys.executable, "-m", "noetl", "test", "examples", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(done.stdout)
-    assert len(told["files"]) == len(TESTS)
-    sagas = {Path(file["file"]).name.removesuffix(".test.yaml"): file["sagas"] for file in told["files"]}
+    report = json.loads(done.stdout)
+    assert len(report["files"]) == len(TESTS)
+    sagas = {Path(file["file"]).name.removesuffix(".test.yaml"): file["sagas"] for file in report["files"]}
     assert {name for name, found in sagas.items() if found} >= {
         "money_transfer",
         "inventory",

@@ -1,4 +1,4 @@
-"""Runs every example with the real command, against real services on loopback, and looks at what came of it."""
+"""Run every example with the real command against services on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    """Give an empty folder in which `examples/` is there, as in a clone."""
+    """Return an empty folder with a link to `examples/`, as in a clone."""
     copytree(EXAMPLES, tmp_path / "examples")
     return Folder(tmp_path)
 

@@ -1,8 +1,7 @@
-"""Checks every playbook that people copy: those on the pages and those in examples/, with the real command.
+"""Check every playbook on the pages and in examples/ with the real command.
 
-A fenced block is a whole playbook when it has `apiVersion`. One marked `broken`, and those in examples/broken/, must be
-refused; all others must give no diagnostic at all, not even a hint, and stand as `noetl fmt` lays them out, unless they are
-marked `untidy` to show it at work.
+A fenced block with `apiVersion` is a whole playbook. Those marked `broken`, and those in examples/broken/, must be refused.
+All others must produce no diagnostic, not even a hint, and be formatted, unless they are marked `untidy`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if ".test
 
 
 def diagnostics(files: Iterable[Path]) -> dict[Path, list[str]]:
-    """Severity, place and message of everything that is found in each file."""
+    """Return severity, place and message of every finding, per file."""
     found: dict[Path, list[str]] = {file: [] for file in files}
     command = [sys.executable, "-m", "noetl", "validate", "--format", "json", *map(str, found)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
@@ -36,7 +35,7 @@ def diagnostics(files: Iterable[Path]) -> dict[Path, list[str]]:
 
 
 def written(folder: Path, playbooks: Iterable[Block]) -> list[Path]:
-    """Files with the given playbooks, named after the place they stand in."""
+    """Write the playbooks to files named after their place."""
     files = []
     for block in playbooks:
         file = folder / f"{block.where.replace('/', '.').replace(':', '.')}.{block.info[0]}"
@@ -48,13 +47,13 @@ def written(folder: Path, playbooks: Iterable[Block]) -> list[Path]:
 def test_playbooks_on_pages_are_clean(tmp_path: Path) -> None:
     found = diagnostics(written(tmp_path, (block for block in PLAYBOOKS if "broken" not in block.info)))
     assert len(found) >= 5
-    assert {file.name: told for file, told in found.items() if told} == {}
+    assert {file.name: lines for file, lines in found.items() if lines} == {}
 
 
 def test_playbooks_marked_as_broken_are_refused(tmp_path: Path) -> None:
     found = diagnostics(written(tmp_path, (block for block in PLAYBOOKS if "broken" in block.info)))
     assert found
-    assert [file.name for file, told in found.items() if not any(line.startswith("error") for line in told)] == []
+    assert [file.name for file, lines in found.items() if not any(line.startswith("error") for line in lines)] == []
 
 
 def test_playbooks_on_pages_are_formatted(tmp_path: Path) -> None:
@@ -67,10 +66,10 @@ def test_playbooks_on_pages_are_formatted(tmp_path: Path) -> None:
 def test_examples_are_clean() -> None:
     found = diagnostics(example for example in EXAMPLES if example.parent.name != "broken")
     assert ROOT / "examples" / "hello.yaml" in found
-    assert {name(file): told for file, told in found.items() if told} == {}
+    assert {name(file): lines for file, lines in found.items() if lines} == {}
 
 
 def test_broken_examples_are_refused() -> None:
     found = diagnostics(example for example in EXAMPLES if example.parent.name == "broken")
     assert found
-    assert [name(file) for file, told in found.items() if not any(line.startswith("error") for line in told)] == []
+    assert [name(file) for file, lines in found.items() if not any(line.startswith("error") for line in lines)] == []

@@ -1,4 +1,4 @@
-"""The tests that the page of promises names are there, and the runbooks name routes and commands that there are."""
+"""The tests of each guarantee exist, and so do the runbooks' routes and commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds the reference pages to the code: writing them again gives exactly the committed files."""
+"""Check that regenerating the reference pages changes nothing."""
 
 from __future__ import annotations
 

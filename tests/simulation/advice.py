@@ -1,4 +1,4 @@
-"""Takes `explain` at its word: makes the message that it says would move something, and tells whether that moved."""
+"""Send the message that `explain` recommends, and check that it moves something."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from noetl.model.messages import AnyMessage, PatchCtx, Resume, Signal
 
 
 def advice(message_id: str, state: Execution, found: Sequence[Standing]) -> tuple[AnyMessage, list[Standing]] | None:
-    """Give a message that must move one of these standings; None where no message is promised to."""
+    """Return a message that must move one of these standings, or None."""
     assert found, "an execution that has not ended has nothing in it"
     if state.paused:
         assert any("unpause" in standing.moved_by for standing in found), found
@@ -25,11 +25,11 @@ def advice(message_id: str, state: Execution, found: Sequence[Standing]) -> tupl
         paths = [path.removeprefix("ctx.") for path in standing.read or {} if path.startswith("ctx.")]
         if paths:
             return PatchCtx(message_id, dict.fromkeys(paths, True)), [standing]
-    return None  # gates over steps that have not ended: nobody outside can open them
+    return None  # gates over unfinished steps: no message from outside opens them
 
 
 def has_moved(standing: Standing, before: Execution, after: Execution) -> bool:
-    """Tell whether something is no longer where it stood."""
+    """Whether something has moved."""
     if standing.what == "token":
         return standing.name not in after.tokens
     name, _, item = standing.name.partition("[")

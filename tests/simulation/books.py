@@ -1,4 +1,4 @@
-"""Makes random playbooks that always come to an end or to a wait: forks, joins, gates, rounds, loops, waits, children.
+"""Random playbooks that always end or wait: splits, joins, gates, loops, children.
 
 Most of them can complete: failures are mostly retried, routed or rescued, and gates can open.
 """
@@ -16,7 +16,7 @@ _GATES = ("{{ ctx.open }}", "{{ ctx.any }}", "{{ done('s1') }}", "{{ ctx.signals
 
 
 def random_playbook(chance: Random) -> str:
-    """Give the text of a playbook."""
+    """Return the text of a playbook."""
     count = chance.randint(3, 9)
     names = [f"s{number}" for number in range(count)]
     steps = [_step(chance, names, number) for number in range(count)]
@@ -45,7 +45,7 @@ def random_playbook(chance: Random) -> str:
 
 
 def child_playbook() -> str:
-    """Give the text of the playbook that steps start as a child."""
+    """Return the text of the playbook that steps start as a child."""
     root = {
         "apiVersion": "noetl.io/v10",
         "kind": "Playbook",
@@ -83,7 +83,7 @@ def _spec(chance: Random) -> dict[str, Any]:
 
 
 def _task(chance: Random, name: str, before: str | None) -> dict[str, Any]:
-    """Give a task that may have a policy: retries in place or after a suspension, skips, breaks, jumps."""
+    """Return a task that may have a policy: retries, skips, breaks, jumps."""
     task: dict[str, Any] = {"name": name, "kind": "noop"}
     draw = chance.random()
     error = "{{ outcome.status == 'error' }}"

@@ -1,4 +1,4 @@
-"""The faults: stores that fail, wires that lose, repeat and delay, workers that die at their worst moments."""
+"""Faults: failing stores, lossy and slow wires, workers that die."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Weather:
         return cls(chance, {fault: chance.choice([0.03, 0.1, 0.25]) for fault in chosen})
 
     def strikes(self, fault: str) -> bool:
-        """Tell whether a fault happens now."""
+        """Whether a fault happens now."""
         rate = self.rates.get(fault, 0.0)
         if self.calm or not rate or self.chance.random() >= rate:
             return False
@@ -68,7 +68,7 @@ class Weather:
 async def _fail_at_times(
     weather: Weather, watch: Watch, log: EventLog, commits: Sequence[Commit], write: Callable[[], Awaitable[Receipt]]
 ) -> Receipt:
-    """Let a commit fail now and then, before or after it was written; `watch` sees each that was."""
+    """Make commits fail at random, before or after writing; `watch` sees written ones."""
     if weather.strikes("commit_fails"):
         raise StoreUnavailable("the disk is full")
     receipt = await write()
@@ -93,7 +93,7 @@ class FailingMemory(MemoryStore):
 
 
 class FailingSqlite(WatchedStore):
-    """A store in a file whose commits fail now and then."""
+    """A SQLite store whose commits fail at random."""
 
     def __init__(self, path: Path, weather: Weather, watch: Watch) -> None:
         super().__init__(path)
@@ -158,7 +158,7 @@ class Wire:
 
 
 class DeadlyTools:
-    """Tools that take their time, fail now and then, and whose worker may die before or after they acted."""
+    """Tools that are slow, fail at random, and may kill their worker."""
 
     def __init__(self, world: World, worker: str) -> None:
         self._world = world

@@ -1,4 +1,4 @@
-"""What a simulated world stands on: a store in memory or in a SQLite file, and what may be looked up and lost there."""
+"""The store of a simulated world, in memory or SQLite, with queries and losses."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Ground:
             self._served = None
 
     async def lose(self) -> None:
-        """Lose every table that follows from the log, and make it again. There is no server meanwhile."""
+        """Drop and rebuild every projection while no server runs."""
         await self._rebuild.rebuild()
 
     async def differences(self) -> list[str]:
-        """Tell where a table is not what follows from the log."""
+        """List the differences between projections and the log."""
         return await self._rebuild.check()
 
     async def logs(self) -> dict[str, list[Event]]:

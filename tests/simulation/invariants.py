@@ -28,7 +28,7 @@ def check_all(execution_id: str, events: list[Event], beside: Beside, live: Exec
 
 
 def tokens_accounted_for(events: list[Event], state: Execution) -> None:
-    """Every token that was created was taken by one run, absorbed once, or is still there."""
+    """Every created token was taken by one run, absorbed once, or still exists."""
     gone: Counter[str] = Counter()
     created = [event.entity_id for event in events if event.event_type == "token.created"]
     for event in events:
@@ -56,7 +56,7 @@ def runs_end_once(events: list[Event], state: Execution) -> None:
 
 
 def items_conserved(events: list[Event]) -> None:
-    """Every item of a loop that is done ended once; of a loop that failed, at most once."""
+    """Every item of a finished loop ended once; of a failed loop, at most once."""
     items: dict[str, Counter[int]] = defaultdict(Counter)
     totals = {str(event.step_run_id): event.payload["total"] for event in events if event.event_type == "loop.started"}
     for event in events:
@@ -75,7 +75,7 @@ def items_conserved(events: list[Event]) -> None:
 
 
 def ended_means_quiescent(state: Execution, beside: Beside) -> None:
-    """An execution has ended exactly when nothing is left of it; where something is left, somebody must move it."""
+    """An execution has ended exactly if nothing is left; else something can move it."""
     quiescent = not state.tokens and not state.runs
     if state.phase == "ended":
         assert quiescent, f"it ended with {list(state.tokens)} and {list(state.runs)}"

@@ -1,4 +1,4 @@
-"""Worlds in which reports come twice, in another order and a day late, and worlds whose rows are lost behind the server's back."""
+"""Worlds with duplicate, reordered and late reports, and worlds that lose rows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Sent = tuple[str, Report]
 
 
 def unmoved(state: Execution) -> str:
-    """Give what a state is, whatever was only written down since."""
+    """Return the state without facts that were only recorded."""
     return checksum(msgspec.structs.replace(state, seq=0, at=0))
 
 
 class LateWorld(World):
-    """Everything that a worker reports comes again; some of it comes for the first time a day after its worker died."""
+    """Every report arrives again; some arrive first a day after their worker died."""
 
     def __init__(self, seed: int, folder: Path | None = None) -> None:
         self._draw = Random(f"late {seed}")
@@ -98,7 +98,7 @@ class LateWorld(World):
 
 
 class LossyWorld(World):
-    """Rows vanish behind the server's back, or none does; the server looks after its executions all the time."""
+    """Rows may vanish under the server, which repairs its executions meanwhile."""
 
     def __init__(self, seed: int, *, loses: bool) -> None:
         self._draw = Random(f"lossy {seed}")

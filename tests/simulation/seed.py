@@ -1,4 +1,4 @@
-"""Plays seeds: `python -m tests.simulation.seed [--file] 1234` plays one again and tells what happened."""
+"""Play a seed again: `python -m tests.simulation.seed [--file] 1234`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ class SeedError(AssertionError):
 
 
 def play(seed: int, folder: Path | None = None) -> tuple[World, dict[str, list[Event]]]:
-    """Play a seed and hold it to every invariant, in memory or on a file in a folder. Raises SeedError, which tells how to play it again."""
+    """Play a seed in memory or on a file, and check every invariant.
+
+    Raises SeedError, which shows how to play it again.
+    """
     again = f"play it again: python -m tests.simulation.seed {'' if folder is None else '--file '}{seed}"
     return play_world(lambda: World(seed, folder), seed, again)
 

@@ -12,7 +12,7 @@ from noetl.ports import EventLog
 
 
 class Steady:
-    """Folds every log once more, commit by commit, and looks at each state; keeps the first problem."""
+    """Fold every log again, commit by commit, and keep the first wrong state."""
 
     def __init__(self, plans: Mapping[str, Plan]) -> None:
         self._plans = plans

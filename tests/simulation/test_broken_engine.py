@@ -1,4 +1,4 @@
-"""Proves that the invariants see a broken engine: each rule is taken out, and some seed must fail for that reason."""
+"""Prove that the invariants catch a broken engine: without a rule some seed fails."""
 
 from __future__ import annotations
 

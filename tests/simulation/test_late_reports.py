@@ -1,4 +1,4 @@
-"""Reports that come twice, in another order or a day late leave the state as it is; rows that vanish are put back."""
+"""Duplicate, reordered and late reports change nothing; lost rows are put back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody replays dead letters while everything else happens: nothing is counted twice, and the tables stay what the log says."""
+"""Redrive dead letters under faults: nothing counts twice, projections match."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST = 12  # replays that one seed sees
 
 
 class Replayed(World):
-    """A world in which somebody looks after the dead letters of the execution, also when it has ended."""
+    """A world in which dead letters are redriven, also after the execution ended."""
 
     replays = 0
 
@@ -52,7 +52,7 @@ class Replayed(World):
         self.failing = 0.2 if self.replays < 4 else 0.05  # what fails first works later
         letter = self._picks.choice(waiting)
         name = f"look-{self.replays}"
-        for _ in range(self._picks.randint(1, 2)):  # sometimes twice, as whoever has lost an answer does
+        for _ in range(self._picks.randint(1, 2)):  # sometimes twice, as after a lost response
             try:
                 found = await ready(self.ground.store, self.control, [letter], {}, {})
                 await self.call(replay(self.control, found, {}, by="sim", name=name))
@@ -71,7 +71,7 @@ class Replayed(World):
         raise AssertionError("a replay never ends")
 
     async def _busy(self) -> bool:
-        """Tell whether a replay is under way that waits for nobody."""
+        """Whether a redrive is in flight that waits for nothing from outside."""
         state = fold(EXECUTION, await self.ground.store.read(EXECUTION))
         return any(run.suspended is None or run.suspended.signal is None for run in state.replays.values())
 

@@ -1,4 +1,4 @@
-"""Plays the whole system by seeds, with faults, and holds every log to the invariants.
+"""Play the whole system by seeds with faults, and check the invariants.
 
 The default run plays 500 seeds; `-m chaos` plays 20,000. A seed that fails tells how to play it again.
 """

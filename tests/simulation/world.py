@@ -1,4 +1,4 @@
-"""The whole system of one seed in pretended time: a server on a store, workers, an outside world, and faults."""
+"""The whole system of one seed in virtual time: server, workers, clients, faults."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class World:
         self.text = random_playbook(self.chance)
         self.weather = Weather.of(self.chance)
         self.failing = self.chance.choice([0.0, 0.02, 0.05, 0.2])
-        self.helpful = self.chance.random() < 0.8  # somebody outside does what `explain` says
+        self.helpful = self.chance.random() < 0.8  # a client follows the advice of `explain`
         self.helps = 0
         self.effects: Counter[tuple[str, int]] = Counter()  # idempotency key, attempt
         self.ground: Ground = in_memory(_DEFAULTS) if folder is None else in_file(folder, _DEFAULTS)
@@ -101,7 +101,7 @@ class World:
 
         async def deliver() -> None:
             await asyncio.sleep(seconds)
-            with suppress(NoetlError, OSError):  # nobody waits for a copy
+            with suppress(NoetlError, OSError):  # no caller waits for the copy
                 await self.call(self.control.report(execution_id, report))
 
         self._spawn(deliver())
@@ -142,7 +142,7 @@ class World:
     # One run
 
     async def live(self) -> Execution:
-        """Play the seed until it has ended or only somebody outside can move it; give the live state."""
+        """Play the seed until it ended or waits for a client; return the live state."""
         start = await self._registered()
         await self.control.__aenter__()
         for _ in range(self.chance.randint(1, 5)):
@@ -159,15 +159,18 @@ class World:
             await self.ground.left()
 
     async def _silence(self) -> None:
-        """End everybody who speaks to the server."""
+        """Stop all clients of the server."""
         speakers = [*self._workers.values(), *self._tasks]
         for task in speakers:
             task.cancel()
         await asyncio.gather(*speakers, return_exceptions=True)
 
     async def _at_rest(self) -> Execution:
-        """Let the server finish what it was told by anybody, and copy its state: what is decided and not committed is in it."""
-        while self._down.is_set():  # somebody is about to start another
+        """Wait until the server is idle, and copy its state.
+
+        The copy includes what is decided and not committed.
+        """
+        while self._down.is_set():  # a new server is about to start
             await asyncio.sleep(0.1)
         await self._silence()
         sequencer = self.control.sequencer
@@ -185,7 +188,7 @@ class World:
         return Start("start", PARENT, content)
 
     async def _insist(self, message: AnyMessage) -> None:
-        """Say something to the execution until it is heard, as a person would."""
+        """Send a message to the execution until it is acknowledged, as a client would."""
         while True:
             try:
                 await self.call(self.control.submit(EXECUTION, message))
@@ -215,7 +218,7 @@ class World:
                 await self._insist(Cancel(name, "enough of undoing", abandon=True))
 
     async def _misfortunes(self) -> None:
-        """Let the clock jump and the server restart, until the storm is over."""
+        """Jump the clock and restart the server until the storm is over."""
         begun = asyncio.get_running_loop().time()
         while asyncio.get_running_loop().time() - begun < _STORM_S:
             await asyncio.sleep(self.chance.uniform(0.2, 2.0))
@@ -228,7 +231,7 @@ class World:
         self.weather.calm = True
 
     async def _restart(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Drop everything that the server has in memory, and start another on the same store."""
+        """Drop the server's memory, and start another one on the same store."""
         self._down.set()
         await self.control.__aexit__(None, None, None)
         await self.ground.left()
@@ -258,7 +261,7 @@ class World:
                 raise AssertionError(f"it neither ends nor waits: {state.status}, runs {list(state.runs)}")
 
     async def _help(self, state: Execution) -> bool:
-        """Do what `explain` says would move the execution, and see that it does; tells whether it said something."""
+        """Follow the advice of `explain`, if any, and check that it moves something."""
         store = self.ground.store
         self.helps += 1
         given = advice(f"help-{self.helps}", state, standings(self.plans[PARENT], state, await store.read(EXECUTION)))
