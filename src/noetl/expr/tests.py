@@ -1,4 +1,7 @@
-"""The tests that stand after `is`: `x is defined`, `n is divisibleby 3`. Tested in tests/unit/expr/test_tests.py."""
+"""Tests after `is`: `x is defined`, `n is divisibleby 3`.
+
+Tested in tests/unit/expr/test_tests.py.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ from noetl.expr.budget import Context
 from noetl.expr.errors import EvaluationError
 from noetl.expr.kinds import kind_of
 from noetl.expr.operators import COMPARISONS, contains, equal
-from noetl.expr.regex import compiled
+from noetl.expr.regex import compile_pattern
 from noetl.expr.registry import Callee
 from noetl.expr.undefined import Undefined
 
 
 def defined(_context: Context, value: Any) -> bool:
-    """Whether the value is there."""
+    """Whether the value is defined."""
     return not isinstance(value, Undefined)
 
 
 def undefined(_context: Context, value: Any) -> bool:
-    """Whether the value is missing."""
+    """Whether the value is undefined."""
     return isinstance(value, Undefined)
 
 
@@ -31,27 +34,27 @@ def none(_context: Context, value: Any) -> bool:
 
 
 def boolean(_context: Context, value: Any) -> bool:
-    """Whether the value is true or false."""
+    """Whether the value is a boolean."""
     return value is True or value is False
 
 
 def true(_context: Context, value: Any) -> bool:
-    """Whether the value is true itself."""
+    """Whether the value is `true`."""
     return value is True
 
 
 def false(_context: Context, value: Any) -> bool:
-    """Whether the value is false itself."""
+    """Whether the value is `false`."""
     return value is False
 
 
 def integer(_context: Context, value: Any) -> bool:
-    """Whether the value is a whole number."""
+    """Whether the value is an integer."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def floating(_context: Context, value: Any) -> bool:
-    """Whether the value is a number with decimals."""
+    """Whether the value is a float."""
     return isinstance(value, float)
 
 
@@ -61,7 +64,7 @@ def number(_context: Context, value: Any) -> bool:
 
 
 def string(_context: Context, value: Any) -> bool:
-    """Whether the value is a text."""
+    """Whether the value is a string."""
     return isinstance(value, str)
 
 
@@ -71,12 +74,12 @@ def mapping(_context: Context, value: Any) -> bool:
 
 
 def sequence(_context: Context, value: Any) -> bool:
-    """Whether the value has a length and items: a list, a text or a map."""
+    """Whether the value has a length and items: a list, a string or a map."""
     return isinstance(value, list | tuple | str | Mapping | Undefined)
 
 
 def iterable(_context: Context, value: Any) -> bool:
-    """Whether `for` can go over the value."""
+    """Whether `for` can iterate over the value."""
     return isinstance(value, list | tuple | str | Mapping | Undefined)
 
 
@@ -86,22 +89,22 @@ def moment(_context: Context, value: Any) -> bool:
 
 
 def callable_(_context: Context, _value: Any) -> bool:
-    """Never: values are data, and data cannot be called."""
+    """Always false: values are data and cannot be called."""
     return False
 
 
 def escaped(_context: Context, _value: Any) -> bool:
-    """Never: nothing is escaped here, so nothing is marked."""
+    """Always false: templates do not escape."""
     return False
 
 
 def lower(context: Context, value: Any) -> bool:
-    """Whether all letters of the text are small."""
+    """Whether all letters are lower case."""
     return context.text(value).islower()
 
 
 def upper(context: Context, value: Any) -> bool:
-    """Whether all letters of the text are capital."""
+    """Whether all letters are upper case."""
     return context.text(value).isupper()
 
 
@@ -124,9 +127,9 @@ def odd(_context: Context, value: Any) -> bool:
 
 
 def divisibleby(_context: Context, value: Any, num: Any) -> bool:
-    """Whether the number is a multiple of another."""
+    """Whether the number is a multiple of `num`."""
     if not _number(num, "divisibleby"):
-        raise EvaluationError("no number is divisible by zero")
+        raise EvaluationError("a number is never divisible by zero")
     return bool(_number(value, "divisibleby") % num == 0)
 
 
@@ -136,25 +139,25 @@ def sameas(context: Context, value: Any, other: Any) -> bool:
 
 
 def in_(context: Context, value: Any, seq: Any) -> bool:
-    """Whether the value is an item of a list, a key of a map or a part of a text."""
+    """Whether the value is an item of a list, a key of a map or a substring."""
     return contains(context, value, seq)
 
 
 def contains_(context: Context, value: Any, item: Any) -> bool:
-    """Whether the list, map or text holds an item, key or part."""
+    """Whether the list, map or string contains an item, key or substring."""
     return contains(context, item, value)
 
 
 def match(context: Context, value: Any, pattern: str, ignorecase: bool = False, multiline: bool = False) -> bool:
-    """Whether the text begins with a match of a regular expression."""
+    """Whether a regular expression matches at the beginning."""
     text = context.text(value)
-    return compiled(context, pattern, text, ignorecase, multiline).match(text) is not None
+    return compile_pattern(context, pattern, text, ignorecase, multiline).match(text) is not None
 
 
 def search(context: Context, value: Any, pattern: str, ignorecase: bool = False, multiline: bool = False) -> bool:
-    """Whether the text has a match of a regular expression anywhere."""
+    """Whether a regular expression matches anywhere."""
     text = context.text(value)
-    return compiled(context, pattern, text, ignorecase, multiline).search(text) is not None
+    return compile_pattern(context, pattern, text, ignorecase, multiline).search(text) is not None
 
 
 def _comparison(sign: str, summary: str) -> Callable[..., Any]:
@@ -169,21 +172,21 @@ def _comparison(sign: str, summary: str) -> Callable[..., Any]:
 
 _EQ = _comparison("==", "Whether the values are equal.")
 _NE = _comparison("!=", "Whether the values differ.")
-_LT = _comparison("<", "Whether the value is smaller.")
-_LE = _comparison("<=", "Whether the value is smaller or equal.")
-_GT = _comparison(">", "Whether the value is larger.")
-_GE = _comparison(">=", "Whether the value is larger or equal.")
+_LT = _comparison("<", "Whether the value is less.")
+_LE = _comparison("<=", "Whether the value is less or equal.")
+_GT = _comparison(">", "Whether the value is greater.")
+_GE = _comparison(">=", "Whether the value is greater or equal.")
 
 
-def knowing(filters: Mapping[str, Callee], tests: Mapping[str, Callee]) -> Mapping[str, Callable[..., Any]]:
-    """The tests that ask what there is."""
+def lookup_tests(filters: Mapping[str, Callee], tests: Mapping[str, Callee]) -> Mapping[str, Callable[..., Any]]:
+    """Return the tests that look up names in these tables."""
 
     def filter_(_context: Context, value: Any) -> bool:
-        """Whether there is a filter of this name."""
+        """Whether a filter of this name exists."""
         return isinstance(value, str) and value in filters
 
     def test(_context: Context, value: Any) -> bool:
-        """Whether there is a test of this name."""
+        """Whether a test of this name exists."""
         return isinstance(value, str) and value in tests
 
     return {"filter": filter_, "test": test}

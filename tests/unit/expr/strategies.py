@@ -92,7 +92,7 @@ texts = st.one_of(
     st.builds("{{% if {} %}}{{% set x = {} %}}{{% endif %}}{{{{ x }}}}".format, expressions, expressions),
 )
 templates = st.one_of(lone, texts)
-# Text that is rarely a template: pieces of one, in any order.
+# Text that is rarely a template: fragments of one, in any order.
 garbage = st.lists(
     st.sampled_from(
         ["{{", "}}", "{%", "%}", "{#", "#}", " ", "a", ".k", "|", "upper", "(", ")", "[", "]", "'", '"', "=", "==", "if", "else",

@@ -19,7 +19,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gen_uuid": lambda: "u",
     "done": lambda step: True,
 }
-# Signs of Python in a text that a template made: what a class, a function or a module looks like when it is printed.
+# Signs of Python in a string that a template made: what a class, a function or a module looks like when it is printed.
 SIGNS = ("<class", "<function", "<built-in", "<bound method", "<module", "object at 0x", "<generator", "root:")
 
 

@@ -90,7 +90,7 @@ def test_reasons_are_given_for_what_is_left_out_on_purpose() -> None:
     assert "same value" in message("{{ a | random }}")
     assert "`value | length`" in message("{{ len(a) }}")
     assert "filter" in message("{{ int(a) }}")
-    assert "changes nothing" in message("{{ a.append(1) }}")
+    assert "which templates cannot do" in message("{{ a.append(1) }}")
     assert "['__class__']" in message("{{ a.__class__ }}")
 
 
