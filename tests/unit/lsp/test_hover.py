@@ -59,7 +59,7 @@ def told(text: str) -> tuple[str, str]:
         (
             '    tool: { kind: noop, result: "{{ fetch.stats.fai‸led }}" }\n',
             "failed",
-            ["**fetch.stats.failed**", "items failed"],
+            ["**fetch.stats.failed**", "items that failed"],
         ),
         ('    tool: { kind: noop, result: "{{ 1 | rou‸nd }}" }\n', "round", ["· filter", "value | round("]),
         ('    tool: { kind: noop, result: "{{ 1 is not def‸ined }}" }\n', "defined", ["· test"]),
