@@ -83,7 +83,7 @@ def test_a_package_adds_a_kind(site: Path) -> None:
         ("acme_string", "KIND = 'greet'", "greet = acme_string.tool", "no KIND"),
         ("acme_named", GREET, "hello = acme_named.tool", "another name, 'greet'"),
         ("acme_colon", GREET, "greet = acme_colon.tool:KIND", "must name a module"),
-        ("acme_http", GREET.replace('"greet"', '"http"'), "http = acme_http.tool", "NoETL has a kind of that name"),
+        ("acme_http", GREET.replace('"greet"', '"http"'), "http = acme_http.tool", "a built-in kind has that name"),
         (
             "acme_typed",
             GREET.replace("Annotated[str,", "Annotated[bytes,"),
@@ -101,7 +101,7 @@ def test_a_package_whose_kind_cannot_be_used_is_told_of(
     (problem,) = kinds.problems
     assert problem.startswith(f"The tool kind '{entry.partition(' ')[0]}' of package '{package}' (")
     assert reason in problem
-    assert kinds["http"].summary == "Sends one HTTP request and reads the answer."
+    assert kinds["http"].summary == "Send one HTTP request and read the response."
 
 
 RUNS = """

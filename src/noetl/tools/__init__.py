@@ -1,6 +1,6 @@
-"""Tool kinds, one module each: what a task of that kind takes, gives and looks like, and how it is run.
+"""Tool kinds, one module each: input model, result, examples and `run`.
 
-`sleep`, `wait`, `playbook` and `workbook` are run by the pipeline. Packages add kinds through entry points.
+The pipeline runs `sleep`, `wait`, `playbook` and `workbook`. Packages add kinds through entry points.
 """
 
 from functools import cache
@@ -35,5 +35,5 @@ MODULES = {
 
 @cache
 def kinds() -> ToolKinds:
-    """Give every tool kind by name, each loaded when it is first asked for."""
+    """Return every tool kind by name, each loaded on first use."""
     return ToolKinds(MODULES, GROUP)

@@ -1,4 +1,4 @@
-"""The kind `shell`: commands in a child process of the worker."""
+"""Kind `shell`: commands in a child process of the worker."""
 
 from typing import Annotated
 
@@ -14,26 +14,24 @@ class Input(ToolInput, frozen=True, kw_only=True):
 
     command: Annotated[
         Shell | list[str] | None,
-        about("A command line for the shell, or a list of a program and its arguments, which no shell reads.", "ls -l"),
+        about("Command line for the shell, or a list of a program and its arguments, run without a shell.", "ls -l"),
     ] = None
     cmds: Annotated[
         Shell | list[Shell] | None,
         about("Command lines, run in order until one fails.", ["mkdir -p out", "date > out/stamp"]),
     ] = None
     env: Environment = None
-    cwd: Annotated[
-        str | None, about("The folder to run in; by default the one where relative paths start.", "/srv/data")
-    ] = None
+    cwd: Annotated[str | None, about("Working directory; by default the folder of relative paths.", "/srv/data")] = None
 
 
 KIND = describe(
     Input,
     name="shell",
-    summary="Runs commands in a child process.",
+    summary="Run commands in a child process.",
     description="""
-    Commands run in the folder where relative paths of the playbook start: with `noetl run`, the current one. An exit code other
-    than 0 is an error outcome, with the output kept in the result. A value from outside belongs in `env` or
-    in a list of arguments, not in the text of a command: there the shell would read it as code.
+    Commands run in the folder of the playbook's relative paths: with `noetl run`, the current one. An exit code other than 0 is
+    an error outcome, with the output in the result. Pass untrusted values in `env` or in a list of arguments, not in a command
+    line: the shell would execute them as code.
     """,
     one_of=(("command", "cmds"),),
     result=PROCESS_RESULT,
@@ -67,7 +65,7 @@ KIND = describe(
 
 async def run(input: Input, context: ToolContext) -> Outcome:
     if not input.command and not input.cmds:
-        return failed("client_error", "there is nothing to run: the command is empty", code="COMMAND")
+        return failed("client_error", "nothing to run: the command is empty", code="COMMAND")
     if isinstance(input.command, list):
         argv = input.command
     else:

@@ -1,4 +1,4 @@
-"""Describes the kind `wait`: a pause until somebody sends a signal."""
+"""Kind `wait`: a pause until a signal arrives."""
 
 from typing import Annotated
 
@@ -7,25 +7,25 @@ from noetl.tools.contract import Seconds, ToolInput, about, describe
 
 
 class Input(ToolInput, frozen=True, kw_only=True):
-    """Which signal to wait for."""
+    """Signal to wait for."""
 
-    signal: Annotated[str, about("The signal's name.", "approved")]
-    timeout_s: Annotated[Seconds | None, about("Seconds until it is an error of kind `timeout`.", 86400)] = None
+    signal: Annotated[str, about("Name of the signal.", "approved")]
+    timeout_s: Annotated[Seconds | None, about("Seconds until it fails with an error of kind `timeout`.", 86400)] = None
 
 
 KIND = describe(
     Input,
     name="wait",
-    summary="Waits for a signal without holding a worker.",
+    summary="Wait for a signal without holding a worker.",
     description="""
-    The result is the signal's data. A signal that came early is kept; each signal satisfies one `wait`, the oldest first.
-    Use it for approvals and for systems that call back.
+    The result is the signal's data. A signal that arrives early is queued; each signal completes one `wait`, the oldest first.
+    Use it for approvals and callbacks.
     """,
     result=None,
     suspends=True,
     examples=(
         KindExample(
-            "Wait for an approval, a day at most",
+            "Wait for an approval, at most one day",
             """
             - approval:
                 kind: wait
@@ -43,7 +43,7 @@ KIND = describe(
             """,
         ),
         KindExample(
-            "Wait for a call back with a name of its own",
+            "Wait for a callback with a unique name",
             """
             - name: paid
               kind: wait

@@ -69,7 +69,7 @@ def test_a_key_brings_its_colon_unless_it_is_there() -> None:
 
 def test_fields_say_what_they_are_for() -> None:
     found = {item.label: item for item in complete(*typed(f"{STEP}    tool: {{ kind: http, ‸ }}\n")).items}
-    assert found["url"].detail == "Where to send it."
+    assert found["url"].detail == "URL of the request."
     assert "rendered on the worker" in found["url"].text
     assert found["url"].rank < found["method"].rank < found["desc"].rank
 
