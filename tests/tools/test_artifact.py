@@ -140,7 +140,10 @@ async def test_what_is_put_knows_its_idempotency_key(attempts: Attempts) -> None
         ({"ref": REF, "mode": "append", "data": {"a": 1}}, "requires a file"),
         ({"ref": "file://a.jsonl", "mode": "append", "data": "text"}, "a row or a list of rows"),
         ({"ref": "file://a.jsonl", "mode": "append", "data": [1]}, "a row or a list of rows"),
-        ({"ref": "file://a.jsonl", "mode": "upsert", "key": "id", "data": {"a": 1}}, "no value for the key column `id`"),
+        (
+            {"ref": "file://a.jsonl", "mode": "upsert", "key": "id", "data": {"a": 1}},
+            "no value for the key column `id`",
+        ),
         ({"ref": "file://a.bin", "mode": "append", "data": {"a": 1}}, "cannot derive the format"),
     ],
 )

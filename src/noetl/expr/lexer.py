@@ -32,9 +32,7 @@ class LexError(Exception):
 
 
 ENVIRONMENT: Final = Environment()  # for its lexer rules and its parser; Jinja2 renders nothing here
-_MARK: Final = re.compile(
-    r"(?P<raw>\{%(?P<raw_sign>[-+]?)\s*raw\s*(?:-%\}\s*|%\}))|\{(?P<kind>[{%#])(?P<sign>[-+]?)",
-)
+_MARK: Final = re.compile(r"(?P<raw>\{%(?P<raw_sign>[-+]?)\s*raw\s*(?:-%\}\s*|%\}))|\{(?P<kind>[{%#])(?P<sign>[-+]?)")
 _END_RAW: Final = re.compile(r"\{%(?P<sign>[-+]?)\s*endraw\s*(?:\+%\}|-%\}\s*|%\})")
 _END_COMMENT: Final = re.compile(r"\+#\}|-#\}\s*|#\}")
 _TAGS: Final = {

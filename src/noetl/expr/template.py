@@ -129,11 +129,7 @@ class Template:
         return self._perform(run, context), trace
 
     def test(
-        self,
-        scope: Mapping[str, Any],
-        budget: Budget | None = None,
-        *,
-        functions: Functions | None = None,
+        self, scope: Mapping[str, Any], budget: Budget | None = None, *, functions: Functions | None = None
     ) -> bool:
         """Whether the condition holds. Text must be one of the words for true or false."""
         value = self.evaluate(scope, budget=budget, functions=functions)

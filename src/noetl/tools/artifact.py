@@ -27,8 +27,7 @@ class Store(ToolInput, frozen=True, kw_only=True):
         about("Store; `auto` chooses by size.", "s3"),
     ] = "auto"
     scope: Annotated[
-        Literal["step", "execution", "workflow", "permanent"] | None,
-        about("Lifetime of the reference.", "execution"),
+        Literal["step", "execution", "workflow", "permanent"] | None, about("Lifetime of the reference.", "execution")
     ] = None
     ttl: Annotated[str | float | None, about("Time to live: seconds, or a duration such as `7d`.", "7d")] = None
     compression: Annotated[Literal["none", "gzip", "zstd", "lz4"] | None, about("Compression.", "zstd")] = None
@@ -55,10 +54,9 @@ class Input(ToolInput, frozen=True, kw_only=True):
         WriteMode | None,
         about("With `put` to a file: `data` is a row or a list of rows, and this is how to write them.", "upsert"),
     ] = None
-    key: Annotated[
-        str | list[str] | None,
-        about("With `mode`: key columns; `insert` keeps existing rows.", "id"),
-    ] = None
+    key: Annotated[str | list[str] | None, about("With `mode`: key columns; `insert` keeps existing rows.", "id")] = (
+        None
+    )
     content_type: Annotated[str | None, about("With `put`: content type.", "text/csv")] = None
     store: Annotated[Store | str | None, about("With `put`: store; a string is the store's kind.", {"kind": "s3"})] = (
         None

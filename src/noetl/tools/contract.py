@@ -37,16 +37,11 @@ class ToolInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 
 
 def about(
-    description: str,
-    *examples: Any,
-    aliases: tuple[str, ...] = (),
-    rendered: Rendered = "worker",
+    description: str, *examples: Any, aliases: tuple[str, ...] = (), rendered: Rendered = "worker"
 ) -> msgspec.Meta:
     """Describe one field: purpose, examples, aliases, where its template is rendered."""
     return msgspec.Meta(
-        description=description,
-        examples=list(examples) or None,
-        extra={"aliases": aliases, "rendered": rendered},
+        description=description, examples=list(examples) or None, extra={"aliases": aliases, "rendered": rendered}
     )
 
 

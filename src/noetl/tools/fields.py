@@ -53,14 +53,12 @@ class SqlInput(ToolInput, frozen=True, kw_only=True):
     ] = None
     script: Annotated[Script | None, about("SQL stored outside the playbook.", {"uri": "./load.sql"})] = None
     params: Annotated[
-        dict[str, Any] | list[Any] | None,
-        about("Bound parameters: a map by name, or a list by position.", {"id": 7}),
+        dict[str, Any] | list[Any] | None, about("Bound parameters: a map by name, or a list by position.", {"id": 7})
     ] = None
     table: Annotated[str | None, about("Table to write rows to, instead of SQL.", "public.orders")] = None
     mode: Annotated[WriteMode | None, about("How to write rows; `insert` by default.", "upsert")] = None
     key: Annotated[
-        str | list[str] | None,
-        about("With `upsert`: key columns; by default the task's idempotency key.", "order_id"),
+        str | list[str] | None, about("With `upsert`: key columns; by default the task's idempotency key.", "order_id")
     ] = None
     values: Annotated[
         dict[str, Any] | list[dict[str, Any]] | None,

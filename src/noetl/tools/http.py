@@ -29,8 +29,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
     )
     url: Annotated[str, about("URL of the request.", "{{ workload.api_url }}/orders", aliases=("endpoint",))]
     params: Annotated[
-        dict[str, Any] | None,
-        about("Query parameters; a list repeats its name, null omits it.", {"page": 1}),
+        dict[str, Any] | None, about("Query parameters; a list repeats its name, null omits it.", {"page": 1})
     ] = None
     headers: Annotated[dict[str, Plain] | None, about("Request headers.", {"Accept": "application/json"})] = None
     body: Annotated[
@@ -40,10 +39,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
     data: Annotated[
         Any, about("Body: a string unchanged, a map as JSON unless the content type is a form.", "id=7")
     ] = None
-    form: Annotated[
-        dict[str, Any] | None,
-        about("Body as form fields.", {"grant_type": "password"}),
-    ] = None
+    form: Annotated[dict[str, Any] | None, about("Body as form fields.", {"grant_type": "password"})] = None
     verify: Annotated[bool | str, about("Verify the server's certificate; a string is a CA bundle file.")] = True
     follow_redirects: Annotated[bool, about("Follow redirects.")] = True
 
@@ -68,10 +64,7 @@ KIND = describe(
         "data": "Body: parsed if it is JSON, else text.",
         "body": "Same as `data`.",
     },
-    helper=(
-        "http",
-        {"status": "Status code of the response.", "headers": "Response headers, names in lower case."},
-    ),
+    helper=("http", {"status": "Status code of the response.", "headers": "Response headers, names in lower case."}),
     examples=(
         KindExample(
             "Fetch, and retry when the server is busy",

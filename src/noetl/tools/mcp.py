@@ -10,8 +10,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
     """Tool to call, and its server."""
 
     server: Annotated[
-        str,
-        about("Server: its URL, or its name in the worker's settings.", "search", aliases=("endpoint",)),
+        str, about("Server: its URL, or its name in the worker's settings.", "search", aliases=("endpoint",))
     ]
     tool: Annotated[str, about("Name of the tool.", "find_documents")]
     arguments: Annotated[

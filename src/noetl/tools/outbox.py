@@ -37,11 +37,7 @@ KIND = describe(
     delays until it is accepted. The task's idempotency key is sent as `Idempotency-Key`, and a repeated task stores no second
     message. `auth` names the credential that the relay uses. `noetl outbox` lists, retries and discards messages.
     """,
-    result={
-        "number": "Number of the message in the outbox.",
-        "key": "Idempotency key.",
-        "topic": "Topic.",
-    },
+    result={"number": "Number of the message in the outbox.", "key": "Idempotency key.", "topic": "Topic."},
     examples=(
         KindExample(
             "Notify another system, even if it is down",

@@ -47,13 +47,7 @@ KIND = describe(
     one_of=(SQL_FORMS,),
     needs=(*TABLE_NEEDS, Need("marker_table", ("transactional",))),
     result=SQL_RESULT,
-    helper=(
-        "pg",
-        {
-            "code": "SQLSTATE of the error, such as `40P01`.",
-            "sqlstate": "Same as `code`.",
-        },
-    ),
+    helper=("pg", {"code": "SQLSTATE of the error, such as `40P01`.", "sqlstate": "Same as `code`."}),
     extra="postgres",
     examples=(
         KindExample(

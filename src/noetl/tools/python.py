@@ -54,10 +54,7 @@ KIND = describe(
     result=None,
     helper=(
         "py",
-        {
-            "exception_type": "Class of the exception, such as `ValueError`.",
-            "traceback": "Traceback, as text.",
-        },
+        {"exception_type": "Class of the exception, such as `ValueError`.", "traceback": "Traceback, as text."},
     ),
     examples=(
         KindExample(

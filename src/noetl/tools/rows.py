@@ -90,11 +90,7 @@ def _query(source: Place) -> str:
 
 async def _from_postgres(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
     pool = await _pool(source, context)
-    async with (
-        pool.connection() as connection,
-        connection.transaction(),
-        connection.cursor("noetl_transfer") as cursor,
-    ):
+    async with pool.connection() as connection, connection.transaction(), connection.cursor("noetl_transfer") as cursor:
         await cursor.execute(_query(source), source.params or None)
         columns = [column.name for column in cursor.description or ()]
         while rows := await cursor.fetchmany(most):

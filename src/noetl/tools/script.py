@@ -30,9 +30,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
     source: Annotated[
         ScriptSource | None, about("How to fetch it; by default derived from `uri`.", {"type": "gcs"})
     ] = None
-    script: Annotated[Script | None, about("Both `uri` and `source`, as in other kinds.", {"uri": "./tidy.sh"})] = (
-        None
-    )
+    script: Annotated[Script | None, about("Both `uri` and `source`, as in other kinds.", {"uri": "./tidy.sh"})] = None
     interpreter: Annotated[
         str | list[str] | None,
         about("Interpreter; by default derived from the first line or the file extension.", "bash"),

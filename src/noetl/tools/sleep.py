@@ -27,10 +27,7 @@ KIND = describe(
     The timer is durable: a restart of a worker or a server neither loses nor shortens it.
     """,
     one_of=(("seconds", "until"),),
-    result={
-        "started_at": "When the wait began, in ISO 8601.",
-        "woke_at": "When the wait ended, in ISO 8601.",
-    },
+    result={"started_at": "When the wait began, in ISO 8601.", "woke_at": "When the wait ended, in ISO 8601."},
     suspends=True,
     examples=(
         KindExample(

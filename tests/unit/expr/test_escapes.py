@@ -24,11 +24,7 @@ SIGNS = ("<class", "<function", "<built-in", "<bound method", "<module", "object
 
 
 def scope() -> dict[str, Any]:
-    return {
-        **corpus.data(),
-        "s": Result({"data": {"x": 1}}),
-        "output": Envelope({"status": "ok", "data": {"x": 1}}),
-    }
+    return {**corpus.data(), "s": Result({"data": {"x": 1}}), "output": Envelope({"status": "ok", "data": {"x": 1}})}
 
 
 def outcome(source: str, data: dict[str, Any]) -> Any:

@@ -155,9 +155,7 @@ def test_what_is_ambiguous_is_refused() -> None:
 
 
 def test_a_document_that_cannot_be_read_is_left_alone() -> None:
-    assert "has syntax errors" in refusal(
-        f"{STEP.replace('step: store', 'step: st‸ore')}    tool: {{ kind: noop\n"
-    )
+    assert "has syntax errors" in refusal(f"{STEP.replace('step: store', 'step: st‸ore')}    tool: {{ kind: noop\n")
 
 
 def test_nothing_to_rename() -> None:

@@ -60,7 +60,11 @@ def test_a_good_file_has_no_troubles_and_names_its_playbook() -> None:
         (GOOD.replace("fetch:", "fetsh:"), "2:9", "Unknown step or task `fetsh`. Did you mean `fetch`?"),
         (GOOD.replace("fetch:", "fetch.gte:"), "2:9", "Did you mean `fetch.get`?"),
         (GOOD.replace("{ok: 1}", "{ok: 1, error: timeout}"), "2:16", "An outcome is one of `ok` and `error`"),
-        (GOOD.replace("{ok: 1}", "{error: timeuot}"), "2:24", "Unknown kind of error `timeuot`. Did you mean `timeout`?"),
+        (
+            GOOD.replace("{ok: 1}", "{error: timeuot}"),
+            "2:24",
+            "Unknown kind of error `timeuot`. Did you mean `timeout`?",
+        ),
         (GOOD.replace("{ok: 1}", "{error: {kind: 3}}"), "2:31", "Unknown kind of error `3`"),
         (GOOD.replace("mocks:", "messages: [{at: 1, signal: null}]\nmocks:"), "2:12", "A message is one of signal"),
         (GOOD.replace("{ok: 1}", "{ok: 1, takes: soon}"), "2:31", "`soon` is not a duration"),

@@ -75,10 +75,7 @@ def first_test(made: Mapping[str, Any], events: Sequence[Event], cassette: str) 
     if result is not None and len(msgspec.json.encode(result)) <= _MOST_SHOWN:
         expect["result"] = result
     name = str(made.get("playbook", "")).rpartition("/")[2]
-    data = {
-        "playbook": f"{name}.yaml",
-        "tests": [{"name": "runs as recorded", "cassette": cassette, "expect": expect}],
-    }
+    data = {"playbook": f"{name}.yaml", "tests": [{"name": "runs as recorded", "cassette": cassette, "expect": expect}]}
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
 
 
