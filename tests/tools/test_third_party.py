@@ -21,7 +21,6 @@ from noetl.tools.registry import ToolKinds
 GREET = '''
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -37,7 +36,7 @@ KIND = describe(
     summary="Greets somebody.",
     description="It is polite.",
     result={"text": "The greeting."},
-    examples=(KindExample("Hello", "- hello: { kind: greet, whom: world }"),),
+    examples="# Hello\\n- hello: { kind: greet, whom: world }",
 )
 '''
 
@@ -202,7 +201,6 @@ def test_a_broken_package_is_told_of_when_its_kind_is_used_and_breaks_nothing(tm
 KEEPING = """
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
@@ -217,7 +215,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
 
 KIND = describe(
     Input, name="greet", summary="Greets somebody.", description="It is polite.", result=None,
-    examples=(KindExample("Hello", "- hello: {{ kind: greet, whom: world }}"),),
+    examples="# Hello\\n- hello: {{ kind: greet, whom: world }}",
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
 from noetl.expr.scopes import View
@@ -19,28 +20,12 @@ _MISSES: Final = (KeyError, TypeError, IndexError)
 UNNAMED: Final[Path] = ("(value)",)
 _INDEXED: Final = (list, tuple, str)
 
-_DATE: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "year": lambda value: value.year,
-    "month": lambda value: value.month,
-    "day": lambda value: value.day,
-}
-_DATETIME: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **_DATE,
-    "hour": lambda value: value.hour,
-    "minute": lambda value: value.minute,
-    "second": lambda value: value.second,
-    "microsecond": lambda value: value.microsecond,
-}
-_TIMEDELTA: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "days": lambda value: value.days,
-    "seconds": lambda value: value.seconds,
-    "microseconds": lambda value: value.microseconds,
-}
+_DATE: Final = {name: attrgetter(name) for name in ("year", "month", "day")}
+_DATETIME: Final = _DATE | {name: attrgetter(name) for name in ("hour", "minute", "second", "microsecond")}
+_TIMEDELTA: Final = {name: attrgetter(name) for name in ("days", "seconds", "microseconds")}
 _TIMES: Final[Mapping[type, Mapping[str, Callable[[Any], Any]]]] = {
-    datetime: _DATETIME,
-    date: _DATE,
-    timedelta: _TIMEDELTA,
-}
+    datetime: _DATETIME, date: _DATE, timedelta: _TIMEDELTA,
+}  # fmt: skip
 
 
 class Group(tuple[Any, Any]):

@@ -19,17 +19,10 @@ from noetl.expr.undefined import Path
 
 # Statement names of Jinja2's nodes that are not supported.
 _STATEMENTS: Final[dict[type[nodes.Node], str]] = {
-    nodes.Block: "block",
-    nodes.CallBlock: "call",
-    nodes.Extends: "extends",
-    nodes.FilterBlock: "filter",
-    nodes.FromImport: "from",
-    nodes.Import: "import",
-    nodes.Include: "include",
-    nodes.Macro: "macro",
-    nodes.Scope: "autoescape",
-    nodes.With: "with",
-}
+    nodes.Block: "block", nodes.CallBlock: "call", nodes.Extends: "extends", nodes.FilterBlock: "filter",
+    nodes.FromImport: "from", nodes.Import: "import", nodes.Include: "include", nodes.Macro: "macro",
+    nodes.Scope: "autoescape", nodes.With: "with",
+}  # fmt: skip
 
 
 class StatementLowering(CallLowering):

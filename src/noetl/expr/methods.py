@@ -206,34 +206,32 @@ def strftime(context: Context, value: date, format: str) -> str:
     return format_date(value, format)
 
 
-def isoformat(_context: Context, value: date) -> str:
-    """Date in ISO 8601."""
-    return value.isoformat()
-
-
 def timestamp(_context: Context, value: datetime) -> float:
     """Seconds since 1970; UTC if the date has no time zone."""
     return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()
 
 
-def day_of(_context: Context, value: datetime) -> date:
-    """Date without the time."""
-    return value.date()
+def _getter(summary: str, operate: Callable[[Any], Any]) -> Implementation:
+    def method(_context: Context, value: Any) -> Any:
+        return operate(value)
+
+    method.__doc__ = summary
+    return method
 
 
-def weekday(_context: Context, value: date) -> int:
-    """Day of the week, Monday is 0."""
-    return value.weekday()
-
-
-def total_seconds(_context: Context, value: timedelta) -> float:
-    """Duration in seconds."""
-    return value.total_seconds()
-
-
-DATE: Final[Mapping[str, Implementation]] = {"isoformat": isoformat, "strftime": strftime, "weekday": weekday}
-DATETIME: Final[Mapping[str, Implementation]] = {**DATE, "date": day_of, "timestamp": timestamp}
-DURATION: Final[Mapping[str, Implementation]] = {"total_seconds": total_seconds}
+DATE: Final[Mapping[str, Implementation]] = {
+    "isoformat": _getter("Date in ISO 8601.", lambda value: value.isoformat()),
+    "strftime": strftime,
+    "weekday": _getter("Day of the week, Monday is 0.", lambda value: value.weekday()),
+}
+DATETIME: Final[Mapping[str, Implementation]] = {
+    **DATE,
+    "date": _getter("Date without the time.", lambda value: value.date()),
+    "timestamp": timestamp,
+}
+DURATION: Final[Mapping[str, Implementation]] = {
+    "total_seconds": _getter("Duration in seconds.", lambda value: value.total_seconds())
+}
 METHODS: Final = frozenset({*TEXT, *LIST, *MAP, *DATETIME, *DURATION})
 
 _BY_TYPE: Final[tuple[tuple[Any, Mapping[str, Implementation]], ...]] = (

@@ -125,14 +125,8 @@ def power(_context: Context, left: Any, right: Any) -> Any:
 
 
 ARITHMETIC: Final[Mapping[str, Callable[[Context, Any, Any], Any]]] = {
-    "+": add,
-    "-": subtract,
-    "*": multiply,
-    "/": divide,
-    "//": divide_whole,
-    "%": remainder,
-    "**": power,
-}
+    "+": add, "-": subtract, "*": multiply, "/": divide, "//": divide_whole, "%": remainder, "**": power,
+}  # fmt: skip
 
 
 def negate(_context: Context, sign: str, value: Any) -> Any:

@@ -258,20 +258,9 @@ def _missing_name(failure: ParseFailure) -> TemplateSyntaxError | None:
 
 
 _RECOGNISERS: Final[tuple[Callable[[ParseFailure], TemplateSyntaxError | None], ...]] = (
-    _open_comment,
-    _open_quote,
-    _nested_braces,
-    _open_at_the_end,
-    _brackets,
-    _characters,
-    _single_equals,
-    _double_bar,
-    _words,
-    _unknown_tag,
-    _open_block,
-    _empty,
-    _missing_name,
-)
+    _open_comment, _open_quote, _nested_braces, _open_at_the_end, _brackets, _characters, _single_equals, _double_bar,
+    _words, _unknown_tag, _open_block, _empty, _missing_name,
+)  # fmt: skip
 _JARGON: Final = (
     ("begin of print statement", "{{"),
     ("end of print statement", "}}"),

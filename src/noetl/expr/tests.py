@@ -17,95 +17,45 @@ from noetl.expr.regex import compile_pattern
 from noetl.expr.registry import Callee
 from noetl.expr.undefined import Undefined
 
-
-def defined(_context: Context, value: Any) -> bool:
-    """Whether the value is defined."""
-    return not isinstance(value, Undefined)
+_ITERABLE: Final = (list, tuple, str, Mapping, Undefined)
 
 
-def undefined(_context: Context, value: Any) -> bool:
-    """Whether the value is undefined."""
-    return isinstance(value, Undefined)
+def _test(summary: str, test: Callable[..., bool]) -> Callable[..., bool]:
+    test.__doc__ = summary
+    return test
 
 
-def none(_context: Context, value: Any) -> bool:
-    """Whether the value is null."""
-    return value is None
-
-
-def boolean(_context: Context, value: Any) -> bool:
-    """Whether the value is a boolean."""
-    return value is True or value is False
-
-
-def true(_context: Context, value: Any) -> bool:
-    """Whether the value is `true`."""
-    return value is True
-
-
-def false(_context: Context, value: Any) -> bool:
-    """Whether the value is `false`."""
-    return value is False
-
-
-def integer(_context: Context, value: Any) -> bool:
-    """Whether the value is an integer."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def floating(_context: Context, value: Any) -> bool:
-    """Whether the value is a float."""
-    return isinstance(value, float)
-
-
-def number(_context: Context, value: Any) -> bool:
-    """Whether the value is a number (or a boolean, which counts as 0 or 1)."""
-    return isinstance(value, int | float)
-
-
-def string(_context: Context, value: Any) -> bool:
-    """Whether the value is a string."""
-    return isinstance(value, str)
-
-
-def mapping(_context: Context, value: Any) -> bool:
-    """Whether the value is a map."""
-    return isinstance(value, Mapping)
-
-
-def sequence(_context: Context, value: Any) -> bool:
-    """Whether the value has a length and items: a list, a string or a map."""
-    return isinstance(value, list | tuple | str | Mapping | Undefined)
-
-
-def iterable(_context: Context, value: Any) -> bool:
-    """Whether `for` can iterate over the value."""
-    return isinstance(value, list | tuple | str | Mapping | Undefined)
-
-
-def moment(_context: Context, value: Any) -> bool:
-    """Whether the value is a date."""
-    return isinstance(value, date)
-
-
-def callable_(_context: Context, _value: Any) -> bool:
-    """Always false: values are data and cannot be called."""
-    return False
-
-
-def escaped(_context: Context, _value: Any) -> bool:
-    """Always false: templates do not escape."""
-    return False
-
-
-def lower(context: Context, value: Any) -> bool:
-    """Whether all letters are lower case."""
-    return context.text(value).islower()
-
-
-def upper(context: Context, value: Any) -> bool:
-    """Whether all letters are upper case."""
-    return context.text(value).isupper()
+_SIMPLE: Final[Mapping[str, Callable[..., Any]]] = {
+    "defined": _test("Whether the value is defined.", lambda _context, value: not isinstance(value, Undefined)),
+    "undefined": _test("Whether the value is undefined.", lambda _context, value: isinstance(value, Undefined)),
+    "none": _test("Whether the value is null.", lambda _context, value: value is None),
+    "boolean": _test("Whether the value is a boolean.", lambda _context, value: value is True or value is False),
+    "true": _test("Whether the value is `true`.", lambda _context, value: value is True),
+    "false": _test("Whether the value is `false`.", lambda _context, value: value is False),
+    "integer": _test(
+        "Whether the value is an integer.",
+        lambda _context, value: isinstance(value, int) and not isinstance(value, bool),
+    ),
+    "float": _test("Whether the value is a float.", lambda _context, value: isinstance(value, float)),
+    "number": _test(
+        "Whether the value is a number (or a boolean, which counts as 0 or 1).",
+        lambda _context, value: isinstance(value, int | float),
+    ),
+    "string": _test("Whether the value is a string.", lambda _context, value: isinstance(value, str)),
+    "mapping": _test("Whether the value is a map.", lambda _context, value: isinstance(value, Mapping)),
+    "sequence": _test(
+        "Whether the value has a length and items: a list, a string or a map.",
+        lambda _context, value: isinstance(value, _ITERABLE),
+    ),
+    "iterable": _test(
+        "Whether `for` can iterate over the value.", lambda _context, value: isinstance(value, _ITERABLE)
+    ),
+    "date": _test("Whether the value is a date.", lambda _context, value: isinstance(value, date)),
+    "callable": _test("Always false: values are data and cannot be called.", lambda _context, _value: False),
+    "escaped": _test("Always false: templates do not escape.", lambda _context, _value: False),
+    "lower": _test("Whether all letters are lower case.", lambda context, value: context.text(value).islower()),
+    "upper": _test("Whether all letters are upper case.", lambda context, value: context.text(value).isupper()),
+}
 
 
 def _number(value: Any, name: str) -> Any:
@@ -193,11 +143,9 @@ def lookup_tests(filters: Mapping[str, Callee], tests: Mapping[str, Callee]) -> 
 
 
 TESTS: Final[Mapping[str, Callable[..., Any]]] = {
-    "!=": _NE, "<": _LT, "<=": _LE, "==": _EQ, ">": _GT, ">=": _GE,
-    "boolean": boolean, "callable": callable_, "contains": contains_, "date": moment, "defined": defined,
-    "divisibleby": divisibleby, "eq": _EQ, "equalto": _EQ, "escaped": escaped, "even": even, "false": false,
-    "float": floating, "ge": _GE, "greaterthan": _GT, "gt": _GT, "in": in_, "integer": integer, "iterable": iterable,
-    "le": _LE, "lessthan": _LT, "lower": lower, "lt": _LT, "mapping": mapping, "match": match, "ne": _NE, "none": none,
-    "number": number, "odd": odd, "regex": search, "sameas": sameas, "search": search, "sequence": sequence,
-    "string": string, "true": true, "undefined": undefined, "upper": upper,
+    **_SIMPLE,
+    "!=": _NE, "<": _LT, "<=": _LE, "==": _EQ, ">": _GT, ">=": _GE, "contains": contains_, "divisibleby": divisibleby,
+    "eq": _EQ, "equalto": _EQ, "even": even, "ge": _GE, "greaterthan": _GT, "gt": _GT, "in": in_, "le": _LE,
+    "lessthan": _LT, "lt": _LT, "match": match, "ne": _NE, "odd": odd, "regex": search, "sameas": sameas,
+    "search": search,
 }  # fmt: skip

@@ -75,9 +75,6 @@ class Undefined:
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 
-    def __contains__(self, item: object) -> bool:
-        return False
-
     def __str__(self) -> str:
         return ""
 
@@ -93,17 +90,7 @@ class Undefined:
     def __hash__(self) -> int:
         return id(self) >> 4
 
-    def __lt__(self, other: object) -> bool:
-        return False
-
-    def __le__(self, other: object) -> bool:
-        return False
-
-    def __gt__(self, other: object) -> bool:
-        return False
-
-    def __ge__(self, other: object) -> bool:
-        return False
+    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __eq__
 
 
 def first_undefined(value: object) -> Undefined | None:

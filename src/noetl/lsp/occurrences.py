@@ -22,15 +22,9 @@ _ROUTE_EDGE = "route_edge:"
 _OF_STEPS = frozenset({"done", "ok", "fail"})
 # Kind of a key below each scope; those of `iter`, `step`, `args` and `input` belong to the step.
 _BELOW: dict[str, ThingKind] = {
-    "workload": "workload",
-    "ctx": "ctx",
-    "vars": "ctx",
-    "iter": "iter",
-    "step": "scratch",
-    "args": "input",
-    "input": "input",
-    "keychain": "credential",
-}
+    "workload": "workload", "ctx": "ctx", "vars": "ctx", "iter": "iter", "step": "scratch", "args": "input",
+    "input": "input", "keychain": "credential",
+}  # fmt: skip
 _OWNED = frozenset({"iter", "scratch", "input"})
 ThingKind = Literal[
     "step", "task", "iterator", "workload", "ctx", "iter", "scratch", "input", "workbook", "credential", "edge"

@@ -8,29 +8,12 @@ from functools import cache
 from noetl.tools.registry import ToolKinds
 
 GROUP = "noetl.tools"
-MODULES = {
-    "noop": "noetl.tools.noop",
-    "http": "noetl.tools.http",
-    "python": "noetl.tools.python",
-    "postgres": "noetl.tools.postgres",
-    "duckdb": "noetl.tools.duckdb",
-    "ducklake": "noetl.tools.ducklake",
-    "shell": "noetl.tools.shell",
-    "script": "noetl.tools.script",
-    "playbook": "noetl.tools.playbook",
-    "workbook": "noetl.tools.workbook",
-    "secrets": "noetl.tools.secrets",
-    "transfer": "noetl.tools.transfer",
-    "artifact": "noetl.tools.artifact",
-    "resolve": "noetl.tools.resolve",
-    "outbox": "noetl.tools.outbox",
-    "nats": "noetl.tools.nats",
-    "snowflake": "noetl.tools.snowflake",
-    "container": "noetl.tools.container",
-    "mcp": "noetl.tools.mcp",
-    "sleep": "noetl.tools.sleep",
-    "wait": "noetl.tools.wait",
-}
+_KINDS = (
+    "noop", "http", "python", "postgres", "duckdb", "ducklake", "shell", "script", "playbook", "workbook",
+    "secrets", "transfer", "artifact", "resolve", "outbox", "nats", "snowflake", "container", "mcp", "sleep",
+    "wait",
+)  # fmt: skip
+MODULES = {name: f"noetl.tools.{name}" for name in _KINDS}
 
 
 @cache

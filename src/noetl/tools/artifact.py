@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 from noetl.blobs import manifests, pieces, stored
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import Need
 from noetl.model.errors import BadReference, InvalidInput, NoetlError
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.model.refs import SCHEME, address, is_manifest, is_ref
@@ -83,43 +83,33 @@ KIND = describe(
         "content_type": "Content type.",
         "data": "With `get`: the content; parsed if it is JSON, else text.",
     },
-    examples=(
-        KindExample(
-            "Write a file to a bucket",
-            """
-            - save:
-                kind: artifact
-                action: put
-                auth: s3_writer
-                uri: "s3://reports/{{ workload.since }}.csv"
-                content_type: text/csv
-                data: "{{ workload.report }}"
-            """,
-        ),
-        KindExample(
-            "Keep one row per customer in a file",
-            """
-            - note:
-                kind: artifact
-                action: put
-                uri: file://out/customers.jsonl
-                mode: upsert
-                key: id
-                data: { id: "{{ workload.customer_id }}", since: "{{ workload.since }}" }
-            """,
-        ),
-        KindExample(
-            "Read an artifact of an earlier run",
-            """
-            - name: load
-              kind: artifact
-              action: get
-              ref: "{{ workload.report_ref }}"
-              set:
-                ctx.report: "{{ output.data.data }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Write a file to a bucket
+    - save:
+        kind: artifact
+        action: put
+        auth: s3_writer
+        uri: "s3://reports/{{ workload.since }}.csv"
+        content_type: text/csv
+        data: "{{ workload.report }}"
+
+    # Keep one row per customer in a file
+    - note:
+        kind: artifact
+        action: put
+        uri: file://out/customers.jsonl
+        mode: upsert
+        key: id
+        data: { id: "{{ workload.customer_id }}", since: "{{ workload.since }}" }
+
+    # Read an artifact of an earlier run
+    - name: load
+      kind: artifact
+      action: get
+      ref: "{{ workload.report_ref }}"
+      set:
+        ctx.report: "{{ output.data.data }}"
+    """,
 )
 
 _RESULTS = f"{SCHEME}execution/"  # reserved for results of tasks

@@ -15,14 +15,9 @@ from noetl.tools.pg_pool import NoConnectionError, PgPool
 
 _BY_CODE: dict[str, ErrorKind] = {"40001": "db_deadlock", "40P01": "db_deadlock", "57014": "db_timeout"}
 _BY_CLASS: dict[str, ErrorKind] = {
-    "08": "db_connection",
-    "22": "schema",
-    "23": "db_constraint",
-    "28": "auth",
-    "42": "client_error",
-    "53": "db_connection",
-    "57": "db_connection",
-}
+    "08": "db_connection", "22": "schema", "23": "db_constraint", "28": "auth", "42": "client_error",
+    "53": "db_connection", "57": "db_connection",
+}  # fmt: skip
 _RETRYABLE_CODES = frozenset({"40001", "40P01", "57P01", "57P02", "57P03"})
 _RETRYABLE_CLASSES = frozenset({"08", "53"})
 _PARTS = {
@@ -32,17 +27,11 @@ _PARTS = {
 }  # fmt: skip
 _REFUSED = ("authentication failed", "no password supplied", "no pg_hba.conf entry", 'role "', "permission denied")
 _DUCKDB: dict[str, ErrorKind] = {
-    "ConstraintException": "db_constraint",
-    "ParserException": "parse",
-    "BinderException": "client_error",
-    "CatalogException": "not_found",
-    "ConversionException": "schema",
-    "InvalidInputException": "client_error",
-    "IOException": "connection",
-    "HTTPException": "connection",
-    "ConnectionException": "db_connection",
+    "ConstraintException": "db_constraint", "ParserException": "parse", "BinderException": "client_error",
+    "CatalogException": "not_found", "ConversionException": "schema", "InvalidInputException": "client_error",
+    "IOException": "connection", "HTTPException": "connection", "ConnectionException": "db_connection",
     "TransactionException": "db_deadlock",
-}
+}  # fmt: skip
 _AGAIN_S = 0.05  # between two interrupts of a query
 _RETRYABLE_DUCKDB = frozenset({"HTTPException", "TransactionException"})
 

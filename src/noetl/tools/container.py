@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import Shell, ToolInput, about, describe
 from noetl.tools.fields import PROCESS_RESULT, Environment
 
@@ -45,31 +44,24 @@ KIND = describe(
     credential of the image registry.
     """,
     result=PROCESS_RESULT,
-    examples=(
-        KindExample(
-            "A program of an image, with arguments",
-            """
-            - convert:
-                kind: container
-                image: ffmpeg:7
-                command: [ffmpeg, -i, "{{ workload.folder }}/in.mov", out.mp4]
-                cpus: 2
-                timeout_ms: 600000
-            """,
-        ),
-        KindExample(
-            "A job in a cluster",
-            """
-            - name: train
-              kind: container
-              image: trainer:1.4
-              runtime: kubernetes
-              namespace: batch
-              memory: 4Gi
-              env: { SINCE: "{{ workload.since }}" }
-              set:
-                ctx.report: "{{ output.data.stdout }}"
-            """,
-        ),
-    ),
+    examples="""
+    # A program of an image, with arguments
+    - convert:
+        kind: container
+        image: ffmpeg:7
+        command: [ffmpeg, -i, "{{ workload.folder }}/in.mov", out.mp4]
+        cpus: 2
+        timeout_ms: 600000
+
+    # A job in a cluster
+    - name: train
+      kind: container
+      image: trainer:1.4
+      runtime: kubernetes
+      namespace: batch
+      memory: 4Gi
+      env: { SINCE: "{{ workload.since }}" }
+      set:
+        ctx.report: "{{ output.data.stdout }}"
+    """,
 )

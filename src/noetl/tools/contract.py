@@ -51,7 +51,7 @@ def describe(
     name: str,
     summary: str,
     description: str,
-    examples: tuple[KindExample, ...],
+    examples: str,
     result: Mapping[str, str] | None,
     helper: tuple[str, Mapping[str, str]] | None = None,
     one_of: tuple[tuple[str, ...], ...] = (),
@@ -60,7 +60,10 @@ def describe(
     extra: str = "",
     suspends: bool = False,
 ) -> Kind:
-    """Build the description of a kind from its input model and these facts."""
+    """Build the description of a kind from its input model and these facts.
+
+    `examples` are tasks in YAML, each after a line `# TITLE`.
+    """
     own = _level(cast(shape.StructType, shape.type_info(model)), f"tools.{name}")
     return Kind(
         name=name,
@@ -73,9 +76,14 @@ def describe(
         result=result,
         helper=helper,
         extra=extra,
-        examples=tuple(KindExample(example.title, cleandoc(example.yaml) + "\n") for example in examples),
+        examples=_examples(examples),
         suspends=suspends,
     )
+
+
+def _examples(text: str) -> tuple[KindExample, ...]:
+    parts = re.split(r"^# (.+)\n", cleandoc(text), flags=re.MULTILINE)
+    return tuple(KindExample(title, yaml.strip() + "\n") for title, yaml in zip(parts[1::2], parts[2::2], strict=True))
 
 
 def decode(model: type[Model], level: Level, data: Mapping[str, Any]) -> Model:

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.connections import duckdb_failed, in_thread
@@ -47,33 +47,26 @@ KIND = describe(
     needs=(*TABLE_NEEDS, Need("marker_table", ("transactional",))),
     result=SQL_RESULT,
     extra="duckdb",
-    examples=(
-        KindExample(
-            "Sum up a folder of files",
-            """
-            - totals:
-                kind: duckdb
-                query: |
-                  SELECT region, sum(amount) AS amount
-                  FROM read_parquet('{{ workload.folder }}/*.parquet')
-                  GROUP BY region
-            """,
-        ),
-        KindExample(
-            "Several statements on a database file",
-            """
-            - name: load
-              kind: duckdb
-              database: "{{ workload.folder }}/sales.duckdb"
-              commands:
-                - CREATE TABLE IF NOT EXISTS sales (region TEXT, amount DOUBLE)
-                - INSERT INTO sales SELECT region, amount FROM read_csv('{{ workload.folder }}/new.csv')
-                - SELECT count(*) AS n FROM sales
-              set:
-                ctx.sales: "{{ output.data.rows[0].n }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Sum up a folder of files
+    - totals:
+        kind: duckdb
+        query: |
+          SELECT region, sum(amount) AS amount
+          FROM read_parquet('{{ workload.folder }}/*.parquet')
+          GROUP BY region
+
+    # Several statements on a database file
+    - name: load
+      kind: duckdb
+      database: "{{ workload.folder }}/sales.duckdb"
+      commands:
+        - CREATE TABLE IF NOT EXISTS sales (region TEXT, amount DOUBLE)
+        - INSERT INTO sales SELECT region, amount FROM read_csv('{{ workload.folder }}/new.csv')
+        - SELECT count(*) AS n FROM sales
+      set:
+        ctx.sales: "{{ output.data.rows[0].n }}"
+    """,
 )
 
 

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import Count, about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput
 
@@ -37,28 +36,21 @@ KIND = describe(
     needs=TABLE_NEEDS,
     result=SQL_RESULT,
     extra="duckdb",
-    examples=(
-        KindExample(
-            "Add rows to a lake",
-            """
-            - append:
-                kind: ducklake
-                auth: lake_catalog
-                data_path: "{{ workload.folder }}/lake"
-                command: INSERT INTO orders SELECT * FROM read_json('{{ workload.folder }}/orders.json')
-            """,
-        ),
-        KindExample(
-            "Read an earlier state",
-            """
-            - name: before
-              kind: ducklake
-              catalog: metadata.ducklake
-              snapshot: 42
-              query: SELECT count(*) AS n FROM orders
-              set:
-                ctx.orders_before: "{{ output.data.rows[0].n }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Add rows to a lake
+    - append:
+        kind: ducklake
+        auth: lake_catalog
+        data_path: "{{ workload.folder }}/lake"
+        command: INSERT INTO orders SELECT * FROM read_json('{{ workload.folder }}/orders.json')
+
+    # Read an earlier state
+    - name: before
+      kind: ducklake
+      catalog: metadata.ducklake
+      snapshot: 42
+      query: SELECT count(*) AS n FROM orders
+      set:
+        ctx.orders_before: "{{ output.data.rows[0].n }}"
+    """,
 )

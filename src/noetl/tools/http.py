@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from noetl.blobs import pieces
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import ErrorKind, Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
@@ -65,41 +64,34 @@ KIND = describe(
         "body": "Same as `data`.",
     },
     helper=("http", {"status": "Status code of the response.", "headers": "Response headers, names in lower case."}),
-    examples=(
-        KindExample(
-            "Fetch, and retry when the server is busy",
-            """
-            - fetch:
-                kind: http
-                method: GET
-                url: "{{ workload.api_url }}/orders"
-                params: { since: "{{ workload.since }}" }
-                spec:
-                  policy:
-                    rules:
-                      - when: "{{ outcome.status == 'error' and outcome.http.status in [429, 502, 503] }}"
-                        then: { do: retry, attempts: 5, backoff: exponential, delay: 2 }
-                      - when: "{{ outcome.status == 'error' }}"
-                        then: { do: fail }
-                      - else:
-                          then: { do: continue }
-            """,
-        ),
-        KindExample(
-            "Post JSON with a stored credential and keep part of the response",
-            """
-            - name: create_order
-              kind: http
-              method: POST
-              endpoint: "{{ workload.api_url }}/orders"
-              auth: orders_api
-              json: { customer: "{{ workload.customer_id }}" }
-              timeout: 10
-              set:
-                ctx.order_id: "{{ output.data.data.id }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Fetch, and retry when the server is busy
+    - fetch:
+        kind: http
+        method: GET
+        url: "{{ workload.api_url }}/orders"
+        params: { since: "{{ workload.since }}" }
+        spec:
+          policy:
+            rules:
+              - when: "{{ outcome.status == 'error' and outcome.http.status in [429, 502, 503] }}"
+                then: { do: retry, attempts: 5, backoff: exponential, delay: 2 }
+              - when: "{{ outcome.status == 'error' }}"
+                then: { do: fail }
+              - else:
+                  then: { do: continue }
+
+    # Post JSON with a stored credential and keep part of the response
+    - name: create_order
+      kind: http
+      method: POST
+      endpoint: "{{ workload.api_url }}/orders"
+      auth: orders_api
+      json: { customer: "{{ workload.customer_id }}" }
+      timeout: 10
+      set:
+        ctx.order_id: "{{ output.data.data.id }}"
+    """,
 )
 
 MOST_BYTES = 64 * 1024 * 1024

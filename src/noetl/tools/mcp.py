@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -31,30 +30,23 @@ KIND = describe(
         "text": "The text parts, joined.",
         "data": "Structured response; without one, the text parsed as JSON, or null.",
     },
-    examples=(
-        KindExample(
-            "Call a server from the worker's settings",
-            """
-            - search:
-                kind: mcp
-                server: search
-                tool: find_documents
-                arguments: { text: "{{ workload.customer_id }}", limit: 5 }
-            """,
-        ),
-        KindExample(
-            "Call a server by its URL",
-            """
-            - name: forecast
-              kind: mcp
-              server: "{{ workload.api_url }}/mcp"
-              tool: forecast
-              auth: weather_api
-              input:
-                city: "{{ workload.city }}"
-              set:
-                ctx.forecast: "{{ output.data.text }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Call a server from the worker's settings
+    - search:
+        kind: mcp
+        server: search
+        tool: find_documents
+        arguments: { text: "{{ workload.customer_id }}", limit: 5 }
+
+    # Call a server by its URL
+    - name: forecast
+      kind: mcp
+      server: "{{ workload.api_url }}/mcp"
+      tool: forecast
+      auth: weather_api
+      input:
+        city: "{{ workload.city }}"
+      set:
+        ctx.forecast: "{{ output.data.text }}"
+    """,
 )

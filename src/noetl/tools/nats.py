@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import Need
 from noetl.tools.contract import ToolInput, about, describe
 
 Operation = Literal[
@@ -61,30 +61,23 @@ KIND = describe(
         "keys": "With `kv_keys`: keys of the bucket.",
     },
     extra="nats",
-    examples=(
-        KindExample(
-            "Publish to a stream",
-            """
-            - announce:
-                kind: nats
-                auth: nats_main
-                subject: orders.new
-                stream: ORDERS
-                data: { id: "{{ workload.order_id }}" }
-            """,
-        ),
-        KindExample(
-            "Read a key",
-            """
-            - name: cursor
-              kind: nats
-              auth: nats_main
-              operation: kv_get
-              bucket: cursors
-              key: orders
-              set:
-                ctx.cursor: "{{ output.data.revision }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Publish to a stream
+    - announce:
+        kind: nats
+        auth: nats_main
+        subject: orders.new
+        stream: ORDERS
+        data: { id: "{{ workload.order_id }}" }
+
+    # Read a key
+    - name: cursor
+      kind: nats
+      auth: nats_main
+      operation: kv_get
+      bucket: cursors
+      key: orders
+      set:
+        ctx.cursor: "{{ output.data.revision }}"
+    """,
 )

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
@@ -25,26 +24,19 @@ KIND = describe(
     """,
     result=None,
     at_most_one=(("result", "message"),),
-    examples=(
-        KindExample(
-            "Log why a branch ends",
-            """
-            - nothing_to_do:
-                kind: noop
-                message: "No orders since {{ workload.since }}."
-            """,
-        ),
-        KindExample(
-            "Keep a value for the next steps",
-            """
-            - name: remember
-              kind: noop
-              result: { region: eu, limit: 100 }
-              set:
-                ctx.region: "{{ output.data.region }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Log why a branch ends
+    - nothing_to_do:
+        kind: noop
+        message: "No orders since {{ workload.since }}."
+
+    # Keep a value for the next steps
+    - name: remember
+      kind: noop
+      result: { region: eu, limit: 100 }
+      set:
+        ctx.region: "{{ output.data.region }}"
+    """,
 )
 
 

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
@@ -38,29 +37,22 @@ KIND = describe(
     message. `auth` names the credential that the relay uses. `noetl outbox` lists, retries and discards messages.
     """,
     result={"number": "Number of the message in the outbox.", "key": "Idempotency key.", "topic": "Topic."},
-    examples=(
-        KindExample(
-            "Notify another system, even if it is down",
-            """
-            - tell:
-                kind: outbox
-                topic: orders
-                url: "{{ workload.api_url }}/orders"
-                auth: orders_api
-                payload: { customer: "{{ workload.customer_id }}" }
-            """,
-        ),
-        KindExample(
-            "Send a delayed reminder to the topic's default URL",
-            """
-            - name: remind
-              kind: outbox
-              topic: reminders
-              delay: 3600
-              args: { customer: "{{ workload.customer_id }}" }
-            """,
-        ),
-    ),
+    examples="""
+    # Notify another system, even if it is down
+    - tell:
+        kind: outbox
+        topic: orders
+        url: "{{ workload.api_url }}/orders"
+        auth: orders_api
+        payload: { customer: "{{ workload.customer_id }}" }
+
+    # Send a delayed reminder to the topic's default URL
+    - name: remind
+      kind: outbox
+      topic: reminders
+      delay: 3600
+      args: { customer: "{{ workload.customer_id }}" }
+    """,
 )
 
 

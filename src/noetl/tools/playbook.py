@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -30,29 +29,22 @@ KIND = describe(
     """,
     result=None,
     suspends=True,
-    examples=(
-        KindExample(
-            "Run a child",
-            """
-            - invoice:
-                kind: playbook
-                path: billing/invoice
-                args: { customer: "{{ workload.customer_id }}" }
-            """,
-        ),
-        KindExample(
-            "Return the result of one of the child's steps",
-            """
-            - name: rates
-              kind: playbook
-              path: finance/exchange_rates
-              version: 3
-              return_step: rates
-              input:
-                day: "{{ workload.since }}"
-              set:
-                ctx.rates: "{{ output.data }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Run a child
+    - invoice:
+        kind: playbook
+        path: billing/invoice
+        args: { customer: "{{ workload.customer_id }}" }
+
+    # Return the result of one of the child's steps
+    - name: rates
+      kind: playbook
+      path: finance/exchange_rates
+      version: 3
+      return_step: rates
+      input:
+        day: "{{ workload.since }}"
+      set:
+        ctx.rates: "{{ output.data }}"
+    """,
 )

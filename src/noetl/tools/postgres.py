@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Confirm, ToolContext
 from noetl.tools.connections import pg_failed, pg_pool
@@ -49,64 +49,51 @@ KIND = describe(
     result=SQL_RESULT,
     helper=("pg", {"code": "SQLSTATE of the error, such as `40P01`.", "sqlstate": "Same as `code`."}),
     extra="postgres",
-    examples=(
-        KindExample(
-            "Write, and retry after a deadlock",
-            """
-            - store:
-                kind: postgres
-                auth: pg_main
-                command: |
-                  INSERT INTO orders (id, customer) VALUES ({{ workload.order_id }}, '{{ workload.customer_id }}')
-                  ON CONFLICT (id) DO UPDATE SET customer = EXCLUDED.customer
-                spec:
-                  policy:
-                    rules:
-                      - when: "{{ outcome.status == 'error' and outcome.pg.code in ['40001', '40P01'] }}"
-                        then: { do: retry, attempts: 5, backoff: exponential, delay: 1 }
-                      - when: "{{ outcome.status == 'error' }}"
-                        then: { do: fail }
-                      - else:
-                          then: { do: continue }
-            """,
-        ),
-        KindExample(
-            "Read with bound parameters and keep part of the result",
-            """
-            - name: open_orders
-              kind: postgres
-              auth: pg_main
-              query: SELECT id, amount FROM orders WHERE state = %(state)s
-              params: { state: open }
-              set:
-                ctx.open_orders: "{{ output.data.row_count }}"
-            """,
-        ),
-        KindExample(
-            "Write a row without SQL, idempotently",
-            """
-            - save_state:
-                kind: postgres
-                auth: pg_main
-                table: run_state
-                mode: upsert
-                key: execution_id
-                args: { execution_id: "{{ execution_id }}", state: ok }
-            """,
-        ),
-        KindExample(
-            "Apply a change exactly once, even if the worker crashes",
-            """
-            - book:
-                kind: postgres
-                auth: pg_main
-                transactional: true
-                command: |
-                  UPDATE account SET balance = balance - 1 WHERE id = {{ workload.customer_id }};
-                  INSERT INTO booking (customer, amount) VALUES ({{ workload.customer_id }}, 1)
-            """,
-        ),
-    ),
+    examples="""
+    # Write, and retry after a deadlock
+    - store:
+        kind: postgres
+        auth: pg_main
+        command: |
+          INSERT INTO orders (id, customer) VALUES ({{ workload.order_id }}, '{{ workload.customer_id }}')
+          ON CONFLICT (id) DO UPDATE SET customer = EXCLUDED.customer
+        spec:
+          policy:
+            rules:
+              - when: "{{ outcome.status == 'error' and outcome.pg.code in ['40001', '40P01'] }}"
+                then: { do: retry, attempts: 5, backoff: exponential, delay: 1 }
+              - when: "{{ outcome.status == 'error' }}"
+                then: { do: fail }
+              - else:
+                  then: { do: continue }
+
+    # Read with bound parameters and keep part of the result
+    - name: open_orders
+      kind: postgres
+      auth: pg_main
+      query: SELECT id, amount FROM orders WHERE state = %(state)s
+      params: { state: open }
+      set:
+        ctx.open_orders: "{{ output.data.row_count }}"
+
+    # Write a row without SQL, idempotently
+    - save_state:
+        kind: postgres
+        auth: pg_main
+        table: run_state
+        mode: upsert
+        key: execution_id
+        args: { execution_id: "{{ execution_id }}", state: ok }
+
+    # Apply a change exactly once, even if the worker crashes
+    - book:
+        kind: postgres
+        auth: pg_main
+        transactional: true
+        command: |
+          UPDATE account SET balance = balance - 1 WHERE id = {{ workload.customer_id }};
+          INSERT INTO booking (customer, amount) VALUES ({{ workload.customer_id }}, 1)
+    """,
 )
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Job, ToolContext
 from noetl.tools.contract import Python, ToolInput, about, describe
@@ -56,47 +55,37 @@ KIND = describe(
         "py",
         {"exception_type": "Class of the exception, such as `ValueError`.", "traceback": "Traceback, as text."},
     ),
-    examples=(
-        KindExample(
-            "Compute from the step's arguments",
-            """
-            - total:
-                kind: python
-                args: { orders: "{{ workload.orders }}" }
-                code: |
-                  result = {"total": sum(order["amount"] for order in orders)}
-            """,
-        ),
-        KindExample(
-            "A function, a library and a value for the next steps",
-            """
-            - name: deadline
-              kind: python
-              libs:
-                dt: datetime
-                timedelta: { from: datetime, import: timedelta }
-              input:
-                since: "{{ workload.since }}"
-              code: |
-                def main(since):
-                    return {"due": (dt.date.fromisoformat(since) + timedelta(days=30)).isoformat()}
-              set:
-                ctx.due: "{{ output.data.due }}"
-            """,
-        ),
-        KindExample(
-            "Code in a file",
-            """
-            - name: clean
-              kind: python
-              script:
-                uri: ./clean.py
-                source: { type: file }
-              input:
-                rows: "{{ workload.orders }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Compute from the step's arguments
+    - total:
+        kind: python
+        args: { orders: "{{ workload.orders }}" }
+        code: |
+          result = {"total": sum(order["amount"] for order in orders)}
+
+    # A function, a library and a value for the next steps
+    - name: deadline
+      kind: python
+      libs:
+        dt: datetime
+        timedelta: { from: datetime, import: timedelta }
+      input:
+        since: "{{ workload.since }}"
+      code: |
+        def main(since):
+            return {"due": (dt.date.fromisoformat(since) + timedelta(days=30)).isoformat()}
+      set:
+        ctx.due: "{{ output.data.due }}"
+
+    # Code in a file
+    - name: clean
+      kind: python
+      script:
+        uri: ./clean.py
+        source: { type: file }
+      input:
+        rows: "{{ workload.orders }}"
+    """,
 )
 
 

@@ -6,7 +6,6 @@ import msgspec
 
 from noetl.blobs import manifests
 from noetl.blobs.parts import selected
-from noetl.dsl.kinds import KindExample
 from noetl.model.errors import BadReference, InvalidInput
 from noetl.model.manifest import is_list
 from noetl.model.outcome import Outcome, failed, ok
@@ -43,31 +42,24 @@ KIND = describe(
     select several parts at once. The result is the value, or a map of the selected parts.
     """,
     result=None,
-    examples=(
-        KindExample(
-            "Read a long list in pages",
-            """
-            - page:
-                kind: resolve
-                ref: "{{ workload.report_ref }}"
-                offset: 1000
-                limit: 500
-            """,
-        ),
-        KindExample(
-            "Select two parts of a large result",
-            """
-            - name: parts
-              kind: resolve
-              ref: "{{ workload.report_ref }}"
-              select:
-                - { path: $.total, as: total }
-                - { path: "$.items[0].id", as: first_id }
-              set:
-                ctx.total: "{{ output.data.total }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Read a long list in pages
+    - page:
+        kind: resolve
+        ref: "{{ workload.report_ref }}"
+        offset: 1000
+        limit: 500
+
+    # Select two parts of a large result
+    - name: parts
+      kind: resolve
+      ref: "{{ workload.report_ref }}"
+      select:
+        - { path: $.total, as: total }
+        - { path: "$.items[0].id", as: first_id }
+      set:
+        ctx.total: "{{ output.data.total }}"
+    """,
 )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import Need
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
@@ -51,33 +51,26 @@ KIND = describe(
     one_of=(("uri", "script"),),
     needs=(Need("source", ("uri",)),),
     result=PROCESS_RESULT,
-    examples=(
-        KindExample(
-            "A script beside the playbook",
-            """
-            - tidy:
-                kind: script
-                uri: ./tidy.sh
-                interpreter: bash
-                arguments: ["{{ workload.folder }}"]
-            """,
-        ),
-        KindExample(
-            "A script from a bucket",
-            """
-            - name: train
-              kind: script
-              script:
-                uri: gs://scripts/train.py
-                source: { type: gcs, auth: gcs_reader }
-              interpreter: python3
-              input:
-                folder: "{{ workload.folder }}"
-              set:
-                ctx.report: "{{ output.data.stdout }}"
-            """,
-        ),
-    ),
+    examples="""
+    # A script beside the playbook
+    - tidy:
+        kind: script
+        uri: ./tidy.sh
+        interpreter: bash
+        arguments: ["{{ workload.folder }}"]
+
+    # A script from a bucket
+    - name: train
+      kind: script
+      script:
+        uri: gs://scripts/train.py
+        source: { type: gcs, auth: gcs_reader }
+      interpreter: python3
+      input:
+        folder: "{{ workload.folder }}"
+      set:
+        ctx.report: "{{ output.data.stdout }}"
+    """,
 )
 
 

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Literal
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -36,26 +35,19 @@ KIND = describe(
         "provider": "Provider it was read from.",
         "secret": "Name of the secret.",
     },
-    examples=(
-        KindExample(
-            "Read from NoETL's own store",
-            """
-            - token:
-                kind: secrets
-                secret: orders-api-token
-            """,
-        ),
-        KindExample(
-            "Read one key of a secret in a secret manager",
-            """
-            - name: db_password
-              kind: secrets
-              provider: google
-              project: acme-prod
-              secret: orders-db
-              field: password
-              auth: gcs_reader
-            """,
-        ),
-    ),
+    examples="""
+    # Read from NoETL's own store
+    - token:
+        kind: secrets
+        secret: orders-api-token
+
+    # Read one key of a secret in a secret manager
+    - name: db_password
+      kind: secrets
+      provider: google
+      project: acme-prod
+      secret: orders-db
+      field: password
+      auth: gcs_reader
+    """,
 )

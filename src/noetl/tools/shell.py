@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.contract import Shell, ToolInput, about, describe
@@ -35,31 +34,24 @@ KIND = describe(
     """,
     one_of=(("command", "cmds"),),
     result=PROCESS_RESULT,
-    examples=(
-        KindExample(
-            "A program with its arguments, without a shell",
-            """
-            - pack:
-                kind: shell
-                command: [tar, -czf, out.tgz, "{{ workload.folder }}"]
-                timeout_ms: 60000
-            """,
-        ),
-        KindExample(
-            "Several commands, with a value in the environment",
-            """
-            - name: report
-              kind: shell
-              cmds:
-                - mkdir -p out
-                - echo "orders since $SINCE" > out/report.txt
-                - cat out/report.txt
-              env: { SINCE: "{{ workload.since }}" }
-              set:
-                ctx.report: "{{ output.data.stdout }}"
-            """,
-        ),
-    ),
+    examples="""
+    # A program with its arguments, without a shell
+    - pack:
+        kind: shell
+        command: [tar, -czf, out.tgz, "{{ workload.folder }}"]
+        timeout_ms: 60000
+
+    # Several commands, with a value in the environment
+    - name: report
+      kind: shell
+      cmds:
+        - mkdir -p out
+        - echo "orders since $SINCE" > out/report.txt
+        - cat out/report.txt
+      env: { SINCE: "{{ workload.since }}" }
+      set:
+        ctx.report: "{{ output.data.stdout }}"
+    """,
 )
 
 

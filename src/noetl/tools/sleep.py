@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import Seconds, ToolInput, about, describe
 
 
@@ -29,24 +28,17 @@ KIND = describe(
     one_of=(("seconds", "until"),),
     result={"started_at": "When the wait began, in ISO 8601.", "woke_at": "When the wait ended, in ISO 8601."},
     suspends=True,
-    examples=(
-        KindExample(
-            "Wait 90 seconds",
-            """
-            - pause:
-                kind: sleep
-                seconds: 90
-            """,
-        ),
-        KindExample(
-            "Wait until a time from the workload",
-            """
-            - name: opening
-              kind: sleep
-              until: "{{ workload.opens_at }}"
-              set:
-                ctx.opened_at: "{{ output.data.woke_at }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Wait 90 seconds
+    - pause:
+        kind: sleep
+        seconds: 90
+
+    # Wait until a time from the workload
+    - name: opening
+      kind: sleep
+      until: "{{ workload.opens_at }}"
+      set:
+        ctx.opened_at: "{{ output.data.woke_at }}"
+    """,
 )

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput
 
@@ -29,29 +28,22 @@ KIND = describe(
     needs=TABLE_NEEDS,
     result=SQL_RESULT,
     extra="snowflake",
-    examples=(
-        KindExample(
-            "Sum up in the warehouse",
-            """
-            - totals:
-                kind: snowflake
-                auth: sf_main
-                warehouse: REPORT_WH
-                database: SALES
-                query: SELECT region, SUM(amount) AS amount FROM orders WHERE day >= '{{ workload.since }}' GROUP BY region
-            """,
-        ),
-        KindExample(
-            "Write rows without SQL",
-            """
-            - name: save
-              kind: snowflake
-              credential: sf_main
-              schema: STAGING
-              table: orders
-              mode: append
-              values: "{{ workload.orders }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Sum up in the warehouse
+    - totals:
+        kind: snowflake
+        auth: sf_main
+        warehouse: REPORT_WH
+        database: SALES
+        query: SELECT region, SUM(amount) AS amount FROM orders WHERE day >= '{{ workload.since }}' GROUP BY region
+
+    # Write rows without SQL
+    - name: save
+      kind: snowflake
+      credential: sf_main
+      schema: STAGING
+      table: orders
+      mode: append
+      values: "{{ workload.orders }}"
+    """,
 )

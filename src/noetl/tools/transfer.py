@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.connections import duckdb_failed, pg_failed
@@ -86,37 +85,30 @@ KIND = describe(
         "bytes": "Number of bytes read.",
         "elapsed": "Duration in seconds.",
     },
-    examples=(
-        KindExample(
-            "A query into a table elsewhere",
-            """
-            - load:
-                kind: transfer
-                source:
-                  kind: postgres
-                  auth: pg_main
-                  query: SELECT id, amount FROM orders WHERE day >= '{{ workload.since }}'
-                target:
-                  kind: snowflake
-                  auth: sf_main
-                  table: staging.orders
-                  key: id
-                mode: upsert
-                chunk_size: 50000
-            """,
-        ),
-        KindExample(
-            "A table into a file",
-            """
-            - name: export
-              kind: transfer
-              source: { kind: postgres, auth: pg_main, table: public.orders }
-              target: { kind: file, path: "{{ workload.folder }}/orders.parquet" }
-              set:
-                ctx.exported: "{{ output.data.row_count }}"
-            """,
-        ),
-    ),
+    examples="""
+    # A query into a table elsewhere
+    - load:
+        kind: transfer
+        source:
+          kind: postgres
+          auth: pg_main
+          query: SELECT id, amount FROM orders WHERE day >= '{{ workload.since }}'
+        target:
+          kind: snowflake
+          auth: sf_main
+          table: staging.orders
+          key: id
+        mode: upsert
+        chunk_size: 50000
+
+    # A table into a file
+    - name: export
+      kind: transfer
+      source: { kind: postgres, auth: pg_main, table: public.orders }
+      target: { kind: file, path: "{{ workload.folder }}/orders.parquet" }
+      set:
+        ctx.exported: "{{ output.data.row_count }}"
+    """,
 )
 
 

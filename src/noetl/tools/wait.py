@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import Seconds, ToolInput, about, describe
 
 
@@ -23,34 +22,27 @@ KIND = describe(
     """,
     result=None,
     suspends=True,
-    examples=(
-        KindExample(
-            "Wait for an approval, at most one day",
-            """
-            - approval:
-                kind: wait
-                signal: approved
-                timeout_s: 86400
-                spec:
-                  policy:
-                    rules:
-                      - when: "{{ outcome.status == 'error' and outcome.error.kind == 'timeout' }}"
-                        then: { do: break, set_ctx: { approved: false } }
-                      - when: "{{ outcome.status == 'error' }}"
-                        then: { do: fail }
-                      - else:
-                          then: { do: continue, set_ctx: { approved: true } }
-            """,
-        ),
-        KindExample(
-            "Wait for a callback with a unique name",
-            """
-            - name: paid
-              kind: wait
-              signal: "paid-{{ workload.order_id }}"
-              set:
-                ctx.payment: "{{ output.data }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Wait for an approval, at most one day
+    - approval:
+        kind: wait
+        signal: approved
+        timeout_s: 86400
+        spec:
+          policy:
+            rules:
+              - when: "{{ outcome.status == 'error' and outcome.error.kind == 'timeout' }}"
+                then: { do: break, set_ctx: { approved: false } }
+              - when: "{{ outcome.status == 'error' }}"
+                then: { do: fail }
+              - else:
+                  then: { do: continue, set_ctx: { approved: true } }
+
+    # Wait for a callback with a unique name
+    - name: paid
+      kind: wait
+      signal: "paid-{{ workload.order_id }}"
+      set:
+        ctx.payment: "{{ output.data }}"
+    """,
 )

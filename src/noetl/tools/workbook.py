@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -24,26 +23,19 @@ KIND = describe(
     the call.
     """,
     result=None,
-    examples=(
-        KindExample(
-            "Call a task",
-            """
-            - tidy:
-                kind: workbook
-                task: normalise
-                args: { orders: "{{ workload.orders }}" }
-            """,
-        ),
-        KindExample(
-            "Call the task with the same name",
-            """
-            - name: normalise
-              kind: workbook
-              input:
-                orders: "{{ workload.orders }}"
-              set:
-                ctx.tidy: "{{ output.data }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Call a task
+    - tidy:
+        kind: workbook
+        task: normalise
+        args: { orders: "{{ workload.orders }}" }
+
+    # Call the task with the same name
+    - name: normalise
+      kind: workbook
+      input:
+        orders: "{{ workload.orders }}"
+      set:
+        ctx.tidy: "{{ output.data }}"
+    """,
 )

@@ -205,19 +205,7 @@ def _refused(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
 
 
 _CHECKS: Mapping[str, Callable[[Node, Seen, Names], Iterator[Difference]]] = {
-    "status": _status,
-    "result": _result,
-    "ctx": _ctx,
-    "error": _error,
-    "route": _route,
-    "visits": _visits,
-    "avoids": _avoids,
-    "failed": _failed,
-    "events": _events,
-    "calls": _calls,
-    "compensations": _compensations,
-    "compensated": _compensated,
-    "world": _world,
-    "took": _took,
-    "refused": _refused,
-}
+    "status": _status, "result": _result, "ctx": _ctx, "error": _error, "route": _route, "visits": _visits,
+    "avoids": _avoids, "failed": _failed, "events": _events, "calls": _calls, "compensations": _compensations,
+    "compensated": _compensated, "world": _world, "took": _took, "refused": _refused,
+}  # fmt: skip

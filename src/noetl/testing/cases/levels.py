@@ -178,13 +178,7 @@ FILE: Final = Level(
 )
 LEVELS: Final = (FILE, CASE, MOCK, OUTCOME, ERROR, MESSAGE, EXPECT, SAGA, INVARIANT)
 TITLES: Final = {
-    "test_file": "a test file",
-    "test_case": "a case",
-    "test_mock": "a mock",
-    "test_outcome": "an outcome",
-    "test_error": "an error",
-    "test_message": "a message",
-    "test_expect": "`expect`",
-    "test_saga": "`saga`",
+    "test_file": "a test file", "test_case": "a case", "test_mock": "a mock", "test_outcome": "an outcome",
+    "test_error": "an error", "test_message": "a message", "test_expect": "`expect`", "test_saga": "`saga`",
     "test_invariant": "an invariant",
-}
+}  # fmt: skip
