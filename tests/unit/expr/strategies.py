@@ -9,20 +9,8 @@ from hypothesis import strategies as st
 NAMES = ["a", "b", "ctx", "rows", "x"]
 KEYS = ["k", "m", "items", "data"]
 FILTERS = [
-    "length",
-    "string",
-    "int",
-    "upper",
-    "list",
-    "sort",
-    "first",
-    "last",
-    "tojson",
-    "sum",
-    "unique",
-    "join",
-    "keys",
-]
+    "length", "string", "int", "upper", "list", "sort", "first", "last", "tojson", "sum", "unique", "join", "keys",
+]  # fmt: skip
 TESTS = ["defined", "undefined", "none", "string", "number", "mapping", "sequence", "odd", "true"]
 
 scalars = st.one_of(

@@ -73,18 +73,8 @@ def test_what_does_not_fit_is_named(expression: str, message: str) -> None:
 
 def test_no_method_changes_anything() -> None:
     changing = {
-        "append",
-        "extend",
-        "insert",
-        "remove",
-        "pop",
-        "clear",
-        "sort",
-        "reverse",
-        "update",
-        "setdefault",
-        "popitem",
-    }
+        "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem",
+    }  # fmt: skip
     assert not changing & METHODS
     assert not any(name.startswith("_") for name in METHODS)
 

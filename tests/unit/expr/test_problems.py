@@ -97,19 +97,12 @@ def test_reasons_are_given_for_what_is_left_out_on_purpose() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ a | upper | default('x', true) }}",
-        "{{ a | round(precision=2) }}",
-        "{{ a | map('round', 1) | list }}",
-        "{{ a | select('>', 2) }}",
-        "{{ a | regex_search('x', '\\\\1', '\\\\2') }}",
-        "{{ a is divisibleby 3 }}",
-        "{{ done('x') and ok('x') and fail('x') and now() and gen_uuid() }}",
-        "{{ a['__class__'] }}",
-        "{{ a.__typename }}",
-        "{{ a.split(',', maxsplit=1) }}",
-        "{{ a | default(*b) }}",
+        "{{ a | upper | default('x', true) }}", "{{ a | round(precision=2) }}", "{{ a | map('round', 1) | list }}",
+        "{{ a | select('>', 2) }}", "{{ a | regex_search('x', '\\\\1', '\\\\2') }}", "{{ a is divisibleby 3 }}",
+        "{{ done('x') and ok('x') and fail('x') and now() and gen_uuid() }}", "{{ a['__class__'] }}",
+        "{{ a.__typename }}", "{{ a.split(',', maxsplit=1) }}", "{{ a | default(*b) }}",
         "{% raw %}{{ x | nofilter }}{% endraw %}{{ a }}",
     ],
-)
+)  # fmt: skip
 def test_no_noise(source: str) -> None:
     assert compile_template(source).problems == ()

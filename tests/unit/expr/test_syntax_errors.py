@@ -1,10 +1,17 @@
-"""A text that is no template is answered with its place, its reason and, where the mistake is a common one, the fix."""
+"""Errors of templates are one tree; a syntax error has its offset, its reason and, if known, a fix."""
 
 from __future__ import annotations
 
 import pytest
 
-from noetl.expr import TemplateSyntaxError, compile_template
+from noetl.expr import (
+    BudgetExceeded,
+    EvaluationError,
+    TemplateError,
+    TemplateSyntaxError,
+    UndefinedError,
+    compile_template,
+)
 
 # The text with ▲ before the character that the error points at, a part of the message, a part of the fix.
 MISTAKES = [
@@ -102,3 +109,23 @@ def test_an_error_is_raised_each_time() -> None:
 def test_a_template_that_is_too_long_is_refused() -> None:
     with pytest.raises(TemplateSyntaxError, match="characters long"):
         compile_template("{{ a }}" + "x" * 300_000)
+
+
+@pytest.mark.parametrize("error", [TemplateSyntaxError, EvaluationError, UndefinedError, BudgetExceeded])
+def test_one_tree(error: type[TemplateError]) -> None:
+    raised = error("what", 5, "fix")
+    assert isinstance(raised, TemplateError)
+    assert (str(raised), raised.message, raised.offset, raised.fix) == ("what", "what", 5, "fix")
+
+
+def test_what_goes_wrong_in_an_evaluation_is_an_evaluation_error() -> None:
+    assert issubclass(UndefinedError, EvaluationError)
+    assert issubclass(BudgetExceeded, EvaluationError)
+    assert not issubclass(TemplateSyntaxError, EvaluationError)
+
+
+def test_the_most_exact_place_is_kept() -> None:
+    error = EvaluationError("what")
+    error.at(7)
+    error.at(3)
+    assert error.offset == 7

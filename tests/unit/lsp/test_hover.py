@@ -31,11 +31,7 @@ def told(text: str) -> tuple[str, str]:
             "    next: fet‸ch\n    tool: { kind: noop }\n",
             "fetch",
             [
-                "· step",
-                "init (noop) → get (http)",
-                "Once per `city`",
-                "This is the entry.",
-                "From: `store`",
+                "· step", "init (noop) → get (http)", "Once per `city`", "This is the entry.", "From: `store`",
                 "- `store`",
             ],
         ),
@@ -78,7 +74,7 @@ def told(text: str) -> tuple[str, str]:
         ),
         ("    tool: { kind: noop, result: '😀 it''s {{ work‸load.url }}' }\n", "workload", ["· scope"]),
     ],
-)
+)  # fmt: skip
 def test_what_is_told(body: str, word: str, parts: list[str]) -> None:
     about, text = told(STEP + body)
     assert about == word

@@ -19,27 +19,9 @@ from noetl.wiring import language_kinds
 from tests.unit.lsp.editing import good
 
 SPOILERS = (
-    "",
-    "'",
-    '"',
-    "{",
-    "}",
-    "{{",
-    "}}",
-    "[",
-    ":",
-    "- ",
-    "\n",
-    "|",
-    "&a ",
-    "*a ",
-    "\t",
-    "😀",
-    "\x00",
-    "{% for",
-    "<<: ",
+    "", "'", '"', "{", "}", "{{", "}}", "[", ":", "- ", "\n", "|", "&a ", "*a ", "\t", "😀", "\x00", "{% for", "<<: ",
     "\r",
-)
+)  # fmt: skip
 
 
 def use(text: str, offset: int) -> None:

@@ -136,24 +136,9 @@ TEXTS = [
     path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parents[3] / "examples").rglob("*.test.yaml"))
 ]
 PIECES = [
-    "",
-    " ",
-    "- ",
-    ": ",
-    "{}",
-    "[]",
-    "null",
-    "\n",
-    "  ",
-    "x",
-    "0",
-    "true",
-    "{{ x }}",
-    "saga",
-    "items",
-    "else",
+    "", " ", "- ", ": ", "{}", "[]", "null", "\n", "  ", "x", "0", "true", "{{ x }}", "saga", "items", "else",
     "&a *a",
-]
+]  # fmt: skip
 
 
 @given(st.sampled_from(TEXTS), st.integers(0, 4_000), st.integers(0, 30), st.sampled_from(PIECES))
