@@ -97,7 +97,7 @@ def test_a_refused_rename_is_an_answer_and_no_stack_trace() -> None:
         line, column = place(GOOD, "fetch\n")
         params = {"textDocument": {"uri": URI}, "position": {"line": line, "character": column}, "newName": "store"}
         answer = editor.ask("textDocument/rename", params)
-        assert answer["error"]["message"] == "There is a step called 'store' already. Choose another name."
+        assert answer["error"]["message"] == "A step named 'store' already exists. Choose another name."
         editor.leave()
         assert running.end() == (0, "")
 

@@ -91,7 +91,7 @@ def test_a_run_on_a_server_is_recorded_too(folder: Folder) -> None:
 
 def test_it_is_printed_and_what_cannot_be_done_is_told(folder: Folder) -> None:
     assert folder.run("play.yaml").status == "completed"
-    assert folder.call("record", "last").out.startswith("# A cassette")
+    assert folder.call("record", "last").out.startswith("# Cassette")
     for arguments, said in (
         (("1",), "there is no execution 1"),
         (("last", "--test", "x.test.yaml"), "name it with `-o FILE`"),
@@ -109,4 +109,4 @@ def test_a_file_that_is_no_cassette_is_told(folder: Folder) -> None:
     assert (ran.code, "the cassette other.yaml: there is no such file" in ran.err) == (2, True)
     (folder.path / "other.yaml").write_text("a: 1\n", encoding="utf-8")
     ran = folder.call("test", "play.test.yaml")
-    assert (ran.code, "other.yaml is no cassette" in ran.err) == (2, True)
+    assert (ran.code, "other.yaml is not a cassette" in ran.err) == (2, True)

@@ -62,7 +62,7 @@ def test_a_bad_file_is_told_with_its_place_and_nothing_is_played(folder: Folder)
     path.write_text(TESTS.replace("mocks: { fetch", "mocks: { fetsh"), encoding="utf-8")
     ran = folder.call("test", "play.test.yaml")
     assert ran.code == 2
-    assert "play.test.yaml:3:14: error There is no step or task `fetsh`. Did you mean `fetch`?" in ran.out
+    assert "play.test.yaml:3:14: error Unknown step or task `fetsh`. Did you mean `fetch`?" in ran.out
     assert "    | " in ran.out
     assert "✓" not in ran.out
 

@@ -63,8 +63,8 @@ async def test_files_are_addresses_too(attempts: Attempts, tmp_path: Path) -> No
     ("fields", "kind", "words"),
     [
         ({"ref": "noetl://never"}, "reference", "is not there"),
-        ({"ref": "s3://bucket/key"}, "client_error", "cannot be reached here"),
-        ({"action": "put", "ref": "noetl://execution/1/step/s", "data": 1}, "client_error", "not written over"),
+        ({"ref": "s3://bucket/key"}, "client_error", "is not supported"),
+        ({"action": "put", "ref": "noetl://execution/1/step/s", "data": 1}, "client_error", "cannot be overwritten"),
         ({"action": "put", "ref": REF, "data": 1, "store": "s3"}, "client_error", "`db`, `file`"),
         ({"action": "put", "ref": REF, "data": 1, "store": {"compression": "lz4"}}, "client_error", "lz4"),
     ],
@@ -137,11 +137,14 @@ async def test_what_is_put_knows_its_idempotency_key(attempts: Attempts) -> None
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"ref": REF, "mode": "append", "data": {"a": 1}}, "rows of a file"),
+        ({"ref": REF, "mode": "append", "data": {"a": 1}}, "requires a file"),
         ({"ref": "file://a.jsonl", "mode": "append", "data": "text"}, "a row or a list of rows"),
         ({"ref": "file://a.jsonl", "mode": "append", "data": [1]}, "a row or a list of rows"),
-        ({"ref": "file://a.jsonl", "mode": "upsert", "key": "id", "data": {"a": 1}}, "no `id`, which is its key"),
-        ({"ref": "file://a.bin", "mode": "append", "data": {"a": 1}}, "does not tell its format"),
+        (
+            {"ref": "file://a.jsonl", "mode": "upsert", "key": "id", "data": {"a": 1}},
+            "no value for the key column `id`",
+        ),
+        ({"ref": "file://a.bin", "mode": "append", "data": {"a": 1}}, "cannot derive the format"),
     ],
 )
 async def test_rows_that_cannot_be_written_are_told_of(attempts: Attempts, fields: dict[str, Any], words: str) -> None:

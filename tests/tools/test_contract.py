@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.kinds import Kind, KindExample
+from noetl.dsl.kinds import Kind
 from noetl.dsl.nodes import plain
 from noetl.dsl.parse import parse
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
@@ -58,15 +58,11 @@ KIND = describe(
       Indented line.
     """,
     result=None,
-    examples=(
-        KindExample(
-            "One",
-            """
-            - one:
-                kind: sample
-            """,
-        ),
-    ),
+    examples="""
+    # One
+    - one:
+        kind: sample
+    """,
 )
 
 
@@ -157,7 +153,7 @@ def test_a_model_that_takes_any_field_gives_an_open_level() -> None:
 
 
 def minimal(model: type[msgspec.Struct]) -> Kind:
-    return describe(model, name="x", summary="S.", description="", examples=(), result=None)
+    return describe(model, name="x", summary="S.", description="", examples="", result=None)
 
 
 class Moment(msgspec.Struct):

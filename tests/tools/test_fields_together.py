@@ -23,25 +23,18 @@ def shape_of(task: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     "task",
     [
-        "{kind: http, url: /x}",
-        "{kind: http, endpoint: /x, json: {a: 1}}",
-        "{kind: http, spec: {url: /x, form: {a: 1}}}",
-        "{kind: noop}",
-        "{kind: noop, result: {as: word}}",
+        "{kind: http, url: /x}", "{kind: http, endpoint: /x, json: {a: 1}}",
+        "{kind: http, spec: {url: /x, form: {a: 1}}}", "{kind: noop}", "{kind: noop, result: {as: word}}",
         "{kind: postgres, auth: a, table: t, mode: upsert, key: [id], values: [{id: 1}]}",
-        '{kind: nats, operation: "{{ workload.operation }}"}',
-        "{kind: nats, subject: s, data: x}",
-        "{kind: nats, operation: kv_keys, bucket: b}",
-        "{kind: artifact, action: put, data: 1}",
-        "{kind: artifact, uri: s3://a/b}",
-        "{kind: shell, command: [ls, -l], env: {RATE: 0.5, ON: true, N: 1}}",
+        '{kind: nats, operation: "{{ workload.operation }}"}', "{kind: nats, subject: s, data: x}",
+        "{kind: nats, operation: kv_keys, bucket: b}", "{kind: artifact, action: put, data: 1}",
+        "{kind: artifact, uri: s3://a/b}", "{kind: shell, command: [ls, -l], env: {RATE: 0.5, ON: true, N: 1}}",
         "{kind: python, code: 'x = 1', libs: {np: numpy, d: {from: datetime, import: [date, time]}}}",
         "{kind: python, code: 'x = 1', libs: [json]}",
         "{kind: duckdb, script: {uri: s3://a/b.sql, source: {type: s3, region: eu, credential: c}}}",
-        "{kind: playbook, path: a/b, version: 0.1}",
-        "{kind: sleep, seconds: '{{ workload.n }}'}",
+        "{kind: playbook, path: a/b, version: 0.1}", "{kind: sleep, seconds: '{{ workload.n }}'}",
     ],
-)
+)  # fmt: skip
 def test_fields_that_belong_together(task: str) -> None:
     assert shape_of(task) == []
 

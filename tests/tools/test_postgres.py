@@ -262,7 +262,7 @@ async def test_a_wrong_password_is_told_at_once(database: Database, guarded: str
         outcome = await database.run(auth=auth, query="SELECT 1")
         assert outcome.error is not None
         assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("auth", False, False)
-        assert "no connection to the database" in outcome.error.message
+        assert "cannot connect to the database" in outcome.error.message
         assert "password" in outcome.error.message
 
 

@@ -131,7 +131,7 @@ async def test_code_from_elsewhere(attempts: Attempts, tmp_path: Path) -> None:
 async def test_code_that_is_not_there(attempts: Attempts) -> None:
     missing = (await attempts.run("python", {"script": {"uri": "none.py"}})).error
     assert (missing.kind, missing.retryable) == ("not_found", False)
-    assert "none.py cannot be read: No such file or directory" in missing.message
+    assert "none.py: No such file or directory" in missing.message
     assert (await attempts.run("python", {"code_b64": "%%%%x"})).error.kind == "parse"
 
 

@@ -26,17 +26,8 @@ NAMES = [
     *("transfer", "artifact", "resolve", "outbox", "nats", "snowflake", "container", "mcp", "sleep", "wait"),
 ]
 SUPPORT = {
-    "__init__",
-    "contract",
-    "fields",
-    "keyed_rows",
-    "markers",
-    "connections",
-    "pg_pool",
-    "rows",
-    "tables",
-    "registry",
-}
+    "__init__", "contract", "fields", "keyed_rows", "markers", "connections", "pg_pool", "rows", "tables", "registry",
+}  # fmt: skip
 SUSPENDING = {"sleep", "wait", "playbook"}
 EXTRAS = {"", "postgres", "duckdb", "nats", "snowflake"}
 COMMON_NAMES = {name for field in COMMON for name in (field.name, *field.aliases)}

@@ -62,7 +62,7 @@ async def test_the_value_behind_a_reference(attempts: Attempts, fields: dict[str
     ("fields", "kind", "words"),
     [
         ({"ref": "noetl://never"}, "reference", "is not there"),
-        ({"ref": "hello"}, "reference", "no reference"),
+        ({"ref": "hello"}, "reference", "not a reference"),
         ({"ref": REF, "limit": 1}, "schema", "a list"),
         ({"ref": REF, "select": [{"path": "$.[", "as": "x"}]}, "schema", "JSON path"),
     ],

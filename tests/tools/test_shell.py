@@ -73,18 +73,18 @@ async def test_an_exit_code_is_an_error_with_the_output_kept(attempts: Attempts)
     tried = await attempts.run("shell", {"command": "echo some; echo no such order >&2; exit 3"})
     assert tried.outcome.result == {"returncode": 3, "stdout": "some\n", "stderr": "no such order\n"}
     assert (tried.error.code, tried.error.retryable) == ("EXIT_3", False)
-    assert tried.error.message == "the command ended with exit code 3: no such order"
+    assert tried.error.message == "the command failed with exit code 3: no such order"
 
 
 async def test_a_signal_is_an_error(attempts: Attempts) -> None:
     tried = await attempts.run("shell", {"command": "kill -TERM $$"})
-    assert tried.error.message == "the command ended with signal 15"
+    assert tried.error.message == "the command failed with signal 15"
     assert tried.outcome.result["returncode"] == -15
 
 
 @pytest.mark.parametrize("fields", [{"command": []}, {"command": ""}, {"cmds": []}])
 async def test_nothing_to_run_is_an_error(attempts: Attempts, fields: dict[str, object]) -> None:
-    assert (await attempts.run("shell", fields)).error.message == "there is nothing to run: the command is empty"
+    assert (await attempts.run("shell", fields)).error.message == "nothing to run: the command is empty"
 
 
 async def test_output_that_is_no_text_and_closed_output(attempts: Attempts) -> None:
@@ -102,9 +102,9 @@ async def test_what_a_command_leaves_behind_is_ended_and_not_waited_for(attempts
 
 async def test_what_cannot_be_started(attempts: Attempts) -> None:
     program = (await attempts.run("shell", {"command": ["no-such-program"]})).error
-    assert program.message == "`no-such-program` cannot be started: No such file or directory"
+    assert program.message == "cannot start `no-such-program`: No such file or directory"
     folder = (await attempts.run("shell", {"command": "ls", "cwd": "/no/such/folder"})).error
-    assert folder.message == "the folder /no/such/folder cannot be entered: No such file or directory"
+    assert folder.message == "cannot change to the folder /no/such/folder: No such file or directory"
 
 
 async def test_bytes_that_are_not_text(attempts: Attempts) -> None:
@@ -161,7 +161,7 @@ async def test_a_script_says_which_program_reads_it(attempts: Attempts, tmp_path
 
 async def test_a_script_that_nobody_can_run(attempts: Attempts, tmp_path: Path) -> None:
     (tmp_path / "report").write_text("print(1)")
-    assert "name it with `interpreter`" in (await attempts.run("script", {"uri": "report"})).error.message
+    assert "set `interpreter`" in (await attempts.run("script", {"uri": "report"})).error.message
     assert (await attempts.run("script", {"uri": "none.sh"})).error.kind == "not_found"
     assert "type `s3`" in (await attempts.run("script", {"uri": "s3://bucket/a.sh"})).error.message
 

@@ -134,7 +134,7 @@ async def test_a_table_that_is_not_there_is_an_error_and_nothing_else(sink: Sink
     [
         ({"mode": "insert", "values": {}}, "nothing to write"),
         ({"mode": "insert"}, "nothing to write"),
-        ({"mode": "upsert", "key": "id", "values": {"name": "a"}}, "no `id`, which is its key"),
+        ({"mode": "upsert", "key": "id", "values": {"name": "a"}}, "no value for the key column `id`"),
     ],
 )
 async def test_a_row_that_cannot_be_written_is_told_of(sink: Sink, fields: dict[str, Any], words: str) -> None:

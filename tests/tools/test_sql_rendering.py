@@ -10,16 +10,10 @@ from noetl.expr.sql import render_sql, split_statements
 from tests.unit.expr.sql_corpus import INJECTIONS
 
 PLACES = (
-    "SELECT {{ v }}",
-    "SELECT '{{ v }}'",
-    "SELECT E'{{ v }}'",
-    "SELECT $${{ v }}$$",
-    "SELECT $x${{ v }}$x$",
-    "SELECT '{{ v | replace(\"'\", \"''\") }}'",
-    "SELECT {{ v }} -- {{ v }}",
-    "/* {{ v }} */ SELECT '{{ v }}'",
+    "SELECT {{ v }}", "SELECT '{{ v }}'", "SELECT E'{{ v }}'", "SELECT $${{ v }}$$", "SELECT $x${{ v }}$x$",
+    "SELECT '{{ v | replace(\"'\", \"''\") }}'", "SELECT {{ v }} -- {{ v }}", "/* {{ v }} */ SELECT '{{ v }}'",
     "SELECT E''\n'{{ v }}'",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("place", PLACES)

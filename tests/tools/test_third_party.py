@@ -21,7 +21,6 @@ from noetl.tools.registry import ToolKinds
 GREET = '''
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -37,7 +36,7 @@ KIND = describe(
     summary="Greets somebody.",
     description="It is polite.",
     result={"text": "The greeting."},
-    examples=(KindExample("Hello", "- hello: { kind: greet, whom: world }"),),
+    examples="# Hello\\n- hello: { kind: greet, whom: world }",
 )
 '''
 
@@ -83,7 +82,7 @@ def test_a_package_adds_a_kind(site: Path) -> None:
         ("acme_string", "KIND = 'greet'", "greet = acme_string.tool", "no KIND"),
         ("acme_named", GREET, "hello = acme_named.tool", "another name, 'greet'"),
         ("acme_colon", GREET, "greet = acme_colon.tool:KIND", "must name a module"),
-        ("acme_http", GREET.replace('"greet"', '"http"'), "http = acme_http.tool", "NoETL has a kind of that name"),
+        ("acme_http", GREET.replace('"greet"', '"http"'), "http = acme_http.tool", "a built-in kind has that name"),
         (
             "acme_typed",
             GREET.replace("Annotated[str,", "Annotated[bytes,"),
@@ -101,7 +100,7 @@ def test_a_package_whose_kind_cannot_be_used_is_told_of(
     (problem,) = kinds.problems
     assert problem.startswith(f"The tool kind '{entry.partition(' ')[0]}' of package '{package}' (")
     assert reason in problem
-    assert kinds["http"].summary == "Sends one HTTP request and reads the answer."
+    assert kinds["http"].summary == "Send one HTTP request and read the response."
 
 
 RUNS = """
@@ -202,7 +201,6 @@ def test_a_broken_package_is_told_of_when_its_kind_is_used_and_breaks_nothing(tm
 KEEPING = """
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
@@ -217,7 +215,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
 
 KIND = describe(
     Input, name="greet", summary="Greets somebody.", description="It is polite.", result=None,
-    examples=(KindExample("Hello", "- hello: {{ kind: greet, whom: world }}"),),
+    examples="# Hello\\n- hello: {{ kind: greet, whom: world }}",
 )
 
 

@@ -28,12 +28,11 @@ def command(
 
     address = _address(tcp) if tcp else None
     try:
-        from noetl.lsp.server import PlaybookServer
+        from noetl.lsp.server import PlaybookServer, without_refusals
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
         _refuse("the language server needs an extra that is not installed; run: pip install 'noetl[lsp]'")
-    from noetl.lsp.log import without_refusals
     from noetl.wiring import language_kinds
 
     # Standard output belongs to the protocol: everything for people goes to stderr.

@@ -1,12 +1,12 @@
-"""The expression language: Jinja2's syntax, compiled once into closures over plain data.
+"""Expression language: Jinja2 syntax compiled once into closures over plain data.
 
     template = compile_template("{{ outcome.status == 'error' }}")
-    template.reads                                   # what it reads, and where
-    template.problems                                # what it calls that does not exist
+    template.reads                                   # paths it reads, with offsets
+    template.problems                                # calls of things that do not exist
     template.test({"outcome": {"status": "ok"}})     # False
 
-There is no way from a template to a Python attribute, and every evaluation has a budget. Templates read no clock and
-no file: what depends on the moment is handed in by the caller. Tested in tests/unit/expr.
+A template cannot reach a Python attribute, and every evaluation has a budget. Templates read no clock and no file: the
+caller passes in functions whose value depends on the moment. Tested in tests/unit/expr.
 """
 
 from noetl.expr.budget import Budget

@@ -1,9 +1,8 @@
-"""What one evaluation may cost: operations and bytes, counted instead of timed, so that evaluation stays deterministic.
+"""Evaluation budget: operations and bytes, counted and not timed.
 
-An *operation* is a step of a loop, a filter's look at an item, a node of a template. A *byte* is a character or the
-slot of an item in something new. Costs are drawn before they are paid: a repetition, a padding or a join first says how
-large its result will be. A budget may be shared by several evaluations; each draws from what the others left.
-Tested in tests/unit/expr/test_budget.py.
+Counting keeps evaluation deterministic. An *operation* is one step of a loop, one item seen by a filter, one node of a template. A *byte* is a character or an
+item's slot in a new value. Costs are drawn before they are paid: a repetition, a padding or a join first computes the
+size of its result. Several evaluations may share a budget. Tested in tests/unit/expr/test_budget.py.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ OPERATIONS: Final = 1_000_000
 BYTES: Final = 10_000_000
 OPERATIONS_PER_MS: Final = 10_000
 INTEGER_BITS: Final = 65_536
-SLOT: Final = 8  # bytes that one item of a list or map counts, beside what it holds
-DEPTH: Final = 100  # of nested lists and maps in a value: what every JSON library still takes
+SLOT: Final = 8  # bytes per item of a list or map, besides the item itself
+DEPTH: Final = 100  # nesting of lists and maps in a value: the depth every JSON library accepts
 _LISTS: Final = (list, tuple)
-_FIX: Final = "make the template do less, or do the work in a `python` task"
+_FIX: Final = "simplify the template, or do the work in a `python` task"
 
 
 class Weight(NamedTuple):
-    """What weighing a value found."""
+    """Result of weighing a value."""
 
     size: int
     depth: int
-    tuples: bool  # it holds tuples, which exist only during an evaluation
+    tuples: bool  # contains tuples, which exist only during an evaluation
 
 
 class Budget:
-    """What is left to spend."""
+    """Remaining operations and bytes."""
 
     __slots__ = ("bytes_left", "bytes_limit", "operations_left", "operations_limit")
 
@@ -42,28 +41,28 @@ class Budget:
 
     @classmethod
     def for_milliseconds(cls, milliseconds: float) -> Budget:
-        """The budget that a time limit stands for, at a fixed rate: the same on every machine."""
+        """Convert a time limit to a budget at a fixed rate, equal on every machine."""
         return cls(max(1, int(milliseconds * OPERATIONS_PER_MS)))
 
     @property
     def operations_used(self) -> int:
-        """Operations drawn so far; never more than the limit."""
+        """Operations drawn so far, at most the limit."""
         return self.operations_limit - max(self.operations_left, 0)
 
     @property
     def bytes_used(self) -> int:
-        """Bytes drawn so far; never more than the limit."""
+        """Bytes drawn so far, at most the limit."""
         return self.bytes_limit - max(self.bytes_left, 0)
 
     def spend(self, operations: int) -> None:
-        """Draw operations that are about to be done."""
+        """Draw operations before doing them."""
         self.operations_left -= operations
         if self.operations_left < 0:
             message = f"this needs more than the {self.operations_limit:,} operations that one evaluation may use"
             raise BudgetExceeded(message, None, _FIX)
 
     def produce(self, size: int) -> None:
-        """Draw bytes that are about to be made."""
+        """Draw bytes before making them."""
         self.bytes_left -= size
         if self.bytes_left < 0:
             message = f"this makes more than the {self.bytes_limit:,} bytes that one evaluation may make"
@@ -75,12 +74,12 @@ class Budget:
         self.produce(count * SLOT)
 
     def weigh(self, value: Any) -> Weight:
-        """Draw the whole size of `value` as it would be written out.
+        """Draw the whole size of `value` as it would be serialized.
 
-        A list that holds the same list twice is as large as two: what looks small in memory can be huge on the wire.
+        A list that holds the same list twice counts twice: what is small in memory can be huge on the wire.
         """
         tuples = False
-        level, depth, total = [value], 0, 0
+        level, depth, sum_items = [value], 0, 0
         while level:
             depth += 1
             if depth > DEPTH:
@@ -107,18 +106,18 @@ class Budget:
                     break
             self.spend(len(level) // SLOT + 1)
             self.produce(size)
-            level, total = below, total + size
-        return Weight(total, depth, tuples)
+            level, sum_items = below, sum_items + size
+        return Weight(sum_items, depth, tuples)
 
 
 def check_bits(bits: int) -> None:
-    """Refuse an integer before it is made."""
+    """Refuse an integer before it is computed."""
     if bits > INTEGER_BITS:
-        raise BudgetExceeded(f"this number would have more than {INTEGER_BITS:,} bits", None, "use smaller numbers")
+        raise BudgetExceeded(f"the number would exceed {INTEGER_BITS:,} bits", None, "use smaller numbers")
 
 
 class Context:
-    """One evaluation: the data it reads, the budget it draws from, its local variables."""
+    """One evaluation: its data, budget and local variables."""
 
     __slots__ = ("budget", "functions", "locals", "scope", "strict", "trace")
 
@@ -139,15 +138,13 @@ class Context:
         self.trace = trace
 
     def spend(self, operations: int) -> None:
-        """Draw operations."""
         self.budget.spend(operations)
 
     def produce(self, size: int) -> None:
-        """Draw bytes."""
         self.budget.produce(size)
 
     def text(self, value: Any) -> str:
-        """`value` as it stands in text. Free for what is text already; its size is drawn for what must be written."""
+        """Return `value` as text. Free for strings; draws the size of anything else."""
         if isinstance(value, str):
             return value
         if isinstance(value, Undefined):
@@ -162,4 +159,4 @@ class Context:
         try:
             return str(value)
         except ValueError:
-            raise EvaluationError("the number has too many digits to be written out") from None
+            raise EvaluationError("the number has too many digits to be written as text") from None

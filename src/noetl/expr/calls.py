@@ -1,6 +1,6 @@
-"""Compiles calls: filters, tests, functions and methods, with their arguments.
+"""Compile calls of filters, tests, functions and methods, with their arguments.
 
-A call that fails says which one, and where. Tested in tests/unit/expr/test_compile.py and test_filters.py.
+An error in a call names the callable and its offset. Tested in tests/unit/expr/test_compile.py and test_filters.py.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from typing import Any, Final
 
 from noetl.expr import tree
 from noetl.expr.budget import Context
-from noetl.expr.closures import FAILURES, Code, Compile, Run, failed, lifted, together
+from noetl.expr.closures import FAILURES, Code, Compile, Run, align, call_error, lift
 from noetl.expr.errors import EvaluationError, TemplateError
 from noetl.expr.kinds import kind_of
 from noetl.expr.methods import method_of
 from noetl.expr.undefined import Undefined
 
-# These never look at the context, so they can be called without one.
+# These never use the context, so they can be called without one.
 _FREE_FILTERS: Final = frozenset({"d", "default", "length", "count", "bool", "abs", "raw", "safe"})
 _FREE_TESTS: Final = frozenset(
     {"defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "number", "string", "mapping",
      "sequence", "iterable", "date", "callable", "escaped", "even", "odd"}
 )  # fmt: skip
 
-Gathered = Callable[[Any], tuple[list[Any], dict[str, Any]]]
+ArgumentEvaluator = Callable[[Any], tuple[list[Any], dict[str, Any]]]
 
 
 def apply_code(node: tree.Apply, compile_: Compile) -> Code:
-    """A filter or a test on a value."""
+    """Compile a filter or test."""
     free = _FREE_FILTERS if node.callee.kind == "filter" else _FREE_TESTS
     what = f"`{node.callee.name}`"
     call, arguments, offset = node.callee.call, node.arguments, node.offset
@@ -35,14 +35,14 @@ def apply_code(node: tree.Apply, compile_: Compile) -> Code:
     value = compile_(node.value)
     if node.callee.name in free and plain:
         codes = [value, *(compile_(argument) for argument in arguments.positional)]
-        runs, light = together(*codes)
+        runs, light = align(*codes)
         if node.callee.name in {"d", "default"} and len(runs) == 2:
             return Code(_default(*runs), light)
         return Code(_free(call, runs, what, offset), light)
     if plain and len(arguments.positional) <= 1:
-        rest = tuple(lifted(compile_(argument)) for argument in arguments.positional)
-        return Code(_short(call, lifted(value), rest, what, offset), False)
-    return Code(_full(call, lifted(value), gathered(arguments, compile_), what, offset), False)
+        rest = tuple(lift(compile_(argument)) for argument in arguments.positional)
+        return Code(_short(call, lift(value), rest, what, offset), False)
+    return Code(_full(call, lift(value), compile_arguments(arguments, compile_), what, offset), False)
 
 
 def _default(value: Run, fallback: Run) -> Run:
@@ -73,7 +73,7 @@ def _free(call: Callable[..., Any], runs: tuple[Run, ...], what: str, offset: in
             error.at(offset)
             raise
         except FAILURES as error:
-            raise failed(what, error, offset) from error
+            raise call_error(what, error, offset) from error
 
     return run
 
@@ -89,7 +89,7 @@ def _short(call: Callable[..., Any], value: Run, rest: tuple[Run, ...], what: st
                 error.at(offset)
                 raise
             except FAILURES as error:
-                raise failed(what, error, offset) from error
+                raise call_error(what, error, offset) from error
 
         return one
 
@@ -100,12 +100,12 @@ def _short(call: Callable[..., Any], value: Run, rest: tuple[Run, ...], what: st
             error.at(offset)
             raise
         except FAILURES as error:
-            raise failed(what, error, offset) from error
+            raise call_error(what, error, offset) from error
 
     return none
 
 
-def _full(call: Callable[..., Any], value: Run, gather: Gathered, what: str, offset: int) -> Run:
+def _full(call: Callable[..., Any], value: Run, gather: ArgumentEvaluator, what: str, offset: int) -> Run:
     def run(context: Context) -> Any:
         try:
             positional, named = gather(context)
@@ -114,17 +114,17 @@ def _full(call: Callable[..., Any], value: Run, gather: Gathered, what: str, off
             error.at(offset)
             raise
         except FAILURES as error:
-            raise failed(what, error, offset) from error
+            raise call_error(what, error, offset) from error
 
     return run
 
 
-def gathered(arguments: tree.Arguments, compile_: Compile) -> Gathered:
-    """A closure that evaluates arguments into a list and a map."""
-    positional = [lifted(compile_(argument)) for argument in arguments.positional]
-    named = [(name, lifted(compile_(argument))) for name, argument in arguments.keywords]
-    more = lifted(compile_(arguments.more)) if arguments.more is not None else None
-    more_named = lifted(compile_(arguments.more_keywords)) if arguments.more_keywords is not None else None
+def compile_arguments(arguments: tree.Arguments, compile_: Compile) -> ArgumentEvaluator:
+    """Return a closure that evaluates arguments into a list and a map."""
+    positional = [lift(compile_(argument)) for argument in arguments.positional]
+    named = [(name, lift(compile_(argument))) for name, argument in arguments.keywords]
+    more = lift(compile_(arguments.more)) if arguments.more is not None else None
+    more_named = lift(compile_(arguments.more_keywords)) if arguments.more_keywords is not None else None
 
     def gather(context: Context) -> tuple[list[Any], dict[str, Any]]:
         values = [run(context) for run in positional]
@@ -155,8 +155,7 @@ def _spread_map(context: Context, value: Any) -> dict[str, Any]:
 
 
 def call_code(node: tree.Call, compile_: Compile) -> Code:
-    """A function."""
-    call, gather, offset = node.callee.call, gathered(node.arguments, compile_), node.offset
+    call, gather, offset = node.callee.call, compile_arguments(node.arguments, compile_), node.offset
     what = f"`{node.callee.name}()`"
 
     def run(context: Context) -> Any:
@@ -167,14 +166,14 @@ def call_code(node: tree.Call, compile_: Compile) -> Code:
             error.at(offset)
             raise
         except FAILURES as error:
-            raise failed(what, error, offset) from error
+            raise call_error(what, error, offset) from error
 
     return Code(run, False)
 
 
 def method_code(node: tree.Method, compile_: Compile) -> Code:
-    """A method, chosen by the type of the value."""
-    value, gather = lifted(compile_(node.value)), gathered(node.arguments, compile_)
+    """Compile a method call; the value's type selects the method."""
+    value, gather = lift(compile_(node.value)), compile_arguments(node.arguments, compile_)
     name, offset = node.name, node.offset
     what = f"`.{name}()`"
 
@@ -188,6 +187,6 @@ def method_code(node: tree.Method, compile_: Compile) -> Code:
             error.at(offset)
             raise
         except FAILURES as error:
-            raise failed(what, error, offset) from error
+            raise call_error(what, error, offset) from error
 
     return Code(run, False)

@@ -1,8 +1,7 @@
-"""What compiled templates are made of: closures, light or not, and how errors inside them get their place.
+"""Closures of compiled templates, light or not, and offsets of errors inside them.
 
-A *light* closure takes the scope itself. Its cost is bounded by the template's own length, so it draws nothing while it
-runs. All others take the evaluation's `Context`. A light closure is lifted where the two meet. Tested through
-tests/unit/expr/test_compile.py.
+A *light* closure takes the scope. Its cost is bounded by the template's length, so it draws nothing. All others take the
+evaluation's `Context`; `lift` adapts a light closure. Tested in tests/unit/expr/test_compile.py.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from noetl.expr.errors import EvaluationError
 
 Run = Callable[[Any], Any]
 MISSING: Final = object()
-# What Python raises when plain data does not fit an operation: an error of the template, never of the engine.
+# Raised by Python when data does not fit an operation: an error of the template, never of the engine.
 FAILURES: Final = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, UnicodeError)
 
 
@@ -29,21 +28,21 @@ class Code(NamedTuple):
 Compile = Callable[[tree.Expr], Code]
 
 
-def lifted(code: Code) -> Run:
-    """The closure as one that takes a `Context`."""
+def lift(code: Code) -> Run:
+    """Return a closure that takes a `Context`."""
     if not code.light:
         return code.run
     run = code.run
     return lambda context: run(context.scope)
 
 
-def together(*codes: Code) -> tuple[tuple[Run, ...], bool]:
-    """Closures that can be called with the same argument, and whether that is the scope itself."""
+def align(*codes: Code) -> tuple[tuple[Run, ...], bool]:
+    """Return closures that take the same argument, and whether that is the scope."""
     if all(code.light for code in codes):
         return tuple(code.run for code in codes), True
-    return tuple(lifted(code) for code in codes), False
+    return tuple(lift(code) for code in codes), False
 
 
-def failed(what: str, error: Exception, offset: int) -> EvaluationError:
-    """The error for a template, made of one of Python's."""
+def call_error(what: str, error: Exception, offset: int) -> EvaluationError:
+    """Convert a Python exception to a template error."""
     return EvaluationError(f"{what} failed: {error}", offset)

@@ -1,4 +1,4 @@
-"""Compiles comparisons. Those with constants are light and as fast as Python's own.
+"""Compile comparisons. Those with constants are light and as fast as Python's.
 
 Tested in tests/unit/expr/test_compile.py and test_operators.py.
 """
@@ -10,23 +10,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from noetl.expr import tree
-from noetl.expr.closures import Code, Compile, Run, lifted, together
+from noetl.expr.closures import Code, Compile, Run, align, lift
 from noetl.expr.errors import EvaluationError, TemplateError
 from noetl.expr.kinds import kind_of
 from noetl.expr.operators import COMPARISONS
 
 _SCALARS: Final = (str, int, float, bool, type(None))
 _NATIVE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 _MIRRORED: Final = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def compare_code(node: tree.Compare, compile_: Compile) -> Code:
-    """The closure of a chain of comparisons."""
+    """Compile a chain of comparisons."""
     if len(node.rest) == 1:
         sign, right = node.rest[0]
         return _single(node.first, sign, right, node.offset, compile_)
@@ -35,7 +32,7 @@ def compare_code(node: tree.Compare, compile_: Compile) -> Code:
     for sign, right in node.rest:
         parts.append(_single(left, sign, right, node.offset, compile_))
         left = right
-    runs, light = together(*parts)
+    runs, light = align(*parts)
 
     def chain(x: Any) -> Any:
         result: Any = True
@@ -77,7 +74,7 @@ def _among(code: Code, options: frozenset[Any], wanted: bool) -> Code:
 
 
 def _has_other_names(value: Any, options: frozenset[Any]) -> bool:
-    """Ask a text that equals more than its own letters (an event's name does) about each option."""
+    """Compare a string subclass with several names (an event) with each option."""
     return isinstance(value, str) and type(value) is not str and any(value == option for option in options)
 
 
@@ -100,13 +97,13 @@ def _ordered(run: Run, sign: str, constant: Any, offset: int, mirrored: bool) ->
         except TypeError:
             shown, left, right = (_MIRRORED[sign], constant, value) if mirrored else (sign, value, constant)
             message = f"`{shown}` cannot compare {kind_of(left)} with {kind_of(right)}"
-            raise EvaluationError(message, offset, "write `| int` or `| string` after one of them") from None
+            raise EvaluationError(message, offset, "convert one of them with `| int` or `| string`") from None
 
     return compare
 
 
 def _general(left: Code, sign: str, right: Code, offset: int) -> Code:
-    first, second, compare = lifted(left), lifted(right), COMPARISONS[sign]
+    first, second, compare = lift(left), lift(right), COMPARISONS[sign]
 
     def test(context: Any) -> Any:
         try:

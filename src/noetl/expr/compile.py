@@ -1,7 +1,7 @@
-"""Compiles expressions of our tree into closures over plain data, each node once.
+"""Compile expressions of our tree into closures over plain data.
 
 Comparisons are in `comparing`, calls in `calls`, statements in `statements`. In a traced compilation every read also
-notes what it read. Tested in tests/unit/expr/test_compile.py and test_differential.py.
+records its value. Tested in tests/unit/expr/test_compile.py and test_differential.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from noetl.expr import tree
 from noetl.expr.budget import Context
 from noetl.expr.calls import apply_code, call_code, method_code
-from noetl.expr.closures import MISSING, Code, Run, lifted, together
+from noetl.expr.closures import MISSING, Code, Run, align, lift
 from noetl.expr.comparing import compare_code
 from noetl.expr.errors import EvaluationError, TemplateError
 from noetl.expr.iterate import number
@@ -26,7 +26,7 @@ _KEYS: Final = (str, int, float, bool, type(None))
 
 
 class Compiler:
-    """Compiles one template; `weight` counts its nodes, which is what one pass through it costs."""
+    """Compiles one template; `weight` counts its nodes, the cost of one pass."""
 
     def __init__(self, traced: bool = False) -> None:
         self.traced = traced
@@ -56,13 +56,12 @@ class Compiler:
         }
 
     def code(self, node: tree.Expr) -> Code:
-        """The closure of a node."""
         self.weight += 1
         return self._kinds[type(node)](node)
 
     def run(self, node: tree.Expr) -> Run:
-        """The closure of a node, as one that takes a `Context`."""
-        return lifted(self.code(node))
+        """Compile a node into a closure that takes a `Context`."""
+        return lift(self.code(node))
 
     def _reading(self, node: tree.Reading) -> Code:
         read = path_reader(node.path)
@@ -99,7 +98,7 @@ class Compiler:
     def _item(self, node: tree.Item) -> Code:
         if self.traced and isinstance(node.base, tree.Reading):
             return self._traced_item(node.base, node.key)
-        (base, key), light = together(self.code(node.base), self.code(node.key))
+        (base, key), light = align(self.code(node.base), self.code(node.key))
         path = node.path
         return Code(lambda x: lookup(base(x), key(x), path), light)
 
@@ -128,9 +127,9 @@ class Compiler:
                 if isinstance(value, Undefined):
                     return value.below("[…]")
                 if step == 0:
-                    raise EvaluationError("the step of a range must not be zero")
+                    raise EvaluationError("the step of a slice must not be zero")
                 if not isinstance(value, list | tuple | str):
-                    raise EvaluationError(f"there is no range of {kind_of(value)}")
+                    raise EvaluationError(f"cannot slice {kind_of(value)}")
                 context.produce(len(range(*slice(start, stop, step).indices(len(value)))))
                 return value[start:stop:step]
             except TemplateError as error:
@@ -142,9 +141,9 @@ class Compiler:
     def _sequence(self, node: tree.Sequence) -> Code:
         codes = [self.code(item) for item in node.items]
         if node.is_tuple:
-            parts = tuple(lifted(code) for code in codes)
+            parts = tuple(lift(code) for code in codes)
             return Code(lambda context: tuple([part(context) for part in parts]), False)
-        runs, light = together(*codes)
+        runs, light = align(*codes)
         return Code(lambda x: [run(x) for run in runs], light)
 
     def _pairs(self, node: tree.Pairs) -> Code:
@@ -208,7 +207,7 @@ class Compiler:
         return Code(run, False)
 
     def _all(self, node: tree.All) -> Code:
-        runs, light = together(*(self.code(part) for part in node.parts))
+        runs, light = align(*(self.code(part) for part in node.parts))
         if len(runs) == 2:
             first, second = runs
             return Code(lambda x: first(x) and second(x), light)
@@ -224,7 +223,7 @@ class Compiler:
         return Code(run, light)
 
     def _any(self, node: tree.AnyOf) -> Code:
-        runs, light = together(*(self.code(part) for part in node.parts))
+        runs, light = align(*(self.code(part) for part in node.parts))
         if len(runs) == 2:
             first, second = runs
             return Code(lambda x: first(x) or second(x), light)
@@ -246,7 +245,7 @@ class Compiler:
     def _choice(self, node: tree.Choice) -> Code:
         codes = [self.code(part) for case in node.cases for part in case]
         codes.append(self.code(node.otherwise) if node.otherwise is not None else _constant(Undefined(NO_ELSE)))
-        runs, light = together(*codes)
+        runs, light = align(*codes)
         cases, otherwise = tuple(zip(runs[:-1:2], runs[1:-1:2], strict=True)), runs[-1]
 
         def run(x: Any) -> Any:
@@ -258,7 +257,7 @@ class Compiler:
         return Code(run, light)
 
     def _get(self, node: tree.Get) -> Code:
-        (read, fallback), light = together(self.code(node.read), self.code(node.fallback))
+        (read, fallback), light = align(self.code(node.read), self.code(node.fallback))
 
         def run(x: Any) -> Any:
             value = read(x)

@@ -1,20 +1,20 @@
-"""The errors of templates, one tree.
+"""Error tree of templates.
 
     TemplateError
-      TemplateSyntaxError     the text is not a template; raised when it is compiled
-      EvaluationError         the template could not be evaluated over this data
-        UndefinedError        a value is needed that is not there
-        BudgetExceeded        the evaluation would cost more than its budget
+      TemplateSyntaxError     the source is not a template; raised at compile time
+      EvaluationError         the template cannot be evaluated over this data
+        UndefinedError        a required value is missing
+        BudgetExceeded        the evaluation would exceed its budget
 
-Every error has a message for people, the character offset in the template's source where that is known, and a fix in
-words where the cause is recognisable. Tested in tests/unit/expr/test_errors.py.
+Every error has a message, the character offset in the template's source if known, and a fix where the cause is
+recognisable. Tested in tests/unit/expr/test_syntax_errors.py.
 """
 
 from __future__ import annotations
 
 
 class TemplateError(Exception):
-    """A template is wrong, or cannot be evaluated."""
+    """Base class of template errors."""
 
     def __init__(self, message: str, offset: int | None = None, fix: str | None = None) -> None:
         super().__init__(message)
@@ -23,13 +23,13 @@ class TemplateError(Exception):
         self.fix = fix
 
     def at(self, offset: int) -> None:
-        """Note where the error happened, unless a more exact place is known already."""
+        """Set the offset, unless a more exact one is set already."""
         if self.offset is None:
             self.offset = offset
 
 
 class TemplateSyntaxError(TemplateError):
-    """The text is not a template."""
+    """The source is not a template."""
 
 
 class EvaluationError(TemplateError):
@@ -37,7 +37,7 @@ class EvaluationError(TemplateError):
 
 
 class UndefinedError(EvaluationError):
-    """A value is needed that is not there."""
+    """A required value is missing."""
 
     def __init__(
         self,
@@ -52,5 +52,5 @@ class UndefinedError(EvaluationError):
         self.candidates = candidates
 
 
-class BudgetExceeded(EvaluationError):  # noqa: N818 (the name people read in events and logs)
-    """The evaluation would cost more than its budget."""
+class BudgetExceeded(EvaluationError):  # noqa: N818 (the name shown in events and logs)
+    """The evaluation would exceed its budget."""

@@ -1,8 +1,7 @@
-"""Formats text safely: `'%s' % x`, `'{}'.format(x)` and dates, without attributes and with widths checked first.
+"""Format strings safely: `'%s' % x`, `'{}'.format(x)` and dates.
 
-Python's own `str.format` walks attributes (`'{0.__class__}'`) and pads to any width. Here a field is a position or a
-name and nothing more, and what a width or precision would make is drawn before it is made. Tested in
-tests/unit/expr/test_formatting.py.
+Python's `str.format` reads attributes (`'{0.__class__}'`) and pads to any width. Here a field is only a position or a
+name, and the size of a width or precision is drawn first. Tested in tests/unit/expr/test_formatting.py.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _FIELD: Final = re.compile(r"\w*\Z")
 _SPEC: Final = re.compile(
     r"(?:.?[<>=^])?[-+ ]?z?#?0?(?P<width>\d+)?[,_]?(?:\.(?P<precision>\d+))?[a-zA-Z%]?\Z", re.DOTALL
 )
-# What the C library would take beside a letter: flags. A width there pads to any size, so it is refused.
+# Flags and a letter. The C library also accepts a width, which pads to any size: refused.
 _DIRECTIVE: Final = re.compile(r"%(?:[-_0^#]?[a-zA-Z%])?")
 _DIGITS: Final = 9
 
 
 def _size(digits: str | None) -> int:
     if digits and len(digits) > _DIGITS:
-        raise EvaluationError(f"a width of {digits[:12]}… is too large")
+        raise EvaluationError(f"the width {digits[:12]}… is too large")
     return int(digits) if digits else 0
 
 
@@ -42,7 +41,7 @@ def percent(context: Context, template: str, values: Any) -> str:
     size = len(template)
     for match in _PERCENT.finditer(template):
         if "*" in (match["width"], match["precision"]):
-            raise EvaluationError("`*` is no width here", None, "write the width as a number")
+            raise EvaluationError("`*` is not supported as a width", None, "write the width as a number")
         size += _size(match["width"]) + _size(match["precision"])
         context.spend(1)
         if match["name"] is not None and isinstance(values, Mapping):
@@ -54,11 +53,11 @@ def percent(context: Context, template: str, values: Any) -> str:
     try:
         return str(template % values)
     except (TypeError, ValueError, KeyError, OverflowError) as error:
-        raise EvaluationError(f"the text cannot be filled in: {_reason(error)}") from None
+        raise EvaluationError(f"cannot format the string: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
-    return f"there is no value for {error}" if isinstance(error, KeyError) else str(error)
+    return f"no value for {error}" if isinstance(error, KeyError) else str(error)
 
 
 def fill(context: Context, template: str, values: Sequence[Any], named: Mapping[str, Any]) -> str:
@@ -68,7 +67,7 @@ def fill(context: Context, template: str, values: Sequence[Any], named: Mapping[
     try:
         fields = list(Formatter().parse(template))
     except ValueError as error:
-        raise EvaluationError(f"the text cannot be filled in: {error}") from None
+        raise EvaluationError(f"cannot format the string: {error}") from None
     for text, field, spec, conversion in fields:
         context.spend(1)
         context.produce(len(text))
@@ -77,7 +76,7 @@ def fill(context: Context, template: str, values: Sequence[Any], named: Mapping[
             continue
         if not _FIELD.match(field):
             message = f"the field `{{{field}}}` is neither a position nor a name"
-            raise EvaluationError(message, None, "look the value up outside of the text and pass it in")
+            raise EvaluationError(message, None, "look up the value first and pass it as an argument")
         name = field or str(automatic)
         automatic += not field
         made.append(_field(context, _value(name, values, named), spec or "", conversion))
@@ -90,14 +89,14 @@ def _value(name: str, values: Sequence[Any], named: Mapping[str, Any]) -> Any:
             return values[int(name)]
     elif name in named:
         return named[name]
-    raise EvaluationError(f"there is no value for the field `{{{name}}}`")
+    raise EvaluationError(f"no value for the field `{{{name}}}`")
 
 
 def _field(context: Context, value: Any, spec: str, conversion: str | None) -> str:
     if isinstance(value, Undefined):
         value = context.text(value)
     if conversion not in {None, "r", "s", "a"}:
-        raise EvaluationError(f"`!{conversion}` is no conversion", None, "use `!r` or `!s`")
+        raise EvaluationError(f"`!{conversion}` is not a conversion", None, "use `!r` or `!s`")
     if conversion is not None:
         context.budget.weigh(value)
         value = repr(value) if conversion == "r" else ascii(value) if conversion == "a" else str(value)
@@ -107,11 +106,11 @@ def _field(context: Context, value: Any, spec: str, conversion: str | None) -> s
         text = context.text(value)
         context.produce(len(text))
         if spec:
-            raise EvaluationError("a list or map takes no format", None, "format its items, or write `| tojson`")
+            raise EvaluationError("a list or map has no format specifier", None, "format its items, or use `| tojson`")
         return text
     match = _SPEC.match(spec)
     if match is None:
-        raise EvaluationError(f"`{spec[:40]}` is no format")
+        raise EvaluationError(f"`{spec[:40]}` is not a format specifier")
     context.produce(_size(match["width"]) + _size(match["precision"]) + (len(value) if isinstance(value, str) else 32))
     try:
         return format(value, spec)
@@ -120,16 +119,16 @@ def _field(context: Context, value: Any, spec: str, conversion: str | None) -> s
 
 
 def format_date(value: datetime | date, template: str) -> str:
-    """The date by a pattern such as `%Y-%m-%d`."""
+    """Format a date by a pattern such as `%Y-%m-%d`."""
     position = template.find("%")
     while position >= 0:
         match = _DIRECTIVE.match(template, position)
         if match is None or len(match.group()) < 2:
-            raise EvaluationError(f"`{template[position : position + 3]}` is no part of a date")
+            raise EvaluationError(f"`{template[position : position + 3]}` is not a date directive")
         position = template.find("%", match.end())
     if len(template) > 1_000:
-        raise EvaluationError("the pattern of a date may have 1,000 characters at most")
+        raise EvaluationError("a date pattern must be at most 1,000 characters")
     try:
         return value.strftime(template)
     except (ValueError, UnicodeError) as error:
-        raise EvaluationError(f"the date cannot be written: {error}") from None
+        raise EvaluationError(f"cannot format the date: {error}") from None

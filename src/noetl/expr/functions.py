@@ -1,8 +1,8 @@
-"""The functions that templates may call.
+"""Functions that templates may call.
 
-Pure ones are computed here. The others (`now`, `gen_uuid`, `done`, `ok`, `fail`) depend on the moment and on the
-execution, which this package does not know: whoever evaluates hands them in, as `functions={'now': …}`, and their
-names stand here so that a template can be checked without them. Tested in tests/unit/expr/test_functions.py.
+Pure functions are implemented here. `now`, `gen_uuid`, `done`, `ok` and `fail` depend on the moment and the execution:
+the caller passes them as `functions={'now': …}`, and they are declared here so that templates can be checked without
+them. Tested in tests/unit/expr/test_functions.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from noetl.expr.undefined import Undefined
 
 
 def range_(context: Context, start: int, stop: int | None = None, step: int = 1) -> list[int]:
-    """The whole numbers from `start` (or 0) up to `stop`, without it."""
+    """Integers from `start` (or 0) up to `stop`, exclusive."""
     first, end = (0, number("stop", start)) if stop is None else (number("start", start), number("stop", stop))
     if not number("step", step):
         raise EvaluationError("`step` must not be zero")
@@ -33,78 +33,76 @@ def range_(context: Context, start: int, stop: int | None = None, step: int = 1)
 
 
 def dict_(context: Context, mapping: Any = None, **items: Any) -> dict[Any, Any]:
-    """A map of named values, on top of another map if given."""
+    """Map of named values, merged over another map if given."""
     if isinstance(mapping, Undefined):
         mapping.fail()
     if mapping is not None and not isinstance(mapping, Mapping):
-        raise EvaluationError("`dict` takes a map and named values")
+        raise EvaluationError("`dict` takes a map and named arguments")
     made = {**(mapping or {}), **items}
     context.budget.items(len(made))
     return made
 
 
 def namespace(context: Context, mapping: Any = None, **items: Any) -> dict[Any, Any]:
-    """A variable whose fields can be set inside a `for`: `{% set ns = namespace(total=0) %}`."""
+    """Variable with fields that `for` can set: `{% set ns = namespace(sum_items=0) %}`."""
     return dict_(context, mapping, **items)
 
 
 def duration(
     _context: Context, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, weeks: float = 0
 ) -> timedelta:
-    """A duration, to be added to a date or taken from it."""
+    """Duration to add to a date or subtract from it."""
     try:
         return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, weeks=weeks)
     except (TypeError, OverflowError, ValueError) as error:
-        raise EvaluationError(f"this is no duration: {error}") from None
+        raise EvaluationError(f"not a duration: {error}") from None
 
 
-def _handed_in(name: str, implementation: Callable[..., Any]) -> Callee:
+def _supplied(name: str, implementation: Callable[..., Any]) -> Callee:
     return Callee(name, "function", implementation, pure=False)
 
 
-def call_given(context: Context, name: str, *arguments: Any) -> Any:
-    """Call a function that whoever evaluates has handed in."""
+def call_supplied(context: Context, name: str, *arguments: Any) -> Any:
+    """Call a function that the caller passed in."""
     function = (context.functions or {}).get(name)
     if not callable(function):
-        raise EvaluationError(
-            f"`{name}()` has no value here", None, "use it where steps run, not where they are described"
-        )
+        raise EvaluationError(f"`{name}()` is not available here", None, "use it where steps run, not in descriptions")
     return function(*arguments)
 
 
 def now(context: Context) -> Any:
-    """The time of the event being decided; on a worker, the start of the attempt."""
-    return call_given(context, "now")
+    """Time of the event being decided; on a worker, the start of the attempt."""
+    return call_supplied(context, "now")
 
 
 def gen_uuid(context: Context) -> Any:
-    """An id that is unique to this place and this call, and the same again when the work is repeated."""
-    return call_given(context, "gen_uuid")
+    """Id that is unique to this place and call, and stable when work is repeated."""
+    return call_supplied(context, "gen_uuid")
 
 
 def done(context: Context, step: str) -> Any:
-    """Whether the step has ended, well or not."""
-    return call_given(context, "done", step)
+    """Whether the step has finished, successfully or not."""
+    return call_supplied(context, "done", step)
 
 
 def ok(context: Context, step: str) -> Any:
-    """Whether the step has ended well."""
-    return call_given(context, "ok", step)
+    """Whether the step has succeeded."""
+    return call_supplied(context, "ok", step)
 
 
 def fail(context: Context, step: str) -> Any:
     """Whether the step has failed."""
-    return call_given(context, "fail", step)
+    return call_supplied(context, "fail", step)
 
 
 FUNCTIONS: Final[Mapping[str, Callee]] = {
     "dict": Callee("dict", "function", dict_),
-    "done": _handed_in("done", done),
-    "fail": _handed_in("fail", fail),
-    "gen_uuid": _handed_in("gen_uuid", gen_uuid),
+    "done": _supplied("done", done),
+    "fail": _supplied("fail", fail),
+    "gen_uuid": _supplied("gen_uuid", gen_uuid),
     "namespace": Callee("namespace", "function", namespace),
-    "now": _handed_in("now", now),
-    "ok": _handed_in("ok", ok),
+    "now": _supplied("now", now),
+    "ok": _supplied("ok", ok),
     "range": Callee("range", "function", range_),
     "timedelta": Callee("timedelta", "function", duration),
 }

@@ -1,8 +1,7 @@
-"""Gives the items of a value, and orders and identifies them, with the cost drawn first.
+"""Iterate, order and identify the items of a value, drawing the cost first.
 
-A list gives its items, a map its keys, the result of a query its rows, a text its characters, an undefined value nothing;
-anything else is an error.
-Tested in tests/unit/expr/test_filters.py.
+A list has its items, a map its keys, a query result its rows, a string its characters, an undefined value nothing;
+anything else is an error. Tested in tests/unit/expr/test_filters.py.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from noetl.expr.undefined import Path, Undefined, first_undefined
 
 
 def items_of(context: Context, value: Any) -> list[Any] | tuple[Any, ...]:
-    """The items of `value`; the caller must not change the list it gets."""
+    """Return the items of `value`; the caller must not change the list."""
     if isinstance(value, LISTS):
         context.spend(len(value))
         return value
@@ -35,11 +34,11 @@ def items_of(context: Context, value: Any) -> list[Any] | tuple[Any, ...]:
         if context.strict:
             value.fail()
         return ()
-    raise EvaluationError(f"there are no items in {kind_of(value)}")
+    raise EvaluationError(f"cannot iterate over {kind_of(value)}")
 
 
 def rows_of(value: Mapping[str, Any]) -> list[Any] | None:
-    """The rows of a query's result, which a result is gone over by; None for any other map."""
+    """Return the rows of a query result, or None for any other map."""
     rows = value.get("rows") if "row_count" in value and "columns" in value else None
     return rows if isinstance(rows, list) else None
 
@@ -49,7 +48,7 @@ Getter = Callable[[Any], Any]
 
 
 def attribute_getter(attribute: Any, default: Any = None) -> Getter:
-    """What `attribute='a.b'` or `attribute=0` looks up in an item: keys and indexes, nothing else."""
+    """Return the lookup for `attribute='a.b'` or `attribute=0`: keys and indexes only."""
     if attribute is None:
         return lambda item: item
     parts = str(attribute).split(".") if isinstance(attribute, str) else [attribute]
@@ -70,29 +69,28 @@ def attribute_getter(attribute: Any, default: Any = None) -> Getter:
 
 
 def unchanged(value: Any) -> Any:
-    """The value as it is."""
     return value
 
 
-def folded(value: Any) -> Any:
-    """Text without its case; anything else as it is."""
+def fold_case(value: Any) -> Any:
+    """Lower-case strings; return anything else unchanged."""
     return value.lower() if isinstance(value, str) else value
 
 
-def sorted_by(context: Context, items: list[Any], keys: list[Any], reverse: bool) -> list[Any]:
-    """The items in the order of their keys; equal ones stay as they were."""
+def sort_by(context: Context, items: list[Any], keys: list[Any], reverse: bool) -> list[Any]:
+    """Sort items by their keys; stable."""
     context.spend(len(keys) * max(1, len(keys).bit_length()))
     check_keys(context, keys)
     try:
         order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
     except TypeError:
         kinds = sorted({kind_of(key) for key in keys})
-        raise EvaluationError(f"these cannot be put in order: {', '.join(kinds)}") from None
+        raise EvaluationError(f"cannot sort values of these types together: {', '.join(kinds)}") from None
     return [items[index] for index in order]
 
 
 def check_keys(context: Context, keys: list[Any]) -> None:
-    """Refuse undefined keys, and draw what comparing large ones may cost."""
+    """Refuse undefined keys, and draw the cost of comparing large ones."""
     for key in keys:
         if isinstance(key, CONTAINERS):
             context.budget.weigh(key)
@@ -104,7 +102,7 @@ def check_keys(context: Context, keys: list[Any]) -> None:
 
 
 def identity(context: Context, value: Any) -> Any:
-    """Something hashable that is equal for equal values."""
+    """Return something hashable that is equal for equal values."""
     if isinstance(value, list | tuple):
         context.budget.weigh(value)
         return (list, tuple(identity(context, item) for item in value))
@@ -115,11 +113,11 @@ def identity(context: Context, value: Any) -> Any:
 
 
 def number(name: str, value: Any, most: int | None = None) -> int:
-    """A whole number given as an argument, or an error that names it."""
+    """Check an integer argument, or raise an error that names it."""
     if isinstance(value, Undefined):
         value.fail()
     if not isinstance(value, int):
-        raise EvaluationError(f"`{name}` must be a whole number, not {kind_of(value)}")
+        raise EvaluationError(f"`{name}` must be an integer, not {kind_of(value)}")
     if most is not None and value > most:
-        raise EvaluationError(f"`{name}` may be {most:,} at most")
+        raise EvaluationError(f"`{name}` must be at most {most:,}")
     return value

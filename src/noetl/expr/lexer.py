@@ -1,8 +1,7 @@
-"""Cuts template text into pieces, each with the offset where it stands.
+"""Tokenize template source; every token carries its character offset.
 
-The pieces are those of Jinja2's own lexer, made of its regular expressions in one pass, except that a backslash in a
-text that starts no escape is kept as it is, without a warning: `'\\d+'` is a pattern. Does not know what the pieces
-mean. Tested in tests/unit/expr/test_lexer.py, against Jinja2.
+Same jinja_tokens as Jinja2's lexer, from its own regular expressions in one pass. One difference: a backslash that starts no
+escape is kept without a warning, so `'\\d+'` is a pattern. Tested in tests/unit/expr/test_lexer.py, against Jinja2.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from jinja2 import Environment
 from jinja2.lexer import Token, operators
 
 
-class Piece(NamedTuple):
-    """A part of a template: text, a bracket of a tag, or what stands inside one. White space and comments are none."""
+class Lexeme(NamedTuple):
+    """Text, a tag delimiter, or a token inside a tag; not white space or comments."""
 
     offset: int
     type: str
@@ -24,7 +23,7 @@ class Piece(NamedTuple):
 
 
 class LexError(Exception):
-    """The text stops being a template at `offset`."""
+    """The source stops being a template at `offset`."""
 
     def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)
@@ -32,10 +31,8 @@ class LexError(Exception):
         self.message = message
 
 
-ENVIRONMENT: Final = Environment()  # for its lexer's rules, and for the parser; Jinja2 renders nothing here
-_MARK: Final = re.compile(
-    r"(?P<raw>\{%(?P<raw_sign>[-+]?)\s*raw\s*(?:-%\}\s*|%\}))|\{(?P<kind>[{%#])(?P<sign>[-+]?)",
-)
+ENVIRONMENT: Final = Environment()  # for its lexer rules and its parser; Jinja2 renders nothing here
+_MARK: Final = re.compile(r"(?P<raw>\{%(?P<raw_sign>[-+]?)\s*raw\s*(?:-%\}\s*|%\}))|\{(?P<kind>[{%#])(?P<sign>[-+]?)")
 _END_RAW: Final = re.compile(r"\{%(?P<sign>[-+]?)\s*endraw\s*(?:\+%\}|-%\}\s*|%\})")
 _END_COMMENT: Final = re.compile(r"\+#\}|-#\}\s*|#\}")
 _TAGS: Final = {
@@ -45,7 +42,7 @@ _TAGS: Final = {
 
 
 def _token_pattern() -> re.Pattern[str]:
-    """All that may stand inside a tag as one expression, by Jinja2's own rules and in their order."""
+    """Return one pattern for every token inside a tag, from Jinja2's rules."""
     alternatives = []
     for rule in ENVIRONMENT.lexer.rules["variable_begin"][1:]:
         flags = "".join(
@@ -70,33 +67,33 @@ _SIGNS: Final = {
 }  # fmt: skip
 
 
-def cut(source: str, pieces: list[Piece]) -> None:
-    """Fill `pieces`, as far as the text is a template. As in Jinja2, one line break at its very end does not count."""
+def scan(source: str, lexemes: list[Lexeme]) -> None:
+    """Append to `lexemes`, up to an error. Ignores one trailing line break."""
     last = _LAST_BREAK.search(source)
     end = last.start() if last is not None else len(source)
     position = 0
     while position < end:
         mark = _MARK.search(source, position, end)
         if mark is None:
-            pieces.append(Piece(position, "data", source[position:end]))
+            lexemes.append(Lexeme(position, "data", source[position:end]))
             return
         text = source[position : mark.start()]
         if "-" in (mark["sign"], mark["raw_sign"]):
             text = text.rstrip()
         if text:
-            pieces.append(Piece(position, "data", text))
+            lexemes.append(Lexeme(position, "data", text))
         if mark["raw"] is not None:
-            position = _raw(source, mark, end, pieces)
+            position = _raw(source, mark, end, lexemes)
         elif mark["kind"] == "#":
             closing = _END_COMMENT.search(source, mark.end(), end)
             if closing is None:
                 raise LexError(mark.end(), "Missing end of comment tag")
             position = closing.end()
         else:
-            position = _tag(source, mark, end, pieces)
+            position = _tag(source, mark, end, lexemes)
 
 
-def _raw(source: str, mark: re.Match[str], end: int, pieces: list[Piece]) -> int:
+def _raw(source: str, mark: re.Match[str], end: int, lexemes: list[Lexeme]) -> int:
     closing = _END_RAW.search(source, mark.end(), end)
     if closing is None:
         raise LexError(mark.end(), "Missing end of raw directive")
@@ -104,20 +101,20 @@ def _raw(source: str, mark: re.Match[str], end: int, pieces: list[Piece]) -> int
     if closing["sign"] == "-":
         text = text.rstrip()
     if text:
-        pieces.append(Piece(mark.end(), "data", text))
+        lexemes.append(Lexeme(mark.end(), "data", text))
     return closing.end()
 
 
-def _tag(source: str, mark: re.Match[str], end: int, pieces: list[Piece]) -> int:
+def _tag(source: str, mark: re.Match[str], end: int, lexemes: list[Lexeme]) -> int:
     begin, finish, closing = _TAGS[mark["kind"]]
-    pieces.append(Piece(mark.start(), begin, mark.group()))
+    lexemes.append(Lexeme(mark.start(), begin, mark.group()))
     position = mark.end()
     wanted: list[str] = []
     while True:
-        # A `}}` that closes two maps closes no tag.
+        # A `}}` that closes two maps does not close the tag.
         closed = closing.match(source, position, end) if not wanted else None
         if closed is not None:
-            pieces.append(Piece(position, finish, closed.group()))
+            lexemes.append(Lexeme(position, finish, closed.group()))
             return closed.end()
         token = _TOKEN.match(source, position, end)
         if token is None:
@@ -128,7 +125,7 @@ def _tag(source: str, mark: re.Match[str], end: int, pieces: list[Piece]) -> int
         if kind == "operator":
             _balance(text, wanted, position)
         if kind != "whitespace":
-            pieces.append(Piece(position, kind, text))
+            lexemes.append(Lexeme(position, kind, text))
         position = token.end()
 
 
@@ -143,11 +140,11 @@ def _balance(text: str, wanted: list[str], position: int) -> None:
             raise LexError(position, f"unexpected '{text}', expected '{expected}'")
 
 
-def tokens(pieces: list[Piece]) -> list[Token]:
-    """The pieces as Jinja2's parser takes them, with offsets in the place of line numbers."""
+def jinja_tokens(lexemes: list[Lexeme]) -> list[Token]:
+    """Convert to jinja_tokens of Jinja2's parser, with offsets in place of line numbers."""
     return [
         Token(offset, operators[text], text) if type_ == "operator" else _token(offset, type_, text)
-        for offset, type_, text in pieces
+        for offset, type_, text in lexemes
     ]
 
 
@@ -157,7 +154,7 @@ def _token(offset: int, type_: str, text: str) -> Token:
         if not text.isidentifier():
             raise LexError(offset, "Invalid character in identifier")
     elif type_ == "string":
-        value = _unescaped(_BREAK.sub("\n", text[1:-1]), offset)
+        value = _unescape(_BREAK.sub("\n", text[1:-1]), offset)
     elif type_ == "data":
         value = _BREAK.sub("\n", text)
     elif type_ == "integer":
@@ -170,7 +167,7 @@ def _token(offset: int, type_: str, text: str) -> Token:
     return Token(offset, type_, value)
 
 
-def _unescaped(text: str, offset: int) -> str:
+def _unescape(text: str, offset: int) -> str:
     if "\\" not in text:
         return text
 
@@ -187,6 +184,6 @@ def _unescaped(text: str, offset: int) -> str:
                 return unicodedata.lookup(found["called"])
         except (KeyError, ValueError, OverflowError):
             pass
-        raise LexError(offset, f"'{found.group()}' starts an escape that does not exist")
+        raise LexError(offset, f"'{found.group()}' is not a valid escape sequence")
 
     return _ESCAPE.sub(sign, text)

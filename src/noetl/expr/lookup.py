@@ -1,50 +1,35 @@
-"""Looks keys and indexes up in plain data, and compiles constant paths into one closure each.
+"""Look up keys and indexes in plain data; compile constant paths into closures.
 
-There is no way from here to a Python attribute: a map answers to its keys, a list or text to its indexes, a date to the
-handful of names in its own table, everything else to nothing. Tested in tests/unit/expr/test_lookup.py.
+Never reaches a Python attribute: a map answers to its keys, a list or string to its indexes, a date to the names in its
+table, everything else to nothing. Tested in tests/unit/expr/test_lookup.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
 from noetl.expr.scopes import View
 from noetl.expr.undefined import Path, Undefined
 
 Scope = Mapping[str, Any]
-# What `scope[a][b]` raises on plain data when something is not there. A view raises KeyError.
+# Raised by `scope[a][b]` on plain data for a missing value. A view raises KeyError.
 _MISSES: Final = (KeyError, TypeError, IndexError)
 UNNAMED: Final[Path] = ("(value)",)
 _INDEXED: Final = (list, tuple, str)
 
-_DATE: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "year": lambda value: value.year,
-    "month": lambda value: value.month,
-    "day": lambda value: value.day,
-}
-_DATETIME: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **_DATE,
-    "hour": lambda value: value.hour,
-    "minute": lambda value: value.minute,
-    "second": lambda value: value.second,
-    "microsecond": lambda value: value.microsecond,
-}
-_TIMEDELTA: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "days": lambda value: value.days,
-    "seconds": lambda value: value.seconds,
-    "microseconds": lambda value: value.microseconds,
-}
+_DATE: Final = {name: attrgetter(name) for name in ("year", "month", "day")}
+_DATETIME: Final = _DATE | {name: attrgetter(name) for name in ("hour", "minute", "second", "microsecond")}
+_TIMEDELTA: Final = {name: attrgetter(name) for name in ("days", "seconds", "microseconds")}
 _TIMES: Final[Mapping[type, Mapping[str, Callable[[Any], Any]]]] = {
-    datetime: _DATETIME,
-    date: _DATE,
-    timedelta: _TIMEDELTA,
-}
+    datetime: _DATETIME, date: _DATE, timedelta: _TIMEDELTA,
+}  # fmt: skip
 
 
 class Group(tuple[Any, Any]):
-    """One group of `groupby`: a pair that also answers to `grouper` and `list`. Becomes a list when it leaves."""
+    """One group of `groupby`: a pair with `grouper` and `list`; a list in results."""
 
     __slots__ = ()
 
@@ -53,7 +38,7 @@ _GROUP: Final = {"grouper": 0, "list": 1}
 
 
 def lookup(base: Any, key: Any, path: Path = UNNAMED) -> Any:
-    """`base[key]` over plain data, or an `Undefined` that knows `path`, which is the path of `base`."""
+    """Return `base[key]`, or an `Undefined`; `path` is the path of `base`."""
     if type(base) is dict or isinstance(base, Mapping):
         try:
             return base[key]
@@ -79,14 +64,17 @@ def _element(key: Any) -> str | int:
 
 
 def walk(base: Any, keys: Path, path: Path = UNNAMED) -> Any:
-    """Look up one key after the other."""
+    """Look up `keys` one after the other."""
     for index, key in enumerate(keys):
         base = lookup(base, key, path + keys[:index])
     return base
 
 
 def read_path(scope: Scope, path: Path) -> Any:
-    """The value at `path`, by the rules of views and step by step: slow, exact, and able to say what is missing."""
+    """Return the value at `path` by the rules of views.
+
+    The slow path behind `path_reader`: exact, and its `Undefined` describes what is missing.
+    """
     root, keys = str(path[0]), path[1:]
     try:
         value = scope[root]
@@ -110,7 +98,7 @@ def read_path(scope: Scope, path: Path) -> Any:
 
 
 def path_reader(path: Path) -> Callable[[Scope], Any]:
-    """A closure that reads `path` from a scope; the way through plain data that is there costs next to nothing."""
+    """Return a closure that reads `path`, with a fast path for plain data."""
     root, keys = str(path[0]), path[1:]
     if not keys:
         return _root_reader(root)

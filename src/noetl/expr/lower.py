@@ -1,21 +1,21 @@
-"""Lowers Jinja2's names, lookups and operators to our tree, and notes on the way what they read.
+"""Lower Jinja2's names, lookups and operators to our tree; record their reads.
 
-Names become paths into the scope or local variables, constant lookups one node, chains flat lists. Calls are in
-`lower_calls`, statements in `lower_statements`. Does not evaluate anything but constant arithmetic. Tested in tests/unit/expr/test_reads.py,
-test_problems.py and test_differential.py.
+Names become paths into the scope or local variables, constant lookups one node, chains flat lists. Evaluates nothing but
+constant arithmetic. Calls are in `lower_calls`, statements in `lower_statements`. Tested in
+tests/unit/expr/test_reads.py, test_problems.py and test_differential.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from jinja2 import nodes
+from msgspec import Struct
 
 from noetl.expr import tree
 from noetl.expr.budget import Budget, Context
 from noetl.expr.errors import TemplateError, TemplateSyntaxError
-from noetl.expr.locals import Names
 from noetl.expr.operators import ARITHMETIC
 from noetl.expr.problems import Problem, python_attribute
 from noetl.expr.reads import LOOKUPS, Read, constant_key, facts, operands
@@ -24,7 +24,7 @@ from noetl.expr.undefined import Path
 DEPTH: Final = 150
 PATH_LENGTH: Final = 100
 _KEYS: Final = (str, int)
-# How far a fallback reaches: `or` forgives the value on its left, `default` whatever stands below it.
+# Reach of a fallback: `or` covers the value on its left, `default` everything below it.
 UNGUARDED, VALUE_GUARDED, ALL_GUARDED = 0, 1, 2
 _BINARY: Final[dict[type[nodes.Node], str]] = {
     nodes.Add: "+", nodes.Sub: "-", nodes.Mul: "*", nodes.Div: "/", nodes.FloorDiv: "//", nodes.Mod: "%", nodes.Pow: "**",
@@ -34,8 +34,49 @@ _COMPARISONS: Final = {
 }  # fmt: skip
 
 
+class Names(Struct):
+    """Template variables of one scope, defined by `set` and `for`.
+
+    As in Jinja2, a `for` body is a scope entered afresh by each iteration, and an `if` is none. A name that is set in one
+    branch only may still mean the data: it is tried as a variable first, then read from the scope.
+    """
+
+    parent: Names | None = None
+    slots: dict[str, int] = {}
+    sure: set[str] = set()
+    namespaces: set[str] = set()
+    used: set[str] = set()
+
+    def chain(self) -> Iterator[Names]:
+        """Iterate over this scope and the scopes around it."""
+        names: Names | None = self
+        while names is not None:
+            yield names
+            names = names.parent
+
+    def resolve(self, name: str) -> tuple[tuple[int, ...], bool]:
+        """Return slots that may hold `name`, innermost first; whether one surely does."""
+        slots: list[int] = []
+        for names in self.chain():
+            slot = names.slots.get(name)
+            if slot is None:
+                continue
+            names.used.add(name)
+            slots.append(slot)
+            if name in names.sure:
+                return tuple(slots), True
+        return tuple(slots), False
+
+    def namespace(self, name: str) -> int | None:
+        """Return the slot of the namespace `name`, or None if it is not one."""
+        for names in self.chain():
+            if name in names.slots:
+                return names.slots[name] if name in names.namespaces else None
+        return None
+
+
 class Lowering:
-    """Names, lookups and operators on their way from Jinja2's tree to ours."""
+    """Lowering of names, lookups and operators."""
 
     def __init__(self) -> None:
         self.reads: list[Read] = []
@@ -68,26 +109,25 @@ class Lowering:
         }
 
     def expr(self, node: nodes.Node) -> tree.Expr:
-        """Lower one expression."""
         self._depth += 1
         if self._depth > DEPTH:
-            raise TemplateSyntaxError("the expression is nested too deeply", node.lineno, "break it up into parts")
+            raise TemplateSyntaxError("the expression is nested too deeply", node.lineno, "split it into parts")
         lowered = self.kinds[type(node)](node)
         self._depth -= 1
         return lowered
 
     def problem(self, problem: Problem, parts: Iterable[tree.Expr] = ()) -> tree.Fails:
-        """Note a problem; what stands there then fails when it is evaluated."""
+        """Record a problem; the construct then fails when it is evaluated."""
         self.problems.append(problem)
         return tree.Fails(problem, tuple(parts))
 
     def learn(self, found: Iterable[Path]) -> None:
-        """From here on, these paths are known to be there."""
+        """Assume that these paths are defined, until `forget`."""
         for path in found:
             self._facts[path] = self._facts.get(path, 0) + 1
 
     def forget(self, found: Iterable[Path]) -> None:
-        """From here on, what was learnt is no longer known."""
+        """Drop assumptions of `learn`."""
         for path in found:
             self._facts[path] -= 1
             if not self._facts[path]:
@@ -101,7 +141,7 @@ class Lowering:
         return lowered
 
     def inner(self, node: nodes.Node) -> tree.Expr:
-        """An operand: no longer the value that a fallback on the outside replaces."""
+        """Lower an operand: a fallback around the operation does not replace it."""
         return self.under(UNGUARDED, node) if self.guard == VALUE_GUARDED else self.expr(node)
 
     def optional(self, node: nodes.Node | None) -> tree.Expr | None:
@@ -155,7 +195,7 @@ class Lowering:
         return (base.name if isinstance(base, nodes.Name) else "(value)", *keys)
 
     def _start(self, base: nodes.Node, keys: Path, places: list[int], dynamic: bool, called: bool) -> tree.Expr:
-        """The base of a path with the constant keys that follow it."""
+        """Lower the base of a path with the constant keys that follow it."""
         if not isinstance(base, nodes.Name):
             value = self.expr(base)
             return tree.Items(value, keys, ("(value)",)) if keys else value
@@ -173,7 +213,7 @@ class Lowering:
         return tree.Items(local, keys, (base.name,)) if keys else local
 
     def _rest(self, value: tree.Expr, steps: list[tuple[nodes.Node | str | int, int]], path: Path) -> tree.Expr:
-        """The lookups from the first computed key on."""
+        """Lower the lookups from the first computed key on."""
         for key, offset in steps:
             if isinstance(key, nodes.Slice):
                 start, stop, step = (self.optional(bound) for bound in (key.start, key.stop, key.step))
@@ -188,9 +228,9 @@ class Lowering:
     # Operators
 
     def _slice(self, node: nodes.Slice) -> tree.Expr:
-        """A range among several keys, as in `a[1:2, 3]`: nothing here has such keys."""
+        """Refuse a slice among several keys, as in `a[1:2, 3]`."""
         parts = [part for part in (node.start, node.stop, node.step) if part is not None]
-        message = "a range such as `1:2` stands alone between `[` and `]`"
+        message = "a slice such as `1:2` must be the only key in `[…]`"
         return self.problem(Problem("attribute", ":", node.lineno, message), self.each(parts))
 
     def _map(self, node: nodes.Dict) -> tree.Expr:
@@ -211,7 +251,7 @@ class Lowering:
             left = left.left
         value = self.inner(left)
         lowered = tuple((sign, self.inner(right)) for sign, right in reversed(rest))
-        return _folded(tree.Arithmetic(value, lowered, node.lineno))
+        return _fold_constants(tree.Arithmetic(value, lowered, node.lineno))
 
     def _compare(self, node: nodes.Compare) -> tree.Expr:
         first = self.inner(node.expr)
@@ -220,31 +260,31 @@ class Lowering:
 
     def _all(self, node: nodes.And) -> tree.Expr:
         parts: list[tree.Expr] = []
-        learnt: list[Path] = []
+        assumed: list[Path] = []
         for part in operands(node):
             parts.append(self.expr(part))
             found = facts(part, True)
             self.learn(found)
-            learnt.extend(found)
-        self.forget(learnt)
+            assumed.extend(found)
+        self.forget(assumed)
         return tree.All(tuple(parts))
 
     def _any(self, node: nodes.Or) -> tree.Expr:
         *items, last = operands(node)
         parts: list[tree.Expr] = []
-        learnt: list[Path] = []
+        assumed: list[Path] = []
         for part in items:
             parts.append(self.under(VALUE_GUARDED, part))
             found = facts(part, False)
             self.learn(found)
-            learnt.extend(found)
+            assumed.extend(found)
         parts.append(self.expr(last))
-        self.forget(learnt)
+        self.forget(assumed)
         return tree.AnyOf(tuple(parts))
 
     def _choice(self, node: nodes.CondExpr) -> tree.Expr:
         cases: list[tuple[tree.Expr, tree.Expr]] = []
-        learnt: list[Path] = []
+        assumed: list[Path] = []
         otherwise: nodes.Node | None = node
         while isinstance(otherwise, nodes.CondExpr):
             test = self.inner(otherwise.test)
@@ -254,15 +294,15 @@ class Lowering:
             self.forget(found)
             found = facts(otherwise.test, False)
             self.learn(found)
-            learnt.extend(found)
+            assumed.extend(found)
             otherwise = otherwise.expr2
         lowered = None if otherwise is None else self.expr(otherwise)
-        self.forget(learnt)
+        self.forget(assumed)
         return tree.Choice(tuple(cases), lowered)
 
 
-def _folded(node: tree.Arithmetic) -> tree.Expr:
-    """Arithmetic on small constants is done once; what fails or grows is left to fail when it is evaluated."""
+def _fold_constants(node: tree.Arithmetic) -> tree.Expr:
+    """Evaluate constant arithmetic; what fails or grows is left to the evaluation."""
     value = node.first
     context = Context({}, Budget(100, 1_000))
     rest = list(node.rest)

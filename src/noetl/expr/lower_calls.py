@@ -1,4 +1,4 @@
-"""Lowers filters, tests, functions and methods to our tree, and notes those that do not exist or are called wrongly.
+"""Lower filters, tests, functions and methods, and report unknown or wrong calls.
 
 Tested in tests/unit/expr/test_problems.py and test_reads.py.
 """
@@ -20,19 +20,19 @@ from noetl.expr.registry import Callee
 from noetl.expr.tables import FILTERS, TESTS
 
 _SUGGESTIONS: Final = 50
-# Filters whose arguments name another filter or test: at which position.
+# Filters that take the name of another filter or test, and its position.
 _NAMING: Final = {"map": 0, "select": 0, "reject": 0, "selectattr": 1, "rejectattr": 1}
 
 
 class CallLowering(Lowering):
-    """Expressions with their calls."""
+    """Lowering of expressions with calls."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kinds |= {nodes.Filter: self._filter, nodes.Test: self._test, nodes.Call: self._call}
 
     def _unknown(self, kind: ProblemKind, name: str, offset: int, known: Iterable[str]) -> Problem:
-        """A name that does not exist. Suggestions take time, so only the first of many problems get some."""
+        """Report an unknown name; only the first problems get (slow) suggestions."""
         return unknown(kind, name, offset, known if len(self.problems) < _SUGGESTIONS else (), FILTERS)
 
     def _arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> tree.Arguments:
@@ -43,8 +43,10 @@ class CallLowering(Lowering):
             self.optional(node.dyn_kwargs),
         )
 
-    def _checked(self, callee: Callee, node: nodes.Call | nodes.Filter | nodes.Test, offset: int) -> Problem | None:
-        """A problem with the number or the names of the arguments, as far as they are written out."""
+    def _check_arguments(
+        self, callee: Callee, node: nodes.Call | nodes.Filter | nodes.Test, offset: int
+    ) -> Problem | None:
+        """Report a wrong number or wrong names of arguments, as far as they are literal."""
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             return None
         misuse = callee.misuse(len(node.args), tuple(str(pair.key) for pair in node.kwargs))
@@ -59,19 +61,19 @@ class CallLowering(Lowering):
         return self.apply_filter(node, value)
 
     def apply_filter(self, node: nodes.Filter, value: tree.Expr) -> tree.Expr:
-        """The filter that `node` names, on a value that is lowered already."""
+        """Apply the filter of `node` to a lowered value."""
         arguments = self._arguments(node)
         callee = FILTERS.get(node.name)
         parts = (value, *arguments.positional, *(argument for _, argument in arguments.keywords))
         if callee is None:
             return self.problem(self._unknown("filter", node.name, node.lineno, FILTERS), parts)
-        wrong = self._checked(callee, node, node.lineno) or self._named(node)
+        wrong = self._check_arguments(callee, node, node.lineno) or self._check_named_callable(node)
         if wrong is not None:
             return self.problem(wrong, parts)
         return tree.Apply(callee, value, arguments, node.lineno)
 
-    def _named(self, node: nodes.Filter) -> Problem | None:
-        """A problem with the filter or test that an argument names, as in `map('upper')`."""
+    def _check_named_callable(self, node: nodes.Filter) -> Problem | None:
+        """Report an unknown filter or test passed as an argument, as in `map('upper')`."""
         position = _NAMING.get(node.name)
         if position is None or len(node.args) <= position:
             return None
@@ -90,7 +92,7 @@ class CallLowering(Lowering):
         parts = (value, *arguments.positional, *(argument for _, argument in arguments.keywords))
         if callee is None:
             return self.problem(self._unknown("test", node.name, node.lineno, TESTS), parts)
-        wrong = self._checked(callee, node, node.lineno)
+        wrong = self._check_arguments(callee, node, node.lineno)
         if wrong is not None:
             return self.problem(wrong, parts)
         return tree.Apply(callee, value, arguments, node.lineno)
@@ -102,7 +104,7 @@ class CallLowering(Lowering):
         if isinstance(target, nodes.Name) and not self.names.resolve(target.name)[0]:
             return self._function(node, target)
         parts = (self.inner(target), *self._arguments(node).positional)
-        message = "only functions and methods can be called, and this is a value"
+        message = "only functions and methods can be called; this is a value"
         return self.problem(Problem("function", "(value)", node.lineno, message), parts)
 
     def _function(self, node: nodes.Call, target: nodes.Name) -> tree.Expr:
@@ -112,7 +114,7 @@ class CallLowering(Lowering):
             wrong: Problem | None = self._unknown("function", target.name, target.lineno, FUNCTIONS)
         else:
             self.pure = self.pure and callee.pure
-            wrong = self._checked(callee, node, target.lineno)
+            wrong = self._check_arguments(callee, node, target.lineno)
         if wrong is not None or callee is None:
             return self.problem(wrong, arguments.positional) if wrong is not None else tree.Const(None)
         return tree.Call(callee, arguments, target.lineno)
@@ -144,7 +146,7 @@ class CallLowering(Lowering):
         return value
 
     def _get(self, node: nodes.Call, target: nodes.Getattr) -> tree.Expr | None:
-        """`path.get('key')` on data reads just that key: what is read stays as narrow as what is written."""
+        """Lower `path.get('key')` on data to a read of that key only."""
         path = constant_path(target.node)
         plain = target.attr == "get" and 1 <= len(node.args) <= 2 and not node.kwargs and not node.dyn_args
         if not plain or path is None or self.names.resolve(str(path[0]))[0] or self.attribute_problem(target):

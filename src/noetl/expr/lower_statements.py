@@ -1,4 +1,4 @@
-"""Lowers Jinja2's statements to our tree: text, `if`, `for` and `set`. Everything else is refused, with its place.
+"""Lower statements: text, `if`, `for` and `set`. Report all others.
 
 Tested in tests/unit/expr/test_statements.py.
 """
@@ -11,32 +11,24 @@ from typing import Final
 from jinja2 import nodes
 
 from noetl.expr import tree
-from noetl.expr.locals import Names
+from noetl.expr.lower import Names
 from noetl.expr.lower_calls import CallLowering
 from noetl.expr.problems import Problem, refused_statement
 from noetl.expr.reads import facts
 from noetl.expr.undefined import Path
 
-# What people write between `{%` and `%}` for each node of Jinja2 that has no place here.
+# Statement names of Jinja2's nodes that are not supported.
 _STATEMENTS: Final[dict[type[nodes.Node], str]] = {
-    nodes.Block: "block",
-    nodes.CallBlock: "call",
-    nodes.Extends: "extends",
-    nodes.FilterBlock: "filter",
-    nodes.FromImport: "from",
-    nodes.Import: "import",
-    nodes.Include: "include",
-    nodes.Macro: "macro",
-    nodes.Scope: "autoescape",
-    nodes.With: "with",
-}
+    nodes.Block: "block", nodes.CallBlock: "call", nodes.Extends: "extends", nodes.FilterBlock: "filter",
+    nodes.FromImport: "from", nodes.Import: "import", nodes.Include: "include", nodes.Macro: "macro",
+    nodes.Scope: "autoescape", nodes.With: "with",
+}  # fmt: skip
 
 
 class StatementLowering(CallLowering):
-    """One template with its statements."""
+    """Lowering of a whole template."""
 
     def body(self, items: Sequence[nodes.Node]) -> tree.Body:
-        """Lower a list of statements."""
         lowered: list[tree.Statement] = []
         for node in items:
             if isinstance(node, nodes.Output):
@@ -73,7 +65,7 @@ class StatementLowering(CallLowering):
         before = set(self.names.sure)
         ends: list[set[str]] = []
         cases: list[tuple[tree.Expr, tree.Body]] = []
-        learnt: list[Path] = []
+        assumed: list[Path] = []
         for case in (node, *node.elif_):
             test = self.expr(case.test)
             found = facts(case.test, True)
@@ -84,10 +76,10 @@ class StatementLowering(CallLowering):
             self.names.sure = set(before)
             found = facts(case.test, False)
             self.learn(found)
-            learnt.extend(found)
+            assumed.extend(found)
         otherwise = self.body(node.else_)
-        self.forget(learnt)
-        # Certain after the `if` is what every way through it has set.
+        self.forget(assumed)
+        # Defined after the `if` is what every branch defines.
         self.names.sure = self.names.sure.intersection(*ends)
         return tree.If(tuple(cases), otherwise)
 
@@ -128,12 +120,12 @@ class StatementLowering(CallLowering):
         if isinstance(node.target, nodes.NSRef):
             slot = self.names.namespace(node.target.name)
             if slot is None:
-                message = f"`{node.target.name}` is no namespace, so its fields cannot be set"
+                message = f"`{node.target.name}` is not a namespace, so its fields cannot be set"
                 fix = f"start with `{{% set {node.target.name} = namespace() %}}`"
                 return self._refuse(Problem("statement", "set", node.lineno, f"{message}; {fix}"))
             return tree.SetField(slot, node.target.attr, value, node.lineno)
         if isinstance(node.target, nodes.Tuple) and any(isinstance(item, nodes.NSRef) for item in node.target.items):
-            message = "fields of a namespace are set one at a time"
+            message = "fields of a namespace must be set one at a time"
             return self._refuse(Problem("statement", "set", node.lineno, message))
         target = self._target(node.target)
         if isinstance(node.target, nodes.Name) and isinstance(value, tree.Call) and value.callee.name == "namespace":
@@ -142,7 +134,7 @@ class StatementLowering(CallLowering):
 
     def _set_block(self, node: nodes.AssignBlock) -> tree.Statement:
         if not isinstance(node.target, nodes.Name):
-            return self._refuse(Problem("statement", "set", node.lineno, "a text is set to one name"))
+            return self._refuse(Problem("statement", "set", node.lineno, "`{% set %}…{% endset %}` takes one name"))
         outer, self.names = self.names, Names(self.names)
         body = self.body(node.body)
         self.names = outer

@@ -1,7 +1,7 @@
-"""The methods that values have in templates: a short list for texts, lists, maps and dates, none of which changes them.
+"""Methods of strings, lists, maps and dates in templates; none changes its value.
 
-A method exists only where it is called: `x.items` is the key, `x.items()` the method. Sizes are drawn before they are
-paid. Tested in tests/unit/expr/test_methods.py.
+A method exists only where it is called: `x.items` is the key, `x.items()` the method. Costs are drawn first. Tested in
+tests/unit/expr/test_methods.py.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def _text(value: Any, name: str) -> str:
     if isinstance(value, Undefined):
         value.fail()
     if not isinstance(value, str):
-        raise EvaluationError(f"`{name}` must be a text, not {kind_of(value)}")
+        raise EvaluationError(f"`{name}` must be a string, not {kind_of(value)}")
     return value
 
 
 def _simple(name: str, operate: Callable[[str], Any]) -> Implementation:
-    """A method on a text that takes nothing and gives something of the text's size."""
+    """Make a string method without arguments whose result has the string's size."""
 
     def method(context: Context, value: str) -> Any:
         context.spend(len(value) // SLOT)
@@ -79,7 +79,7 @@ def _search(name: str, operate: Callable[[str, str, int, int], int]) -> Implemen
         try:
             return operate(value, _text(sub, "sub"), number("start", start), stop)
         except ValueError:
-            raise EvaluationError(f"the text does not hold `{sub[:80]}`") from None
+            raise EvaluationError(f"the string does not contain `{sub[:80]}`") from None
 
     method.__doc__ = f"Python's `str.{name}`."
     return method
@@ -120,18 +120,18 @@ def zfill(context: Context, value: str, width: int) -> str:
 
 def replace(context: Context, value: str, old: str, new: str, count: int = -1) -> str:
     """Python's `str.replace`."""
-    return text.replaced(context, value, _text(old, "old"), _text(new, "new"), number("count", count))
+    return text.replace_text(context, value, _text(old, "old"), _text(new, "new"), number("count", count))
 
 
 def join(context: Context, value: str, items: Any) -> str:
-    """Python's `str.join`, for items that are texts."""
+    """Python's `str.join`, for items that are strings."""
     parts = [_text(item, "item") for item in items_of(context, items)]
     context.produce(sum(map(len, parts)) + len(value) * len(parts))
     return value.join(parts)
 
 
 def format_(context: Context, value: str, *args: Any, **named: Any) -> str:
-    """Python's `str.format`, where a field is a position or a name and nothing more."""
+    """Python's `str.format`, with positions and names as fields only."""
     return fill(context, value, args, named)
 
 
@@ -157,46 +157,32 @@ TEXT: Final[Mapping[str, Implementation]] = {
             "swapcase": str.swapcase, "title": str.title, "upper": str.upper,
         }.items()
     },
-    "center": _pad("center", str.center),
-    "count": _search("count", str.count),
-    "endswith": _ends("endswith", str.endswith),
-    "find": _search("find", str.find),
-    "format": format_,
-    "index": _search("index", str.index),
-    "join": join,
-    "ljust": _pad("ljust", str.ljust),
-    "lstrip": _strip("lstrip", str.lstrip),
-    "partition": partition,
-    "removeprefix": removeprefix,
-    "removesuffix": removesuffix,
-    "replace": replace,
-    "rfind": _search("rfind", str.rfind),
-    "rjust": _pad("rjust", str.rjust),
-    "rsplit": _split("rsplit", str.rsplit),
-    "rstrip": _strip("rstrip", str.rstrip),
-    "split": _split("split", str.split),
-    "splitlines": splitlines,
-    "startswith": _ends("startswith", str.startswith),
-    "strip": _strip("strip", str.strip),
-    "zfill": zfill,
+    "center": _pad("center", str.center), "count": _search("count", str.count),
+    "endswith": _ends("endswith", str.endswith), "find": _search("find", str.find), "format": format_,
+    "index": _search("index", str.index), "join": join, "ljust": _pad("ljust", str.ljust),
+    "lstrip": _strip("lstrip", str.lstrip), "partition": partition, "removeprefix": removeprefix,
+    "removesuffix": removesuffix, "replace": replace, "rfind": _search("rfind", str.rfind),
+    "rjust": _pad("rjust", str.rjust), "rsplit": _split("rsplit", str.rsplit), "rstrip": _strip("rstrip", str.rstrip),
+    "split": _split("split", str.split), "splitlines": splitlines, "startswith": _ends("startswith", str.startswith),
+    "strip": _strip("strip", str.strip), "zfill": zfill,
 }  # fmt: skip
 
 
 def count(context: Context, value: list[Any], item: Any) -> int:
-    """How many items are equal to this one."""
+    """Number of items equal to this one."""
     return sum(equal(context, item, other) for other in items_of(context, value))
 
 
 def index(context: Context, value: list[Any], item: Any) -> int:
-    """The position of the first item equal to this one."""
+    """Position of the first item equal to this one."""
     for position, other in enumerate(items_of(context, value)):
         if equal(context, item, other):
             return position
-    raise EvaluationError("the list does not hold the item")
+    raise EvaluationError("the list does not contain the item")
 
 
 def get(_context: Context, value: Mapping[Any, Any], key: Any, default: Any = None) -> Any:
-    """The value under `key`, or `default`."""
+    """Value under `key`, or `default`."""
     try:
         return value.get(key, default)
     except TypeError:
@@ -204,54 +190,48 @@ def get(_context: Context, value: Mapping[Any, Any], key: Any, default: Any = No
 
 
 def copy(_context: Context, value: Any) -> Any:
-    """The value as it is: nothing can change it, so there is nothing to copy."""
+    """The value itself: values are immutable, so there is nothing to copy."""
     return value
 
 
 LIST: Final[Mapping[str, Implementation]] = {"copy": copy, "count": count, "index": index}
 MAP: Final[Mapping[str, Implementation]] = {
-    "copy": copy,
-    "get": get,
-    "items": maps.items,
-    "keys": maps.keys,
-    "values": maps.values,
-}
+    "copy": copy, "get": get, "items": maps.items, "keys": maps.keys, "values": maps.values,
+}  # fmt: skip
 
 
 def strftime(context: Context, value: date, format: str) -> str:
-    """The date by a pattern such as `%Y-%m-%d`."""
+    """Date formatted by a pattern such as `%Y-%m-%d`."""
     context.produce(len(_text(format, "format")) * SLOT)
     return format_date(value, format)
 
 
-def isoformat(_context: Context, value: date) -> str:
-    """The date in ISO 8601."""
-    return value.isoformat()
-
-
 def timestamp(_context: Context, value: datetime) -> float:
-    """Seconds since 1970; a date without a time zone is taken as UTC."""
+    """Seconds since 1970; UTC if the date has no time zone."""
     return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()
 
 
-def day_of(_context: Context, value: datetime) -> date:
-    """The date without the time."""
-    return value.date()
+def _getter(summary: str, operate: Callable[[Any], Any]) -> Implementation:
+    def method(_context: Context, value: Any) -> Any:
+        return operate(value)
+
+    method.__doc__ = summary
+    return method
 
 
-def weekday(_context: Context, value: date) -> int:
-    """The day of the week, Monday is 0."""
-    return value.weekday()
-
-
-def total_seconds(_context: Context, value: timedelta) -> float:
-    """The duration in seconds."""
-    return value.total_seconds()
-
-
-DATE: Final[Mapping[str, Implementation]] = {"isoformat": isoformat, "strftime": strftime, "weekday": weekday}
-DATETIME: Final[Mapping[str, Implementation]] = {**DATE, "date": day_of, "timestamp": timestamp}
-DURATION: Final[Mapping[str, Implementation]] = {"total_seconds": total_seconds}
+DATE: Final[Mapping[str, Implementation]] = {
+    "isoformat": _getter("Date in ISO 8601.", lambda value: value.isoformat()),
+    "strftime": strftime,
+    "weekday": _getter("Day of the week, Monday is 0.", lambda value: value.weekday()),
+}
+DATETIME: Final[Mapping[str, Implementation]] = {
+    **DATE,
+    "date": _getter("Date without the time.", lambda value: value.date()),
+    "timestamp": timestamp,
+}
+DURATION: Final[Mapping[str, Implementation]] = {
+    "total_seconds": _getter("Duration in seconds.", lambda value: value.total_seconds())
+}
 METHODS: Final = frozenset({*TEXT, *LIST, *MAP, *DATETIME, *DURATION})
 
 _BY_TYPE: Final[tuple[tuple[Any, Mapping[str, Implementation]], ...]] = (
@@ -265,7 +245,7 @@ _BY_TYPE: Final[tuple[tuple[Any, Mapping[str, Implementation]], ...]] = (
 
 
 def method_of(value: Any, name: str) -> Implementation:
-    """The method called `name` of this value, or an error that says what the value is."""
+    """Return the method of this value, or raise an error that names the value's type."""
     if isinstance(value, Undefined):
         value.fail()
     for types, methods in _BY_TYPE:

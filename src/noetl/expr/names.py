@@ -1,6 +1,6 @@
-"""Finds the known names nearest to a misspelt one, and writes paths the way people do.
+"""Suggest names near a misspelt one, and format paths.
 
-Does not know what the names stand for. Tested in tests/unit/expr/test_names.py.
+Tested in tests/unit/expr/test_names.py.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import islice
 
-# A scope can hold thousands of names; looking at more than these would cost more than a suggestion is worth.
+# A scope can hold thousands of names; comparing more would cost more than a suggestion is worth.
 MOST_NAMES = 2_000
 
 
 def nearest(name: str, known: Iterable[object], count: int = 3) -> tuple[str, ...]:
-    """The names in `known` that `name` was probably meant to be, the nearest first."""
+    """Return names of `known` that `name` probably means, nearest first."""
     names = [candidate for candidate in islice(known, MOST_NAMES) if isinstance(candidate, str) and candidate != name]
     folded = name.casefold()
     same = [candidate for candidate in names if candidate.casefold() == folded]
@@ -23,7 +23,7 @@ def nearest(name: str, known: Iterable[object], count: int = 3) -> tuple[str, ..
 
 
 def dotted(path: Iterable[str | int]) -> str:
-    """`("rows", 0, "first name")` as `rows[0]['first name']`."""
+    """Format `("rows", 0, "first name")` as `rows[0]['first name']`."""
     text = ""
     for element in path:
         if isinstance(element, int):
@@ -36,7 +36,7 @@ def dotted(path: Iterable[str | int]) -> str:
 
 
 def did_you_mean(candidates: tuple[str, ...]) -> str | None:
-    """A fix in words, or nothing when no name is near."""
+    """Format candidates as a fix, or return None."""
     if not candidates:
         return None
     return "did you mean " + " or ".join(f"`{candidate}`" for candidate in candidates) + "?"

@@ -1,6 +1,6 @@
-"""Arithmetic, comparison and containment over plain data, with sizes checked before they are paid for.
+"""Arithmetic, comparison and containment over plain data; sizes are checked first.
 
-Undefined values take part in no arithmetic: the error names the path. Comparisons with them are false, except `!=` and
+Arithmetic on an undefined value raises an error that names its path. Comparisons with it are false, except `!=` and
 `not in`. Tested in tests/unit/expr/test_operators.py.
 """
 
@@ -24,11 +24,11 @@ def _refuse(sign: str, left: Any, right: Any) -> EvaluationError:
     for value in (left, right):
         if isinstance(value, Undefined):
             return value.error()
-    return EvaluationError(f"`{sign}` cannot take {kind_of(left)} and {kind_of(right)}")
+    return EvaluationError(f"`{sign}` does not support {kind_of(left)} and {kind_of(right)}")
 
 
 def add(context: Context, left: Any, right: Any) -> Any:
-    """`left + right`: numbers, texts, lists, dates and durations."""
+    """`left + right`: numbers, strings, lists, dates and durations."""
     if isinstance(left, NUMBERS) and isinstance(right, NUMBERS):
         return left + right
     if isinstance(left, str) and isinstance(right, str):
@@ -60,7 +60,7 @@ def subtract(_context: Context, left: Any, right: Any) -> Any:
 
 
 def multiply(context: Context, left: Any, right: Any) -> Any:
-    """`left * right`: numbers, or a text or list repeated."""
+    """`left * right`: numbers, or a string or list repeated."""
     if isinstance(left, NUMBERS) and isinstance(right, NUMBERS):
         if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > INTEGER_BITS:
             check_bits(left.bit_length() + right.bit_length())
@@ -103,14 +103,14 @@ _remainder = _number("%", lambda left, right: left % right)
 
 
 def remainder(context: Context, left: Any, right: Any) -> Any:
-    """`left % right`: the remainder of numbers, or a text with its `%s` filled in."""
+    """`left % right`: the remainder of numbers, or a string with its `%s` filled in."""
     if isinstance(left, str):
         return percent(context, left, right)
     return _remainder(context, left, right)
 
 
 def power(_context: Context, left: Any, right: Any) -> Any:
-    """`left ** right`, if the result is a number of bearable size."""
+    """`left ** right`, within the size limit."""
     if not (isinstance(left, NUMBERS) and isinstance(right, NUMBERS)):
         raise _refuse("**", left, right)
     if isinstance(left, int) and isinstance(right, int) and abs(left) > 1 and right > 1:
@@ -118,21 +118,15 @@ def power(_context: Context, left: Any, right: Any) -> Any:
     try:
         result = left**right
     except (ZeroDivisionError, OverflowError):
-        raise EvaluationError("the result of `**` is no number, or too large for one") from None
+        raise EvaluationError("the result of `**` is not a number, or is too large") from None
     if isinstance(result, complex):
-        raise EvaluationError("the result of `**` is no real number")
+        raise EvaluationError("the result of `**` is not a real number")
     return result
 
 
 ARITHMETIC: Final[Mapping[str, Callable[[Context, Any, Any], Any]]] = {
-    "+": add,
-    "-": subtract,
-    "*": multiply,
-    "/": divide,
-    "//": divide_whole,
-    "%": remainder,
-    "**": power,
-}
+    "+": add, "-": subtract, "*": multiply, "/": divide, "//": divide_whole, "%": remainder, "**": power,
+}  # fmt: skip
 
 
 def negate(_context: Context, sign: str, value: Any) -> Any:
@@ -141,11 +135,11 @@ def negate(_context: Context, sign: str, value: Any) -> Any:
         return -value if sign == "-" else +value
     if isinstance(value, Undefined):
         value.fail()
-    raise EvaluationError(f"`{sign}` cannot take {kind_of(value)}")
+    raise EvaluationError(f"`{sign}` does not support {kind_of(value)}")
 
 
 def draw_for(context: Context, left: Any, right: Any) -> None:
-    """Draw what comparing two values may cost. Two numbers or short texts cost nothing."""
+    """Draw the cost of comparing two values. Numbers and short strings are free."""
     if isinstance(left, CONTAINERS) and isinstance(right, CONTAINERS):
         context.budget.weigh(left)
     elif isinstance(left, str) and isinstance(right, str):
@@ -153,7 +147,7 @@ def draw_for(context: Context, left: Any, right: Any) -> None:
 
 
 def equal(context: Context, left: Any, right: Any) -> bool:
-    """`left == right`; false for what is undefined."""
+    """`left == right`; false for an undefined value."""
     if type(left) in _SCALARS and type(right) is not str:
         return bool(left == right)
     if isinstance(left, CONTAINERS) and type(left) is type(right) and len(left) != len(right):
@@ -176,12 +170,12 @@ def _ordered(sign: str, compare: Callable[[Any, Any], Any]) -> Callable[[Context
 
 
 def contains(context: Context, item: Any, container: Any) -> bool:
-    """`item in container`: a key of a map, an item of a list, a part of a text."""
+    """`item in container`: a key of a map, an item of a list, a substring."""
     if isinstance(container, Undefined) or isinstance(item, Undefined):
         return False
     if isinstance(container, str):
         if not isinstance(item, str):
-            raise EvaluationError(f"`in` cannot look for {kind_of(item)} in a text", None, "write `| string` after it")
+            raise EvaluationError(f"`in` cannot search for {kind_of(item)} in a string", None, "add `| string` to it")
         context.spend(len(container) // 64)
         return item in container
     if isinstance(container, Mapping):
@@ -194,7 +188,7 @@ def contains(context: Context, item: Any, container: Any) -> bool:
         if type(item) in _SCALARS:
             return item in container
         return any(equal(context, item, other) for other in container)
-    raise EvaluationError(f"`in` cannot look into {kind_of(container)}")
+    raise EvaluationError(f"`in` does not support {kind_of(container)}")
 
 
 COMPARISONS: Final[Mapping[str, Callable[[Context, Any, Any], bool]]] = {

@@ -1,9 +1,7 @@
-"""Turns template text into Jinja2's tree, with exact character offsets in place of line numbers.
+"""Parse template source into Jinja2's tree, with offsets in place of line numbers.
 
-The tree comes from Jinja2's own parser. Its tokens know only their line; ours carry the offset there, so every node and
-every syntax error knows where it stands. Texts that would exhaust the parser's recursion are refused by their pieces,
-before they are parsed. Does not look at what names, filters or statements mean. Tested in
-tests/unit/expr/test_parser.py and test_syntax_errors.py.
+Uses Jinja2's own parser. Source that would exhaust the parser's recursion is refused by its lexemes, before parsing.
+Does not resolve names, filters or statements. Tested in tests/unit/expr/test_parser.py and test_syntax_errors.py.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
 from noetl.expr.errors import TemplateSyntaxError
-from noetl.expr.lexer import ENVIRONMENT, LexError, Piece, cut, tokens
-from noetl.expr.syntax import Trouble, explain
+from noetl.expr.lexer import ENVIRONMENT, Lexeme, LexError, jinja_tokens, scan
+from noetl.expr.syntax import ParseFailure, explain
 
 SOURCE_LIMIT: Final = 262_144
-# Frames of Python's stack that the parser needs, measured per construct. The sum leaves room for whoever called us.
+# Stack frames that the parser needs, measured per construct. The limit leaves room for the caller's frames.
 _FRAMES: Final = 520
 _BRACKET_FRAMES: Final = 15
 _BLOCK_FRAMES: Final = 4
@@ -29,88 +27,88 @@ _BLOCK_FRAMES: Final = 4
 _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
 _BEFORE_PREFIX: Final = frozenset({"(", "[", "{", ",", ":", "-", "+", "not", "and", "or", "if", "else", "in"})
-_SMALLER: Final = "break it up into smaller parts"
+_SMALLER: Final = "split it into smaller parts"
 _SPACE: Final = re.compile(r"\s*")
 _MARKS: Final = re.compile(r"\{[{%#]")
-# Statements that exist only with extensions: parsed as such, so that they are reported as statements and not as noise.
+# Statements of Jinja2's extensions: parsed, so that they are reported as unsupported statements.
 _EXTENSIONS: Final = ("do", "break", "continue", "trans", "debug")
 
 
 def has_template(source: str) -> bool:
-    """Whether `source` has any mark of a template: `{{`, `{%` or `{#`."""
+    """Whether `source` contains a template delimiter: `{{`, `{%` or `{#`."""
     return _MARKS.search(source) is not None
 
 
 def parse(source: str) -> nodes.Template:
-    """The tree of a template. Raises TemplateSyntaxError with an offset, a message and, where possible, a fix."""
+    """Return Jinja2's tree. Raises TemplateSyntaxError with offset and message."""
     if len(source) > SOURCE_LIMIT:
         raise TemplateSyntaxError(
             f"the template is {len(source):,} characters long; the limit is {SOURCE_LIMIT:,}",
             0,
-            "move large texts out of the template",
+            "move large strings out of the template",
         )
-    pieces: list[Piece] = []
+    lexemes: list[Lexeme] = []
     try:
-        cut(source, pieces)
-        _check_depth(pieces)
-        return _Offsets(pieces, source).tree()
+        scan(source, lexemes)
+        _check_depth(lexemes)
+        return _Offsets(lexemes, source).tree()
     except LexError as error:
-        raise explain(Trouble(source, pieces, error.offset, error.message)) from None
+        raise explain(ParseFailure(source, lexemes, error.offset, error.message)) from None
     except JinjaSyntaxError as error:
-        raise explain(Trouble(source, pieces, error.lineno, error.message or "")) from None
+        raise explain(ParseFailure(source, lexemes, error.lineno, error.message or "")) from None
     except RecursionError:
         raise TemplateSyntaxError("the template is nested too deeply", 0, _SMALLER) from None
 
 
-def _check_depth(pieces: list[Piece]) -> None:
-    """Refuse what would exhaust the stack, at the same depth whoever calls."""
+def _check_depth(lexemes: list[Lexeme]) -> None:
+    """Refuse source that would exhaust the stack, at the same depth for every caller."""
     brackets = blocks = prefixes = choices = 0
-    previous = Piece(0, "", "")
-    for piece in pieces:
-        prefix = piece.text in {"-", "+", "not"} and (
+    previous = Lexeme(0, "", "")
+    for lexeme in lexemes:
+        prefix = lexeme.text in {"-", "+", "not"} and (
             previous.type.endswith("_begin") or previous.text in _BEFORE_PREFIX
         )
         prefixes = prefixes + 1 if prefix else 0
-        if piece.type == "operator":
-            brackets += (piece.text in _OPENING) - (piece.text in _CLOSING)
-        elif piece.type == "name" and previous.type == "block_begin":
-            blocks += (piece.text in {"if", "for", "set"}) - piece.text.startswith("end")
-        elif piece.type == "name":
-            choices += piece.text == "else"
-        elif piece.type in {"variable_end", "block_end"}:
+        if lexeme.type == "operator":
+            brackets += (lexeme.text in _OPENING) - (lexeme.text in _CLOSING)
+        elif lexeme.type == "name" and previous.type == "block_begin":
+            blocks += (lexeme.text in {"if", "for", "set"}) - lexeme.text.startswith("end")
+        elif lexeme.type == "name":
+            choices += lexeme.text == "else"
+        elif lexeme.type in {"variable_end", "block_end"}:
             choices = 0
         if brackets * _BRACKET_FRAMES + blocks * _BLOCK_FRAMES + prefixes + choices > _FRAMES:
-            raise TemplateSyntaxError("the template is nested too deeply", piece.offset, _SMALLER)
-        previous = piece
+            raise TemplateSyntaxError("the template is nested too deeply", lexeme.offset, _SMALLER)
+        previous = lexeme
 
 
 class _Offsets(Parser):
-    """Jinja2's parser over tokens whose line numbers are offsets; lookups point at the key, tests at their name."""
+    """Jinja2's parser with offsets; lookups point at the key, tests at their name."""
 
-    def __init__(self, pieces: list[Piece], source: str) -> None:
+    def __init__(self, lexemes: list[Lexeme], source: str) -> None:
         super().__init__(ENVIRONMENT, "")
-        self.stream = TokenStream(tokens(pieces), None, None)
+        self.stream = TokenStream(jinja_tokens(lexemes), None, None)
         self._source = source
         for tag in _EXTENSIONS:
             self.extensions[tag] = _parse_extension
 
     def tree(self) -> nodes.Template:
-        """The whole template. Unlike `parse`, this does not tell every node about an environment nobody asks for."""
+        """Parse the template. Unlike `parse`, attaches no environment to the nodes."""
         return nodes.Template(self.subparse(), lineno=1)
 
     def parse_print(self) -> Any:
-        """`{% print x %}` is refused like any other statement that is not part of the language."""
+        """Refuse `{% print x %}` like every other unsupported statement."""
         return _parse_extension(self)
 
     def parse_subscript(self, node: nodes.Expr) -> nodes.Getattr | nodes.Getitem:
-        """A lookup carries the offset of its key."""
+        """Set the offset of a lookup to its key."""
         offset = self.stream.look().lineno
         lookup = super().parse_subscript(node)
         lookup.lineno = offset
         return lookup
 
     def parse_test(self, node: nodes.Expr) -> nodes.Expr:
-        """A test carries the offset of its name."""
+        """Set the offset of a test to its name."""
         token = self.stream.look()
         test = super().parse_test(node)
         if isinstance(test, nodes.Not):

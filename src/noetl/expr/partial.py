@@ -1,9 +1,9 @@
-"""Evaluates a template of which only some values are known: the answer, or `UNKNOWN`.
+"""Partial evaluation of templates over incomplete data.
 
-The truth of a condition is three-valued: `a and b` is false as soon as one of them is, whatever the other may be. An
-answer holds for every scope that agrees with what is known, as far as the evaluation there does not fail. This finds
-conditions that are constant, or decided by the kind of event alone. What a function of the moment gives may be known too,
-under its call as one writes it: `done('load')`. Tested in tests/unit/expr/test_partial.py.
+Conditions are three-valued: `a and b` is false as soon as one of them is. An answer holds for every scope that agrees
+with the known values, if the evaluation there does not fail. Finds conditions that are constant or decided by the kind of
+event alone. The value of an impure function may be known under its call as written: `done('load')`. Tested in
+tests/unit/expr/test_partial.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from noetl.expr.undefined import Path
 
 
 class Unknown:
-    """A value that is not known; there is one, `UNKNOWN`."""
+    """Type of `UNKNOWN`."""
 
     __slots__ = ()
 
@@ -35,11 +35,11 @@ UNKNOWN: Final = Unknown()
 
 
 class _NotKnown(Exception):  # noqa: N818 (a signal between the functions here, not an error)
-    """The evaluation came to a value that is not known."""
+    """The evaluation needs a value that is not known."""
 
 
 class _KnownCompiler(Compiler):
-    """Compiles reads into what is known, and into a signal where nothing is."""
+    """Compiles reads into known values, or into a signal."""
 
     def __init__(self, known: Mapping[str, Any]) -> None:
         super().__init__()
@@ -50,15 +50,15 @@ class _KnownCompiler(Compiler):
         return Code(_signal, True) if value is UNKNOWN else Code(lambda _: value, True)
 
     def code(self, node: tree.Expr) -> Code:
-        """The closure of a node; what a function of the moment gives is known only if somebody says so."""
+        """Compile a node; an impure call is known only if `known` has it."""
         if isinstance(node, tree.Call) and not node.callee.pure:
-            value = self._known.get(_written(node), UNKNOWN)
+            value = self._known.get(_call_source(node), UNKNOWN)
             return Code(_signal, True) if value is UNKNOWN else Code(lambda _: value, True)
         return super().code(node)
 
 
-def _written(call: tree.Call) -> str:
-    """A call of a function with constants only as one writes it; nothing for any other."""
+def _call_source(call: tree.Call) -> str:
+    """Return a call with constant arguments as written, or an empty string."""
     given = call.arguments
     constants = [value.value for value in given.positional if isinstance(value, tree.Const)]
     if given.keywords or given.more or given.more_keywords or len(constants) < len(given.positional):
@@ -77,7 +77,7 @@ def _known_value(path: Path, known: Mapping[str, Any]) -> Any:
             continue
         value = known[name]
         if value is UNKNOWN:
-            return UNKNOWN  # said to be open, whatever is known of the path above it
+            return UNKNOWN  # explicitly unknown, whatever is known of the path above it
         if end == 1:
             return read_path({str(path[0]): value}, path)
         return walk(value, path[end:], path[:end])
@@ -93,17 +93,17 @@ def _attempt(run: Callable[[Context], Any], slots: int) -> Any:
 
 
 def value_of(node: tree.Expr, known: Mapping[str, Any]) -> Any:
-    """The exact value of an expression, or `UNKNOWN`."""
+    """Return the exact value of an expression, or `UNKNOWN`."""
     return _attempt(_KnownCompiler(known).run(node), 0)
 
 
 def text_of(body: tree.Body, known: Mapping[str, Any], slots: int) -> Any:
-    """The exact text of a template, or `UNKNOWN`."""
+    """Return the exact text of a template, or `UNKNOWN`."""
     return _attempt(text_code(body, _KnownCompiler(known)), slots)
 
 
 def truth_of(node: tree.Expr, known: Mapping[str, Any]) -> bool | None:
-    """Whether an expression is true, or None where that depends on what is not known."""
+    """Whether an expression is true; None if that depends on unknown values."""
     if isinstance(node, tree.Not):
         truth = truth_of(node.value, known)
         return None if truth is None else not truth

@@ -1,7 +1,7 @@
-"""What a template reads: the paths into the scope, where they stand, and whether a missing value is expected there.
+"""Reads of a template: paths into the scope, offsets, and which may be missing.
 
-`facts` finds the paths that must be there for a condition to hold: below `x.y is defined and …`, a missing `x.y` is no
-surprise. The reads themselves are collected while the tree is lowered. Tested in tests/unit/expr/test_reads.py.
+`facts` finds the paths that must exist for a condition to hold: after `x.y is defined and …`, a missing `x.y` is
+expected. Lowering collects the reads. Tested in tests/unit/expr/test_reads.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ _NONE: Final[frozenset[Path]] = frozenset()
 
 
 class Read(Struct, frozen=True):
-    """One place where a template reads a path."""
-
     path: Path
     offset: int
     offsets: tuple[int, ...]
@@ -30,7 +28,7 @@ class Read(Struct, frozen=True):
 
 
 def constant_key(node: nodes.Node) -> str | int | None:
-    """The key of a lookup, if it is written as a text or a whole number."""
+    """Return a lookup's key if it is a literal string or integer."""
     if isinstance(node, nodes.Neg) and isinstance(node.node, nodes.Const) and type(node.node.value) is int:
         return -node.node.value
     if isinstance(node, nodes.Const) and type(node.value) in {str, int}:
@@ -40,7 +38,7 @@ def constant_key(node: nodes.Node) -> str | int | None:
 
 
 def constant_path(node: nodes.Node) -> Path | None:
-    """The path that an expression is, if it is nothing but a path."""
+    """Return the path, if the expression is nothing but a path."""
     keys: list[str | int] = []
     while isinstance(node, LOOKUPS):
         key = node.attr if isinstance(node, nodes.Getattr) else constant_key(node.arg)
@@ -54,7 +52,7 @@ def constant_path(node: nodes.Node) -> Path | None:
 
 
 def operands(node: nodes.BinExpr) -> list[nodes.Expr]:
-    """The parts of `a and b and c`, or of `a or b or c`, in order. A long chain is a deep tree: it is not recursed."""
+    """Return the operands of a chain of `and` or `or` in order, iteratively."""
     kind, parts = type(node), []
     left: nodes.Expr = node
     while isinstance(left, kind):
@@ -65,7 +63,7 @@ def operands(node: nodes.BinExpr) -> list[nodes.Expr]:
 
 
 def facts(node: nodes.Node, truth: bool) -> frozenset[Path]:
-    """The paths that are certainly there if `node` is true (or, with `truth` false, if it is false)."""
+    """Return paths that exist if `node` is true (with `truth` false: if it is false)."""
     if isinstance(node, nodes.Not):
         return facts(node.node, not truth)
     if isinstance(node, _CHAINS):

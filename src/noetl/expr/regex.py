@@ -1,4 +1,7 @@
-"""Regular expressions on RE2: linear in the text, whatever the pattern. Tested in tests/unit/expr/test_regex.py."""
+"""Regular expressions on RE2, linear in the text for every pattern.
+
+Tested in tests/unit/expr/test_regex.py.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ _GROUP: Final = re.compile(r"\\(?:(\d{1,2})|g<(\w+)>|(.))", re.DOTALL)
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str, ignorecase: bool, multiline: bool) -> Any:
-    # Loaded on first use: few templates need it, and checking a playbook should not wait for it.
+def _compile(pattern: str, ignorecase: bool, multiline: bool) -> Any:
+    # Imported on first use: few templates need it, and checking a playbook should not wait for it.
     import re2
 
     options = re2.Options()
@@ -29,38 +32,40 @@ def _compiled(pattern: str, ignorecase: bool, multiline: bool) -> Any:
         reason = error.args[0] if error.args else error
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         fix = (
-            "look-around and back-references do not exist here" if "perl operator" in text or "escape" in text else None
+            "look-around and back-references are not supported" if "perl operator" in text or "escape" in text else None
         )
-        raise EvaluationError(f"`{pattern[:80]}` is no regular expression: {text}", None, fix) from None
+        raise EvaluationError(f"`{pattern[:80]}` is not a regular expression: {text}", None, fix) from None
 
 
-def compiled(context: Context, pattern: Any, text: str, ignorecase: bool = False, multiline: bool = False) -> Any:
-    """The pattern, ready to be run over `text`, with the cost of that drawn."""
+def compile_pattern(
+    context: Context, pattern: Any, text: str, ignorecase: bool = False, multiline: bool = False
+) -> Any:
+    """Compile a pattern, and draw the cost of running it over `text`."""
     if not isinstance(pattern, str):
-        raise EvaluationError(f"a pattern must be a text, not {kind_of(pattern)}")
+        raise EvaluationError(f"a pattern must be a string, not {kind_of(pattern)}")
     if len(pattern) > _PATTERN_LIMIT:
-        raise EvaluationError(f"a pattern may have {_PATTERN_LIMIT:,} characters at most")
+        raise EvaluationError(f"a pattern must be at most {_PATTERN_LIMIT:,} characters")
     context.spend(len(pattern) + len(text) // SLOT)
-    return _compiled(pattern, bool(ignorecase), bool(multiline))
+    return _compile(pattern, bool(ignorecase), bool(multiline))
 
 
 def matches(context: Context, pattern: Any, text: str, ignorecase: bool, multiline: bool) -> Iterator[Any]:
-    """All matches, one after the other. Each has its price, and may have looked at the whole rest of the text."""
+    """Iterate over matches, drawing for each: it may have scanned the whole text."""
     before = (-1, -1)
-    for match in compiled(context, pattern, text, ignorecase, multiline).finditer(text):
+    for match in compile_pattern(context, pattern, text, ignorecase, multiline).finditer(text):
         context.spend(16 + (len(text) - match.start()) // 1024)
-        # The binding finds an empty match twice when it lies ahead of where it looked from.
+        # The binding reports an empty match twice if it lies ahead of the search position.
         if match.span() != before:
             yield match
         before = match.span()
 
 
-def expanded(context: Context, match: Any, template: str) -> str:
-    """A replacement with its `\\1` and `\\g<name>` filled in; draws for it part by part."""
+def expand(context: Context, match: Any, template: str) -> str:
+    """Expand `\\1` and `\\g<name>` in a replacement, drawing for each part."""
     made: list[str] = []
     end = 0
     for found in _GROUP.finditer(template):
-        part = template[end : found.start()] + _group(match, found)
+        part = template[end : found.start()] + _group_text(match, found)
         context.produce(len(part))
         made.append(part)
         end = found.end()
@@ -69,7 +74,7 @@ def expanded(context: Context, match: Any, template: str) -> str:
     return "".join(made)
 
 
-def _group(match: Any, found: re.Match[str]) -> str:
+def _group_text(match: Any, found: re.Match[str]) -> str:
     position, name, sign = found.groups()
     if sign is not None:
         return {"n": "\n", "t": "\t", "\\": "\\"}.get(sign, "\\" + sign)

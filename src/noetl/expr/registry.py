@@ -1,8 +1,8 @@
-"""What templates may call: the shape of a filter, a test, a function and a method, and the tables they stand in.
+"""Callables of templates: filters, tests, functions, methods, and their tables.
 
 An implementation is a plain Python function over plain data. Its first argument is the evaluation's `Context`, from
-which it draws before it does anything whose cost depends on the data; its docstring's first line is the summary that
-docs, hover and completion show; its parameters are the signature. Tested in tests/unit/expr/test_registry.py.
+which it draws before any work whose cost depends on the data. The first line of its docstring is the summary shown in
+docs, hover and completion; its parameters are the signature. Tested in tests/unit/expr/test_registry.py.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ Kind = Literal["filter", "test", "function", "method"]
 
 
 class Callee(Struct, frozen=True):
-    """One thing that a template may call by name."""
+    """A filter, test, function or method, by name."""
 
     name: str
     kind: Kind
     call: Callable[..., Any]
-    # Impure: its value comes from whoever evaluates (the time of the event, the state of a step), never from here.
+    # Impure: the caller supplies its value (time of the event, state of a step).
     pure: bool = True
 
     @property
     def summary(self) -> str:
-        """One line that says what it does."""
         return (inspect.getdoc(self.call) or "").split("\n", 1)[0]
 
     @property
     def signature(self) -> str:
-        """How it is written in a template, such as `value | round(precision=0, method='common')`."""
+        """Return its usage, such as `value | round(precision=0, method='common')`."""
         parameters = _parameters(self.call)
         skip = 1 if self.kind == "function" else 2
-        arguments = ", ".join(_written(parameter) for parameter in parameters[skip:])
+        arguments = ", ".join(_parameter_source(parameter) for parameter in parameters[skip:])
         if self.kind == "function":
             return f"{self.name}({arguments})"
         if self.kind == "method":
@@ -45,13 +44,13 @@ class Callee(Struct, frozen=True):
         return f"value | {called}" if self.kind == "filter" else f"value is {called}"
 
     def misuse(self, positional: int, keywords: tuple[str, ...]) -> str | None:
-        """Why a call with these arguments cannot work, or None. Counts what is written, without the value itself."""
+        """Return why a call with these arguments cannot work, or None."""
         signature = _signature(self.call)
         given = [None] * (positional + (1 if self.kind == "function" else 2))
         try:
             signature.bind(*given, **dict.fromkeys(keywords))
         except TypeError as error:
-            return f"`{self.name}` is called wrongly: {error}; it is written `{self.signature}`"
+            return f"`{self.name}` has wrong arguments: {error}; usage: `{self.signature}`"
         return None
 
 
@@ -64,7 +63,7 @@ def _parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
     return list(_signature(call).parameters.values())
 
 
-def _written(parameter: inspect.Parameter) -> str:
+def _parameter_source(parameter: inspect.Parameter) -> str:
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
         return f"*{parameter.name}"
     if parameter.kind is inspect.Parameter.VAR_KEYWORD:
@@ -78,7 +77,7 @@ def _written(parameter: inspect.Parameter) -> str:
 
 
 def table(kind: Kind, *parts: Mapping[str, Callable[..., Any]]) -> Mapping[str, Callee]:
-    """A table of callees from maps of name to implementation, in alphabetical order; a name stands for one thing."""
+    """Build a sorted table of callables. Raises ValueError for a duplicate name."""
     merged: dict[str, Callable[..., Any]] = {}
     for part in parts:
         twice = merged.keys() & part.keys()

@@ -1,15 +1,14 @@
-"""Results as templates see them: views that make `s.field`, `s.data.field` and `output.data.items` all work.
+"""Views of results: make `s.field`, `s.data.field` and `output.data.items` work.
 
-A scope is any mapping from root names to plain data. A root name may also hold a `Result` (what a step or task gave) or
-an `Envelope` (`outcome`, `output`: the result with its status, error and meta). Only constant lookups that stand
-directly on the root name follow the rules here; every other use of the name is the plain data inside.
+A scope maps root names to plain data. A root name may also hold a `Result` (of a step or task) or an `Envelope`
+(`outcome`, `output`: the result with its status, error and meta). These rules apply only to constant lookups directly on
+the root name; every other use sees the plain data.
 
-    Result    `data` is the key `data` if there is one, else the result itself; a key that is missing is looked for in
-              the result's `data` when that is a map.
-    Envelope  `data` and `result` are two names of the result; a key that is missing is looked for in the result.
+    Result    `data` is the key `data` if present, else the result itself; a missing key is looked up in the result's
+              `data` if that is a map.
+    Envelope  `data` and `result` both name the result; a missing key is looked up in the result.
 
-Which name holds which, and the order in which bare names resolve, is for the caller. Tested in
-tests/unit/expr/test_scopes.py.
+Tested in tests/unit/expr/test_scopes.py.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _ABSENT: Final = object()
 
 
 class View:
-    """Data under a root name that answers constant lookups by rules of its own."""
+    """Data under a root name with its own rules for constant lookups."""
 
     __slots__ = ()
 
@@ -30,12 +29,12 @@ class View:
 
     @property
     def plain(self) -> Any:
-        """The data itself: what every use other than a constant lookup sees."""
+        """The data itself, for every use other than a constant lookup."""
         raise NotImplementedError
 
 
 class Result(View):
-    """What a step or a task gave."""
+    """Result of a step or task."""
 
     __slots__ = ("value",)
 
@@ -44,7 +43,6 @@ class Result(View):
 
     @property
     def plain(self) -> Any:
-        """The result itself."""
         return self.value
 
     def __getitem__(self, key: str | int) -> Any:
@@ -70,7 +68,7 @@ class Result(View):
 
 
 class Envelope(View):
-    """An outcome: a result with its status, error and meta."""
+    """Outcome: a result with its status, error and meta."""
 
     __slots__ = ("data",)
 
@@ -79,7 +77,6 @@ class Envelope(View):
 
     @property
     def plain(self) -> Any:
-        """The envelope as it was given."""
         return self.data
 
     def __getitem__(self, key: str | int) -> Any:

@@ -1,7 +1,5 @@
-"""Finds the reads whose text may stand in the result of a template just as it came.
+"""Static analysis: reads that reach the result, constants a path is compared with.
 
-A comparison, a number or a value behind a filter that makes it harmless is not among them. Which filters do that depends
-on where the result goes, so the caller names them. Variables of the template are followed only to what they are set from.
 Tested in tests/unit/expr/test_splices.py.
 """
 
@@ -11,12 +9,19 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from noetl.expr import tree
+from noetl.expr.names import dotted
 
 _NUMERIC_SIGNS: Final = frozenset({"-", "/", "//", "**"})
+_EQUALITY_SIGNS: Final = frozenset({"==", "!=", "in", "not in"})
+_EQUALITY_TESTS: Final = frozenset({"==", "!=", "eq", "ne", "equalto", "in", "sameas"})
 
 
-def spliced(node: Any, harmless: frozenset[str]) -> Iterator[tree.Reading]:
-    """Give the reads below a node or a body that reach its result by no harmless filter."""
+def spliced_reads(node: Any, harmless: frozenset[str]) -> Iterator[tree.Reading]:
+    """Iterate over the reads below a node or body that may reach its result unchanged.
+
+    A comparison, a number or a value behind a `harmless` filter is not among them. Variables of the template are followed
+    only to the value they are set from.
+    """
     match node:
         case tree.Reading():
             yield node
@@ -33,9 +38,9 @@ def spliced(node: Any, harmless: frozenset[str]) -> Iterator[tree.Reading]:
             yield from _each((values, body, otherwise), harmless)
         case tree.Call(callee):
             if callee.pure and callee.name != "range":
-                yield from spliced(node.arguments, harmless)
+                yield from spliced_reads(node.arguments, harmless)
         case tree.Item(base) | tree.Items(base) | tree.Range(base):
-            yield from spliced(base, harmless)
+            yield from spliced_reads(base, harmless)
         case tree.Compare() | tree.Not() | tree.Unary() | tree.Fails() | tree.Refused():
             return
         case tuple():
@@ -46,11 +51,11 @@ def spliced(node: Any, harmless: frozenset[str]) -> Iterator[tree.Reading]:
 
 def _each(nodes: Iterable[Any], harmless: frozenset[str]) -> Iterator[tree.Reading]:
     for node in nodes:
-        yield from spliced(node, harmless)
+        yield from spliced_reads(node, harmless)
 
 
 def _parts(node: Any) -> Iterator[Any]:
-    """Give what a node is made of, where all of it may be seen in the result."""
+    """Iterate over the parts of a node that may all reach the result."""
     match node:
         case tree.Output(value) | tree.Set(_, value) | tree.SetField(_, _, value):
             yield value
@@ -66,3 +71,26 @@ def _parts(node: Any) -> Iterator[Any]:
             yield from (read, fallback)
         case tree.Local(fallback=tree.Reading() as fallback):
             yield fallback
+
+
+def values_compared(body: Any, path: str) -> frozenset[Any]:
+    """Return the constants in `path == …`, `path in […]` and the like in `body`."""
+    constants: set[Any] = set()
+    for node in tree.parts_of(body):
+        if isinstance(node, tree.Compare):
+            left = node.first
+            for sign, right in node.rest:
+                if sign in _EQUALITY_SIGNS:
+                    constants.update(_opposite(left, right, path))
+                left = right
+        elif isinstance(node, tree.Apply) and node.callee.name in _EQUALITY_TESTS and node.arguments.positional:
+            constants.update(_opposite(node.value, node.arguments.positional[0], path))
+    return frozenset(constants)
+
+
+def _opposite(left: Any, right: Any, path: str) -> Iterator[Any]:
+    for reading, other in ((left, right), (right, left)):
+        if isinstance(reading, tree.Reading) and dotted(reading.path) == path:
+            for item in other.items if isinstance(other, tree.Sequence) else (other,):
+                if isinstance(item, tree.Const):
+                    yield item.value

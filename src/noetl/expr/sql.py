@@ -1,13 +1,13 @@
-"""Renders templates in SQL by their lexical place, and splits a text into its statements.
+"""Render templates in SQL by lexical position, and split SQL into statements.
 
     value position            a literal of the value's type: 7, 'O''Brien', NULL, TRUE, '{"a": 1}'
     inside quotes             escaped text, not twice where the author's own replace("'", "''") did it
     where a name is expected  a quoted identifier, dots kept
     in a comment              text that cannot end the comment
-    behind `| raw`            the text as it is
+    `| raw`                   the text unchanged
 
-A value never changes how the text around it is read; where that cannot be kept, rendering fails. The server's
-`standard_conforming_strings` must be on, which it is by default. Tested in tests/unit/expr/test_sql.py.
+A value never changes how the SQL around it is parsed; where that cannot be guaranteed, rendering fails. Requires the
+server's `standard_conforming_strings`, on by default. Tested in tests/unit/expr/test_sql.py.
 """
 
 from __future__ import annotations
@@ -31,44 +31,26 @@ from noetl.expr.undefined import Undefined
 
 _NOTHING: Final = tree.Const("")
 Dialect = Literal["postgres", "duckdb", "snowflake"]
-_RAW_FIX: Final = "write it as a value of its own, or mark it `| raw` if the text is trusted"
+_RAW_FIX: Final = "separate it from the text around it, or mark it `| raw` if it is trusted"
 _NUMERIC: Final = (("execution_id",), ("job", "uuid"))
 _READING: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "SUMMARIZE"})
-_WRITING: Final = frozenset(
-    [
-        "INSERT",
-        "UPDATE",
-        "DELETE",
-        "MERGE",
-        "INTO",
-        "CALL",
-        "COPY",
-        "NEXTVAL",
-        "SETVAL",
-        "PG_NOTIFY",
-        "SET_CONFIG",
-        "DBLINK",
-        "DBLINK_EXEC",
-        "LO_IMPORT",
-        "LO_CREATE",
-        "LO_UNLINK",
-        "PG_TERMINATE_BACKEND",
-        "PG_CANCEL_BACKEND",
-    ]
-)
+_WRITING: Final = frozenset({
+    "INSERT", "UPDATE", "DELETE", "MERGE", "INTO", "CALL", "COPY", "NEXTVAL", "SETVAL", "PG_NOTIFY", "SET_CONFIG",
+    "DBLINK", "DBLINK_EXEC", "LO_IMPORT", "LO_CREATE", "LO_UNLINK", "PG_TERMINATE_BACKEND", "PG_CANCEL_BACKEND",
+})  # fmt: skip
 
 
 _TRANSACTIONS: Final = frozenset({"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"})
 
 
 class Hole(str):
-    """A value in a text of SQL, before it is known how it is to be written."""
+    """A value in SQL text, before its notation is decided."""
 
     __slots__ = ("doubled", "number", "raw", "value")
     value: Any
     raw: bool
-    doubled: str  # the quote that the author doubled
-    number: bool  # a text of digits that is a number in SQL
+    doubled: str  # quote that the author doubled
+    number: bool  # digits that are a number in SQL
 
 
 def render_sql(
@@ -80,9 +62,9 @@ def render_sql(
     strict: bool = True,
     percent: bool = False,
 ) -> Any:
-    """Render a text of SQL; with `percent` the driver reads `%` as a mark, so it is doubled in values.
+    """Render SQL; `percent` doubles `%` in values, for drivers that use it as a mark.
 
-    A text that is nothing but one `{{ … | raw }}` keeps its type, so that it may be a list of statements.
+    A template that is nothing but one `{{ … | raw }}` keeps its type, so it may be a list of statements.
     """
     context = Context(scope, Budget(), functions, strict, [MISSING] * template.slots)
     out: list[str] = []
@@ -92,28 +74,28 @@ def render_sql(
         pieces = _pieces(out, strict)
         if len(pieces) == 1 and template.kind == "expression" and isinstance(out[-1], Hole) and out[-1].raw:
             return out[-1].value
-        text = _written(pieces, dialect, percent, strict)
+        text = _write_pieces(pieces, dialect, percent, strict)
     except TemplateError:
         raise
     except (*FAILURES, RecursionError) as error:
-        raise EvaluationError(f"the SQL cannot be rendered over this data: {error}") from error
+        raise EvaluationError(f"cannot render the SQL with this data: {error}") from error
     context.produce(len(text))
     return text
 
 
 def split_statements(text: str) -> list[str]:
-    """Give the statements of a text without their semicolons; comments alone are no statement."""
+    """Split SQL into statements without semicolons; skips comments alone."""
     return [statement for statement, _ in _statements(text)]
 
 
 def is_read_only(text: str) -> bool:
-    """Tell whether every statement only reads, as far as the text tells; in doubt it does not."""
+    """Whether every statement only reads, as far as its text shows; false in doubt."""
     found = _statements(text)
     return bool(found) and all(words[:1] and words[0] in _READING and not _writes(words) for _, words in found)
 
 
 def ends_transaction(text: str) -> bool:
-    """Tell whether a statement of the text begins or ends a transaction; one that goes back to a savepoint does not."""
+    """Whether a statement begins or ends a transaction (a savepoint does not)."""
     return any(_ends_transaction(words) for _, words in _statements(text))
 
 
@@ -126,7 +108,7 @@ def _ends_transaction(words: list[str]) -> bool:
 def _writes(words: list[str]) -> bool:
     for index, word in enumerate(words):
         if word == "UPDATE" and index and words[index - 1] in ("FOR", "KEY"):
-            continue  # a lock, which ends with the transaction
+            continue  # a lock, released with the transaction
         if word in _WRITING or (word == "ANALYZE" and words[0] == "EXPLAIN"):
             return True
     return False
@@ -161,7 +143,7 @@ def _steps(template: Template) -> tuple[Step, ...]:
 
 
 def _with_holes(body: tree.Body) -> tree.Body:
-    """Let every `{{ … }}` give a hole; a text that is kept in a variable first is a value like any other."""
+    """Make every `{{ … }}` produce a hole; text in a variable is a plain value."""
     made: list[tree.Statement] = []
     for node in body:
         match node:
@@ -185,7 +167,7 @@ def _with_holes(body: tree.Body) -> tree.Body:
 def _hole_of(value: tree.Expr) -> Callee:
     raw = _is_raw(value)
     number = isinstance(value, tree.Reading) and value.path in _NUMERIC
-    doubled = _doubled(value)
+    doubled = _doubled_quote(value)
 
     def hole(_context: Context, found: Any) -> Hole:
         made = Hole()
@@ -196,15 +178,15 @@ def _hole_of(value: tree.Expr) -> Callee:
 
 
 def _is_raw(value: tree.Expr) -> bool:
-    """Tell whether a value is marked as trusted text; of a choice, every case must be."""
+    """Whether a value is marked as trusted; every case of a choice must be."""
     if isinstance(value, tree.Choice):
         last = value.otherwise
         return all(_is_raw(chosen) for _, chosen in value.cases) and (last is None or last == _NOTHING or _is_raw(last))
     return isinstance(value, tree.Apply) and value.callee.kind == "filter" and value.callee.name == "raw"
 
 
-def _doubled(value: tree.Expr) -> str:
-    """Give the quote that the author's own `replace` doubles, anywhere in a chain of filters."""
+def _doubled_quote(value: tree.Expr) -> str:
+    """Return the quote that the author's own `replace` doubles in a filter chain."""
     node: Any = value
     while isinstance(node, tree.Apply | tree.Method):
         name = node.callee.name if isinstance(node, tree.Apply) else node.name
@@ -216,7 +198,7 @@ def _doubled(value: tree.Expr) -> str:
 
 
 def _pieces(out: list[str], strict: bool) -> list[str]:
-    """Join texts, trusted ones included, so that no token is cut where two of them meet."""
+    """Join adjacent text, including trusted values, so that no token is split."""
     pieces: list[str] = []
     for part in out:
         if isinstance(part, Hole) and not part.raw:
@@ -232,7 +214,7 @@ def _pieces(out: list[str], strict: bool) -> list[str]:
     return pieces
 
 
-def _written(pieces: list[str], dialect: Dialect, percent: bool, strict: bool) -> str:
+def _write_pieces(pieces: list[str], dialect: Dialect, percent: bool, strict: bool) -> str:
     lexer = Lexer(snowflake=dialect == "snowflake")
     for index, piece in enumerate(pieces):
         if not isinstance(piece, Hole):
@@ -257,10 +239,10 @@ def _write(lexer: Lexer, value: Any, hole: Hole, following: str, dialect: Dialec
     before = lexer.last
     behind = "_" if isinstance(following, Hole) else following[:1]
     if "$" in (before, behind) or before == "\\":
-        raise EvaluationError("a value stands directly beside a `$` or a backslash of the SQL", None, _RAW_FIX)
+        raise EvaluationError("a value directly beside a `$` or a backslash of the SQL", None, _RAW_FIX)
     if _is_word(before) or _is_word(behind):
         if behind in ("'", '"'):
-            raise EvaluationError("a value stands between a word and a quote of the SQL", None, _RAW_FIX)
+            raise EvaluationError("a value between a word and a quote of the SQL", None, _RAW_FIX)
         _glue(lexer, value)
         return
     is_text = isinstance(value, str) and not hole.number
@@ -272,7 +254,7 @@ def _write(lexer: Lexer, value: Any, hole: Hole, following: str, dialect: Dialec
         code.note("NAME")
     else:
         if code.tokens[-1:] == ["ESCAPE"] and dialect != "snowflake":
-            raise EvaluationError("a value stands directly behind a text with escapes", None, _RAW_FIX)
+            raise EvaluationError("a value directly after a string with escapes", None, _RAW_FIX)
         text = literal(value, dialect, hole.number)
         code.note("ESCAPE" if text.startswith(" E") else "TEXT")
     if (before in "'\"" and before) or (before in "-+" and before and text[:1] == before):
@@ -287,10 +269,10 @@ def _is_word(char: str) -> bool:
 
 
 def _glue(lexer: Lexer, value: Any) -> None:
-    """Write a value that is part of a word, such as `orders_{{ year }}`: letters, digits and `_` only."""
+    """Write a value that is part of a word, such as `orders_{{ year }}`."""
     text = as_text(value)
     if isinstance(value, bool | list | dict | None) or not text.isascii() or not all(map(_is_word, text)):
-        message = f"a value beside a word of the SQL must be letters, digits and `_`, not {text[:40]!r}"
+        message = f"a value beside a word of the SQL must consist of letters, digits and `_`, not {text[:40]!r}"
         raise EvaluationError(message, None, _RAW_FIX)
     if not _is_word(lexer.last):
         lexer.code.note("NAME")
@@ -300,12 +282,12 @@ def _glue(lexer: Lexer, value: Any) -> None:
 def _inside(mode: str, value: Any, before: str) -> str:
     text = as_text(value)
     if "\0" in text:
-        raise EvaluationError("a text for SQL must not hold the character NUL")
+        raise EvaluationError("a string for SQL must not contain the character NUL")
     if mode == "single":
         return text.replace("'", "''")
     if mode == "escape":
         if before == "\\":
-            raise EvaluationError("a value stands directly behind a backslash of the SQL", None, _RAW_FIX)
+            raise EvaluationError("a value directly after a backslash of the SQL", None, _RAW_FIX)
         return text.replace("\\", "\\\\").replace("'", "''")
     if mode == "double":
         return text.replace('"', '""')
@@ -313,4 +295,4 @@ def _inside(mode: str, value: Any, before: str) -> str:
         return " ".join(text.split())
     if mode == "block":
         return text.replace("*", " ").replace("/", " ")
-    return text  # a dollar quote gets another delimiter where the text holds its own
+    return text  # a dollar quote gets another delimiter if the text contains its own

@@ -1,8 +1,7 @@
-"""Reads SQL piece by piece and knows at every point where it is: in code, in quotes, in a dollar quote, in a comment.
+"""Incremental SQL lexer: tracks code, quotes, dollar quotes and comments.
 
-PostgreSQL's lexical rules, which DuckDB shares, and where Snowflake differs. The body of `DO` and of a function is code inside a dollar quote, and is
-read as such. Decides nothing about values: `sql_places` asks it what is expected, `sql` writes. Tested in
-tests/unit/expr/test_sql.py and test_sql_split.py.
+PostgreSQL's lexical rules, which DuckDB shares, with Snowflake's differences. The body of `DO` and of a function is code
+inside a dollar quote and is read as such. Tested in tests/unit/expr/test_sql.py and test_sql_split.py.
 """
 
 from __future__ import annotations
@@ -26,43 +25,11 @@ _ENDS: Final = {
     "line": re.compile(r"[\n\r]"),
     "block": re.compile(r"/\*|\*/"),
 }
-_CLAUSES: Final = frozenset(
-    [
-        "SELECT",
-        "FROM",
-        "WHERE",
-        "SET",
-        "BY",
-        "VALUES",
-        "INTO",
-        "HAVING",
-        "LIMIT",
-        "OFFSET",
-        "ON",
-        "USING",
-        "RETURNING",
-        "TABLE",
-        "TRUNCATE",
-        "WITH",
-        "CONFLICT",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "JOIN",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-        "VIEW",
-        "INDEX",
-        "SCHEMA",
-        "SEQUENCE",
-        "CHECK",
-        "DEFAULT",
-        "AS",
-        "WINDOW",
-        "COPY",
-    ]
-)
+_CLAUSES: Final = frozenset({
+    "SELECT", "FROM", "WHERE", "SET", "BY", "VALUES", "INTO", "HAVING", "LIMIT", "OFFSET", "ON", "USING", "RETURNING",
+    "TABLE", "TRUNCATE", "WITH", "CONFLICT", "WHEN", "THEN", "ELSE", "JOIN", "UNION", "EXCEPT", "INTERSECT", "VIEW",
+    "INDEX", "SCHEMA", "SEQUENCE", "CHECK", "DEFAULT", "AS", "WINDOW", "COPY",
+})  # fmt: skip
 _KEPT: Final = 8
 _DEFINED: Final = frozenset({"FUNCTION", "PROCEDURE", "TASK"})
 _RUNNING: Final = frozenset({"DBLINK", "DBLINK_EXEC", "SCHEDULE", "SCHEDULE_IN_DATABASE"})
@@ -70,21 +37,21 @@ _NOTED: Final = {"single": "TEXT", "escape": "ESCAPE", "double": "NAME"}
 
 
 class Paren(Struct):
-    """An open bracket, or the statement itself: the words before it, and the clause that is being read inside."""
+    """Open bracket or whole statement: the words before it, and its current clause."""
 
     before: tuple[str, ...] = ()
     clause: str = ""
-    items: int = 0  # things read inside so far
+    items: int = 0  # tokens inside so far
 
 
 class Code(Struct):
-    """A text of statements: the outermost one, or the body of a dollar quote."""
+    """Statements: the outermost text, or the body of a dollar quote."""
 
     delimiter: str = ""
-    opened: int = 0  # where in the output the delimiter stands
-    first: str = ""  # the first word of the statement
+    opened: int = 0  # index of the delimiter in the output
+    first: str = ""  # first word of the statement
     words: list[str] = []  # all words of the statement
-    tokens: list[str] = []  # the last few tokens
+    tokens: list[str] = []  # last few tokens
     parens: list[Paren] = field(default_factory=lambda: [Paren()])
     atomic: int = 0  # blocks of `BEGIN ATOMIC` that are open
     mode: str = "code"  # code, single, escape, double, dollar, line, block
@@ -93,7 +60,7 @@ class Code(Struct):
     depth: int = 0  # of nested comments
 
     def note(self, token: str) -> None:
-        """Take a token in."""
+        """Record a token."""
         paren = self.parens[-1]
         if token == "(":
             paren.items += 1
@@ -127,21 +94,21 @@ class Code(Struct):
 
     @property
     def is_program(self) -> bool:
-        """Whether a dollar quote here holds code: the body of `DO` or of a function, or a text that is about to be run."""
+        """Whether a dollar quote is code: body of `DO` or a function, or text to run."""
         if self.first in ("DO", "EXECUTE") or not _RUNNING.isdisjoint(self.words):
             return True
         return self.first == "CREATE" and not _DEFINED.isdisjoint(self.words)
 
 
 class Lexer:
-    """Where a text of SQL stands; fed with pieces, it gives them on to `out` as they came."""
+    """Lexer state; `feed` copies its input to `out`."""
 
     def __init__(self, bodies: bool = True, snowflake: bool = False) -> None:
         self.out: list[str] = []
-        self.ends: list[tuple[int, int]] = []  # of statements: where the semicolon stands
-        self.statements: list[list[str]] = []  # the words of each
+        self.ends: list[tuple[int, int]] = []  # positions of the semicolons
+        self.statements: list[list[str]] = []  # words of each statement
         self._bodies = bodies  # read the bodies of functions as code
-        self._snowflake = snowflake  # backslashes escape in every text, `//` is a comment, dollar quotes have no name
+        self._snowflake = snowflake  # backslashes escape in every string, `//` is a comment, dollar quotes have no name
         self._codes = [Code()]
 
     @property
@@ -150,11 +117,10 @@ class Lexer:
 
     @property
     def last(self) -> str:
-        """The last character so far."""
+        """Last character so far."""
         return next((part[-1] for part in reversed(self.out) if part), "")
 
     def feed(self, text: str) -> None:
-        """Read a piece of the text."""
         position = 0
         while position < len(text):
             code = self.code
@@ -167,7 +133,7 @@ class Lexer:
                 position = limit + len(code.delimiter)
 
     def put(self, text: str) -> None:
-        """Write something that is not read: it stands for a whole, wherever we are."""
+        """Append text without lexing it: a complete token in any mode."""
         self.out.append(text)
 
     def finish(self) -> str:
@@ -211,13 +177,13 @@ class Lexer:
         kind, token, code = match.lastgroup or "", match.group(), self.code
         if self._snowflake:
             kind, token = _as_snowflake(kind, token, text[position : position + 2])
-        if kind in ("word", "number") and _is_word(self.last):  # a word that a value began
+        if kind in ("word", "number") and _is_word(self.last):  # continues a word that a value began
             kind = "rest"
         if kind == "other" and token == ";":
             self._semicolon(position)
         elif kind in ("line", "block", "single", "escape", "double"):
             if kind == "single" and code.tokens[-1:] == ["ESCAPE"]:
-                kind = "escape"  # behind a new line it goes on with the text before, and its rules
+                kind = "escape"  # after a new line it continues the previous string, with its rules
             code.mode, code.depth = kind, 1
             if kind in _NOTED:
                 code.note(_NOTED[kind])
@@ -258,11 +224,11 @@ class Lexer:
         self._close(body.delimiter, body.opened)
 
     def _close(self, delimiter: str, opened: int) -> None:
-        """Write the end of a dollar quote; where a value holds its delimiter, both ends get another one."""
+        """End a dollar quote; pick another delimiter if a value contains it."""
         body, number, chosen = "".join(self.out[opened + 1 :]), 0, delimiter
         while (body + chosen).find(chosen) != len(body):
             if self._snowflake:
-                raise EvaluationError("a value inside `$$` must not hold `$$`", None, "put it into quotes instead")
+                raise EvaluationError("a value inside `$$` must not contain `$$`", None, "put it in quotes instead")
             number += 1
             chosen = f"$q{number}$"
         self.out[opened] = chosen

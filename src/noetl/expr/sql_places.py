@@ -1,7 +1,7 @@
-"""Tells whether a name is expected at a point of a statement, or a value.
+"""Decide whether SQL expects a name or a value at a position.
 
-A name is expected behind `FROM`, `INTO`, `TABLE` and the like, beside a dot, in a list of columns. Everything that is not
-surely a name is a value. Tested in tests/unit/expr/test_sql.py.
+A name is expected after `FROM`, `INTO`, `TABLE` and the like, beside a dot, and in a list of columns. Everything else is a
+value. Tested in tests/unit/expr/test_sql.py.
 """
 
 from __future__ import annotations
@@ -10,50 +10,12 @@ from typing import Final
 
 from noetl.expr.sql_lexer import Code, Paren
 
-_BEFORE_NAME: Final = frozenset(
-    [
-        "JOIN",
-        "INTO",
-        "UPDATE",
-        "TABLE",
-        "VIEW",
-        "SCHEMA",
-        "DATABASE",
-        "SEQUENCE",
-        "INDEX",
-        "COLUMN",
-        "CONSTRAINT",
-        "TRUNCATE",
-        "ONLY",
-        "REFERENCES",
-        "DESCRIBE",
-        "SUMMARIZE",
-        "ANALYZE",
-        "VACUUM",
-        "COPY",
-        "EXTENSION",
-        "ROLE",
-        "USER",
-        "FUNCTION",
-        "PROCEDURE",
-        "TYPE",
-        "TRIGGER",
-        "POLICY",
-        "PUBLICATION",
-        "DOMAIN",
-        "USE",
-        "LISTEN",
-        "NOTIFY",
-        "REINDEX",
-        "CLUSTER",
-        "CONCURRENTLY",
-        "WITH",
-        "RECURSIVE",
-        "AS",
-        ".",
-        "::",
-    ]
-)
+_BEFORE_NAME: Final = frozenset({
+    "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "SCHEMA", "DATABASE", "SEQUENCE", "INDEX", "COLUMN", "CONSTRAINT",
+    "TRUNCATE", "ONLY", "REFERENCES", "DESCRIBE", "SUMMARIZE", "ANALYZE", "VACUUM", "COPY", "EXTENSION", "ROLE", "USER",
+    "FUNCTION", "PROCEDURE", "TYPE", "TRIGGER", "POLICY", "PUBLICATION", "DOMAIN", "USE", "LISTEN", "NOTIFY", "REINDEX",
+    "CLUSTER", "CONCURRENTLY", "WITH", "RECURSIVE", "AS", ".", "::",
+})  # fmt: skip
 _OF_FUNCTIONS: Final = frozenset({"EXTRACT", "SUBSTRING", "TRIM", "OVERLAY"})  # `FROM` inside them comes before a value
 _DEFINING: Final = frozenset({"CREATE", "DROP", "GRANT", "REVOKE", "COMMENT"})
 _LISTS: Final = frozenset({"TABLE", "TRUNCATE", "VIEW", "INDEX", "SCHEMA", "SEQUENCE", "FROM"})
@@ -61,7 +23,7 @@ _SORTED: Final = frozenset({"ORDER", "GROUP", "PARTITION", "CLUSTER", "OWNED"})
 
 
 def name_expected(code: Code, following: str, is_text: bool) -> bool:
-    """Tell whether a value that comes now stands for a name; `following` is the text behind it."""
+    """Whether a value at this position is a name; `following` is the text after it."""
     tokens, paren = code.tokens, code.parens[-1]
     last = tokens[-1] if tokens else ""
     if following[:1] == "." and not following[1:2].isdigit():
@@ -107,7 +69,7 @@ def _in_list(code: Code, paren: Paren, last: str, following: str, is_text: bool)
 
 
 def _holds_names(code: Code, paren: Paren) -> bool:
-    """Tell whether a bracket holds names: columns of an insert, a key, an index, a definition."""
+    """Whether a bracket contains names: columns, a key, an index, a definition."""
     if not paren.before or paren.clause:
         return False
     if paren.before[-1] in ("CONFLICT", "USING", "KEY", "UNIQUE") or "REFERENCES" in paren.before[-2:]:

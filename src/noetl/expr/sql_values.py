@@ -1,4 +1,4 @@
-"""Writes plain values as SQL: literals, identifiers, and the text that stands inside quotes.
+"""Write plain values as SQL: literals, identifiers, and text inside quotes.
 
 Tested in tests/unit/expr/test_sql.py.
 """
@@ -15,7 +15,7 @@ from noetl.expr.undefined import Undefined
 
 
 def as_text(value: Any) -> str:
-    """Give a value as the text that stands inside quotes: lists and maps as JSON, everything else as templates write it."""
+    """Return the text inside quotes: lists and maps as JSON, others as in templates."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Undefined):
@@ -26,7 +26,7 @@ def as_text(value: Any) -> str:
 
 
 def literal(value: Any, dialect: str, number: bool = False) -> str:
-    """Give a value as a literal of its type."""
+    """Return a literal of the value's type."""
     if value is None or isinstance(value, Undefined):
         return "NULL"
     if isinstance(value, bool):
@@ -45,9 +45,9 @@ def literal(value: Any, dialect: str, number: bool = False) -> str:
 
 def _quoted(text: str, dialect: str) -> str:
     if "\0" in text:
-        raise EvaluationError("a text for SQL must not hold the character NUL")
+        raise EvaluationError("a string for SQL must not contain the character NUL")
     escaped = text.replace("'", "''")
-    if "\\" in text and dialect == "postgres":  # read the same way whatever the server is set to
+    if "\\" in text and dialect == "postgres":  # parsed the same way under every server setting
         return " E'" + escaped.replace("\\", "\\\\") + "'"
     if dialect == "snowflake":
         escaped = escaped.replace("\\", "\\\\")
@@ -55,18 +55,18 @@ def _quoted(text: str, dialect: str) -> str:
 
 
 def identifier(value: Any) -> str:
-    """Give a name as a quoted identifier; dots outside quotes part it."""
+    """Return a quoted identifier; dots outside quotes separate its parts."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         shown = "null" if value is None else as_text(value)[:40]
-        raise EvaluationError(f"a name is expected here, not {shown!r}", None, "give it a text such as `public.orders`")
+        raise EvaluationError(f"expected a name, not {shown!r}", None, "use a string such as `public.orders`")
     parts = _parts(str(value))
     if not all(parts) or any("\0" in part for part in parts):
-        raise EvaluationError(f"{str(value)[:40]!r} is no name", None, "give it a text such as `public.orders`")
+        raise EvaluationError(f"{str(value)[:40]!r} is not a name", None, "use a string such as `public.orders`")
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def _parts(text: str) -> list[str]:
-    """Part a name at its dots; a part that is quoted already, and well, is taken out of its quotes."""
+    """Split a name at its dots; unquote parts that are quoted correctly."""
     parts, rest = [], text.strip()
     while True:
         if rest.startswith('"'):
@@ -90,7 +90,7 @@ def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError) as error:
-        raise EvaluationError(f"this cannot be written as JSON: {error}") from None
+        raise EvaluationError(f"cannot be serialized as JSON: {error}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -98,4 +98,4 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
-    raise TypeError(f"{type(value).__name__} is no plain data")
+    raise TypeError(f"{type(value).__name__} is not plain data")

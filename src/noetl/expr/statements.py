@@ -1,7 +1,7 @@
-"""Compiles the statements of a template: text, `{{ … }}` within text, `if`, `for` and `set`.
+"""Compile statements: text, `{{ … }}` within text, `if`, `for` and `set`.
 
-A statement becomes a closure that takes the evaluation's `Context` and the list that the text is gathered in. Every
-iteration of a loop draws what one pass through its body costs. Tested in tests/unit/expr/test_statements.py.
+A statement becomes a closure over the evaluation's `Context` and the list that collects the text. Every iteration of a
+loop draws the cost of one pass through its body. Tested in tests/unit/expr/test_statements.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Step = Callable[[Context, list[str]], None]
 
 
 def text_code(body: tree.Body, compiler: Compiler) -> Callable[[Context], str]:
-    """The closure that renders a whole template as text."""
+    """Compile a whole template into a closure that renders text."""
     if all(isinstance(statement, tree.Text | tree.Output) for statement in body):
         return _flat(body, compiler)
     steps = steps_of(body, compiler)
@@ -37,7 +37,7 @@ def text_code(body: tree.Body, compiler: Compiler) -> Callable[[Context], str]:
 
 
 def _flat(body: tree.Body, compiler: Compiler) -> Callable[[Context], str]:
-    """Text and `{{ … }}` only, which is what most texts in a playbook are: drawn for once, at the end."""
+    """Compile text and `{{ … }}` only, the common case: draws once, at the end."""
     compiler.weight += len(body)
     parts = [_part(statement, compiler) for statement in body if isinstance(statement, tree.Text | tree.Output)]
 
@@ -65,7 +65,7 @@ def _part(statement: tree.Text | tree.Output, compiler: Compiler) -> tuple[str, 
 
 
 def steps_of(body: tree.Body, compiler: Compiler) -> tuple[Step, ...]:
-    """The closures of a body, which each add to the text that is gathered."""
+    """Compile a body; each closure appends to the output list."""
     return tuple(_step(statement, compiler) for statement in body)
 
 
@@ -200,9 +200,9 @@ def _assign(context: Context, target: tree.Target, value: Any) -> None:
         context.locals[target] = value
         return
     if not isinstance(value, list | tuple | str):
-        raise EvaluationError(f"{kind_of(value)} cannot be spread over {len(target)} names")
+        raise EvaluationError(f"{kind_of(value)} cannot be unpacked into {len(target)} names")
     if len(value) != len(target):
-        raise EvaluationError(f"{len(value)} items cannot be spread over {len(target)} names")
+        raise EvaluationError(f"{len(value)} items cannot be unpacked into {len(target)} names")
     for inner, item in zip(target, value, strict=True):
         _assign(context, inner, item)
 
@@ -247,7 +247,7 @@ def _set_field(node: tree.SetField, compiler: Compiler) -> Step:
     def step(context: Context, _out: list[str]) -> None:
         fields = context.locals[slot]
         if fields is MISSING:
-            raise EvaluationError("the namespace is not set yet here", offset)
+            raise EvaluationError("the namespace is not set yet", offset)
         fields[field] = value(context)
 
     return step

@@ -1,4 +1,4 @@
-"""The tables of all filters and tests, put together from their files. Tested in tests/unit/expr/test_registry.py."""
+"""Tables of all filters and tests. Tested in tests/unit/expr/test_registry.py."""
 
 from __future__ import annotations
 
@@ -12,19 +12,8 @@ from noetl.expr.registry import Callee, table
 
 _filters: dict[str, Callee] = {}
 _tests: dict[str, Callee] = {}
-_tests.update(table("test", tests.TESTS, tests.knowing(_filters, _tests)))
-_filters.update(
-    table(
-        "filter",
-        choosing.choosing(_filters, _tests),
-        dates.FILTERS,
-        encoding.FILTERS,
-        maps.FILTERS,
-        numbers.FILTERS,
-        patterns.FILTERS,
-        sequences.FILTERS,
-        text.FILTERS,
-    )
-)
+_TOPICS: Final = (dates, encoding, maps, numbers, patterns, sequences, text)
+_tests.update(table("test", tests.TESTS, tests.lookup_tests(_filters, _tests)))
+_filters.update(table("filter", choosing.item_filters(_filters, _tests), *(topic.FILTERS for topic in _TOPICS)))
 FILTERS: Final[Mapping[str, Callee]] = MappingProxyType(_filters)
 TESTS: Final[Mapping[str, Callee]] = MappingProxyType(_tests)

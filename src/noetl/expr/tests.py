@@ -1,4 +1,7 @@
-"""The tests that stand after `is`: `x is defined`, `n is divisibleby 3`. Tested in tests/unit/expr/test_tests.py."""
+"""Tests after `is`: `x is defined`, `n is divisibleby 3`.
+
+Tested in tests/unit/expr/test_tests.py.
+"""
 
 from __future__ import annotations
 
@@ -10,99 +13,49 @@ from noetl.expr.budget import Context
 from noetl.expr.errors import EvaluationError
 from noetl.expr.kinds import kind_of
 from noetl.expr.operators import COMPARISONS, contains, equal
-from noetl.expr.regex import compiled
+from noetl.expr.regex import compile_pattern
 from noetl.expr.registry import Callee
 from noetl.expr.undefined import Undefined
 
-
-def defined(_context: Context, value: Any) -> bool:
-    """Whether the value is there."""
-    return not isinstance(value, Undefined)
+_ITERABLE: Final = (list, tuple, str, Mapping, Undefined)
 
 
-def undefined(_context: Context, value: Any) -> bool:
-    """Whether the value is missing."""
-    return isinstance(value, Undefined)
+def _test(summary: str, test: Callable[..., bool]) -> Callable[..., bool]:
+    test.__doc__ = summary
+    return test
 
 
-def none(_context: Context, value: Any) -> bool:
-    """Whether the value is null."""
-    return value is None
-
-
-def boolean(_context: Context, value: Any) -> bool:
-    """Whether the value is true or false."""
-    return value is True or value is False
-
-
-def true(_context: Context, value: Any) -> bool:
-    """Whether the value is true itself."""
-    return value is True
-
-
-def false(_context: Context, value: Any) -> bool:
-    """Whether the value is false itself."""
-    return value is False
-
-
-def integer(_context: Context, value: Any) -> bool:
-    """Whether the value is a whole number."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def floating(_context: Context, value: Any) -> bool:
-    """Whether the value is a number with decimals."""
-    return isinstance(value, float)
-
-
-def number(_context: Context, value: Any) -> bool:
-    """Whether the value is a number (or a boolean, which counts as 0 or 1)."""
-    return isinstance(value, int | float)
-
-
-def string(_context: Context, value: Any) -> bool:
-    """Whether the value is a text."""
-    return isinstance(value, str)
-
-
-def mapping(_context: Context, value: Any) -> bool:
-    """Whether the value is a map."""
-    return isinstance(value, Mapping)
-
-
-def sequence(_context: Context, value: Any) -> bool:
-    """Whether the value has a length and items: a list, a text or a map."""
-    return isinstance(value, list | tuple | str | Mapping | Undefined)
-
-
-def iterable(_context: Context, value: Any) -> bool:
-    """Whether `for` can go over the value."""
-    return isinstance(value, list | tuple | str | Mapping | Undefined)
-
-
-def moment(_context: Context, value: Any) -> bool:
-    """Whether the value is a date."""
-    return isinstance(value, date)
-
-
-def callable_(_context: Context, _value: Any) -> bool:
-    """Never: values are data, and data cannot be called."""
-    return False
-
-
-def escaped(_context: Context, _value: Any) -> bool:
-    """Never: nothing is escaped here, so nothing is marked."""
-    return False
-
-
-def lower(context: Context, value: Any) -> bool:
-    """Whether all letters of the text are small."""
-    return context.text(value).islower()
-
-
-def upper(context: Context, value: Any) -> bool:
-    """Whether all letters of the text are capital."""
-    return context.text(value).isupper()
+_SIMPLE: Final[Mapping[str, Callable[..., Any]]] = {
+    "defined": _test("Whether the value is defined.", lambda _context, value: not isinstance(value, Undefined)),
+    "undefined": _test("Whether the value is undefined.", lambda _context, value: isinstance(value, Undefined)),
+    "none": _test("Whether the value is null.", lambda _context, value: value is None),
+    "boolean": _test("Whether the value is a boolean.", lambda _context, value: value is True or value is False),
+    "true": _test("Whether the value is `true`.", lambda _context, value: value is True),
+    "false": _test("Whether the value is `false`.", lambda _context, value: value is False),
+    "integer": _test(
+        "Whether the value is an integer.",
+        lambda _context, value: isinstance(value, int) and not isinstance(value, bool),
+    ),
+    "float": _test("Whether the value is a float.", lambda _context, value: isinstance(value, float)),
+    "number": _test(
+        "Whether the value is a number (or a boolean, which counts as 0 or 1).",
+        lambda _context, value: isinstance(value, int | float),
+    ),
+    "string": _test("Whether the value is a string.", lambda _context, value: isinstance(value, str)),
+    "mapping": _test("Whether the value is a map.", lambda _context, value: isinstance(value, Mapping)),
+    "sequence": _test(
+        "Whether the value has a length and items: a list, a string or a map.",
+        lambda _context, value: isinstance(value, _ITERABLE),
+    ),
+    "iterable": _test(
+        "Whether `for` can iterate over the value.", lambda _context, value: isinstance(value, _ITERABLE)
+    ),
+    "date": _test("Whether the value is a date.", lambda _context, value: isinstance(value, date)),
+    "callable": _test("Always false: values are data and cannot be called.", lambda _context, _value: False),
+    "escaped": _test("Always false: templates do not escape.", lambda _context, _value: False),
+    "lower": _test("Whether all letters are lower case.", lambda context, value: context.text(value).islower()),
+    "upper": _test("Whether all letters are upper case.", lambda context, value: context.text(value).isupper()),
+}
 
 
 def _number(value: Any, name: str) -> Any:
@@ -124,9 +77,9 @@ def odd(_context: Context, value: Any) -> bool:
 
 
 def divisibleby(_context: Context, value: Any, num: Any) -> bool:
-    """Whether the number is a multiple of another."""
+    """Whether the number is a multiple of `num`."""
     if not _number(num, "divisibleby"):
-        raise EvaluationError("no number is divisible by zero")
+        raise EvaluationError("a number is never divisible by zero")
     return bool(_number(value, "divisibleby") % num == 0)
 
 
@@ -136,25 +89,25 @@ def sameas(context: Context, value: Any, other: Any) -> bool:
 
 
 def in_(context: Context, value: Any, seq: Any) -> bool:
-    """Whether the value is an item of a list, a key of a map or a part of a text."""
+    """Whether the value is an item of a list, a key of a map or a substring."""
     return contains(context, value, seq)
 
 
 def contains_(context: Context, value: Any, item: Any) -> bool:
-    """Whether the list, map or text holds an item, key or part."""
+    """Whether the list, map or string contains an item, key or substring."""
     return contains(context, item, value)
 
 
 def match(context: Context, value: Any, pattern: str, ignorecase: bool = False, multiline: bool = False) -> bool:
-    """Whether the text begins with a match of a regular expression."""
+    """Whether a regular expression matches at the beginning."""
     text = context.text(value)
-    return compiled(context, pattern, text, ignorecase, multiline).match(text) is not None
+    return compile_pattern(context, pattern, text, ignorecase, multiline).match(text) is not None
 
 
 def search(context: Context, value: Any, pattern: str, ignorecase: bool = False, multiline: bool = False) -> bool:
-    """Whether the text has a match of a regular expression anywhere."""
+    """Whether a regular expression matches anywhere."""
     text = context.text(value)
-    return compiled(context, pattern, text, ignorecase, multiline).search(text) is not None
+    return compile_pattern(context, pattern, text, ignorecase, multiline).search(text) is not None
 
 
 def _comparison(sign: str, summary: str) -> Callable[..., Any]:
@@ -169,32 +122,30 @@ def _comparison(sign: str, summary: str) -> Callable[..., Any]:
 
 _EQ = _comparison("==", "Whether the values are equal.")
 _NE = _comparison("!=", "Whether the values differ.")
-_LT = _comparison("<", "Whether the value is smaller.")
-_LE = _comparison("<=", "Whether the value is smaller or equal.")
-_GT = _comparison(">", "Whether the value is larger.")
-_GE = _comparison(">=", "Whether the value is larger or equal.")
+_LT = _comparison("<", "Whether the value is less.")
+_LE = _comparison("<=", "Whether the value is less or equal.")
+_GT = _comparison(">", "Whether the value is greater.")
+_GE = _comparison(">=", "Whether the value is greater or equal.")
 
 
-def knowing(filters: Mapping[str, Callee], tests: Mapping[str, Callee]) -> Mapping[str, Callable[..., Any]]:
-    """The tests that ask what there is."""
+def lookup_tests(filters: Mapping[str, Callee], tests: Mapping[str, Callee]) -> Mapping[str, Callable[..., Any]]:
+    """Return the tests that look up names in these tables."""
 
     def filter_(_context: Context, value: Any) -> bool:
-        """Whether there is a filter of this name."""
+        """Whether a filter of this name exists."""
         return isinstance(value, str) and value in filters
 
     def test(_context: Context, value: Any) -> bool:
-        """Whether there is a test of this name."""
+        """Whether a test of this name exists."""
         return isinstance(value, str) and value in tests
 
     return {"filter": filter_, "test": test}
 
 
 TESTS: Final[Mapping[str, Callable[..., Any]]] = {
-    "!=": _NE, "<": _LT, "<=": _LE, "==": _EQ, ">": _GT, ">=": _GE,
-    "boolean": boolean, "callable": callable_, "contains": contains_, "date": moment, "defined": defined,
-    "divisibleby": divisibleby, "eq": _EQ, "equalto": _EQ, "escaped": escaped, "even": even, "false": false,
-    "float": floating, "ge": _GE, "greaterthan": _GT, "gt": _GT, "in": in_, "integer": integer, "iterable": iterable,
-    "le": _LE, "lessthan": _LT, "lower": lower, "lt": _LT, "mapping": mapping, "match": match, "ne": _NE, "none": none,
-    "number": number, "odd": odd, "regex": search, "sameas": sameas, "search": search, "sequence": sequence,
-    "string": string, "true": true, "undefined": undefined, "upper": upper,
+    **_SIMPLE,
+    "!=": _NE, "<": _LT, "<=": _LE, "==": _EQ, ">": _GT, ">=": _GE, "contains": contains_, "divisibleby": divisibleby,
+    "eq": _EQ, "equalto": _EQ, "even": even, "ge": _GE, "greaterthan": _GT, "gt": _GT, "in": in_, "le": _LE,
+    "lessthan": _LT, "lt": _LT, "match": match, "ne": _NE, "odd": odd, "regex": search, "sameas": sameas,
+    "search": search,
 }  # fmt: skip

@@ -1,8 +1,8 @@
-"""The tree that templates are lowered to: small, resolved, and the same for running, reading and deciding.
+"""Tree that templates are lowered to; compiled, analysed and partially evaluated.
 
 Compared with Jinja2's tree, names are resolved (a `Path` into the scope or a `Local`), constant lookups are one node,
-chains are flat, and whatever is unknown or forbidden is a `Fails` that carries its problem. Only data, no behaviour.
-Tested through everything that walks it: tests/unit/expr/test_reads.py, test_compile.py, test_partial.py.
+chains are flat, and unknown or forbidden constructs are a `Fails` with its problem. Data only.
+Tested in tests/unit/expr/test_reads.py, test_compile.py, test_partial.py.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Reading(Struct, eq=False):
 
 
 class Local(Struct, eq=False):
-    """A variable of the template. Slots are tried in order, innermost first; then, if there is one, the fallback."""
+    """Template variable. Slots are tried in order, innermost first, then the fallback."""
 
     name: str
     slots: tuple[int, ...]
     fallback: Reading | None
-    copied: bool  # a namespace leaves only as a copy: nobody else may hold what `set` changes
+    copied: bool  # a namespace is copied: only `set` may change it
 
 
 class Items(Struct, eq=False):
@@ -57,7 +57,7 @@ class Item(Struct, eq=False):
 
 
 class Range(Struct, eq=False):
-    """A part of a list or text: `rows[1:3]`."""
+    """Slice of a list or string: `rows[1:3]`."""
 
     base: Expr
     bounds: tuple[Expr | None, Expr | None, Expr | None]
@@ -65,7 +65,7 @@ class Range(Struct, eq=False):
 
 
 class Sequence(Struct, eq=False):
-    """A list or, for the time of the evaluation, a tuple."""
+    """List or, during the evaluation, a tuple."""
 
     items: tuple[Expr, ...]
     is_tuple: bool
@@ -135,8 +135,6 @@ class Choice(Struct, eq=False):
 
 
 class Arguments(Struct, eq=False):
-    """What a call is given."""
-
     positional: tuple[Expr, ...] = ()
     keywords: tuple[tuple[str, Expr], ...] = ()
     more: Expr | None = None  # *list
@@ -161,7 +159,7 @@ class Call(Struct, eq=False):
 
 
 class Method(Struct, eq=False):
-    """A method on a value; which one depends on the value's type."""
+    """Method call; the value's type selects the method."""
 
     name: str
     value: Expr
@@ -177,7 +175,7 @@ class Get(Struct, eq=False):
 
 
 class Fails(Struct, eq=False):
-    """Something unknown or forbidden. `parts` are kept because they read."""
+    """Unknown or forbidden construct. `parts` are kept for their reads."""
 
     problem: Problem
     parts: tuple[Expr, ...] = ()
@@ -218,7 +216,7 @@ class For(Struct, eq=False):
     body: Body
     otherwise: Body
     loop: int | None  # slot of `loop`, if the body uses it
-    fresh: tuple[int, ...]  # slots that every iteration starts without
+    fresh: tuple[int, ...]  # slots cleared at every iteration
     offset: int
 
 
@@ -231,11 +229,11 @@ class Set(Struct, eq=False):
 
 
 class SetBlock(Struct, eq=False):
-    """`{% set x %}…{% endset %}`: the text, through the filters if there are any."""
+    """`{% set x %}…{% endset %}`: the text, through the filters if any."""
 
     target: Target
     body: Body
-    slot: int  # where the text waits for the filters
+    slot: int  # holds the text for the filters
     filters: Expr | None
     offset: int
 
@@ -250,7 +248,7 @@ class SetField(Struct, eq=False):
 
 
 class Refused(Struct, eq=False):
-    """A statement that is not part of the language."""
+    """Unsupported statement."""
 
     problem: Problem
 
@@ -267,7 +265,7 @@ _FIELDS: Final[Mapping[type, tuple[str, ...]]] = {
 
 
 def parts_of(node: Any) -> Iterator[Any]:
-    """Every expression, statement and call below a node (or a body), the node itself first."""
+    """Iterate over every node, statement and call below a node or body, node first."""
     stack = [node]
     while stack:
         item = stack.pop()

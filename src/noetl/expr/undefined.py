@@ -1,8 +1,8 @@
-"""The value of a name or key that is not there: chainable, false, empty, and able to say what is missing.
+"""Value of a missing name or key: chainable, false, empty, self-describing.
 
 `a.b.c` over a scope without `a` is an `Undefined` with the path `a.b.c`, so `a.b.c | default(1)` works. Comparisons
-with it are false, except `!=`. It takes part in no arithmetic: the operators raise `UndefinedError` instead. Whether an
-undefined value is acceptable where it ends up is for the caller to say. Tested in tests/unit/expr/test_undefined.py.
+with it are false, except `!=`; arithmetic raises `UndefinedError`. The caller decides whether an undefined result is
+acceptable. Tested in tests/unit/expr/test_undefined.py.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ NO_ELSE: Final[Path] = ("(choice without else)",)
 
 
 class Undefined:
-    """A value that is not there; `path` says which."""
+    """Missing value; `path` identifies it."""
 
     __slots__ = ("found", "holder", "path")
 
     def __init__(self, path: Path, found: int = 0, holder: object = None) -> None:
         self.path = path
-        # How many elements of the path exist, and what was found there: enough to name the nearest known name later.
+        # How many elements of the path exist, and the value there: enough to suggest names later.
         self.found = found
         self.holder = holder
 
     def below(self, key: object) -> Undefined:
-        """What looking up `key` in this gives: undefined as well, with a longer path."""
+        """Look up `key`: undefined as well, with a longer path."""
         element = key if isinstance(key, str | int) else str(type(key).__name__)
         return Undefined((*self.path, element), self.found, self.holder)
 
     @property
     def is_choice(self) -> bool:
-        """Whether nothing is missing: a choice without `else` came to nothing, as in `{{ ',' if not loop.last }}`."""
+        """Whether a choice without `else` had no match: `{{ ',' if not loop.last }}`."""
         return self.path == NO_ELSE
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """Known names that the missing one was probably meant to be."""
+        """Known names that the missing one probably means."""
         if self.found >= len(self.path) or not isinstance(self.holder, Mapping):
             return ()
         return nearest(str(self.path[self.found]), self.holder)
 
     def describe(self) -> str:
-        """What is missing, and where the path stops, in words."""
+        """Describe what is missing and where the path stops."""
         whole = dotted(self.path)
         if not self.found or self.found >= len(self.path):
             return f"`{whole}` is undefined"
@@ -58,11 +58,10 @@ class Undefined:
         return f"`{whole}` is undefined: `{there}` has no key `{missing}`"
 
     def fail(self, offset: int | None = None) -> NoReturn:
-        """Raise the error that says so."""
         raise self.error(offset)
 
     def error(self, offset: int | None = None) -> UndefinedError:
-        """The error for a place where a value is needed."""
+        """Return the error for a place that requires a value."""
         candidates = self.candidates
         fix = did_you_mean(candidates) or "give it a value, or write `| default(…)` after it"
         return UndefinedError(self.describe(), offset, fix, self.path, candidates)
@@ -75,9 +74,6 @@ class Undefined:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
-
-    def __contains__(self, item: object) -> bool:
-        return False
 
     def __str__(self) -> str:
         return ""
@@ -94,21 +90,11 @@ class Undefined:
     def __hash__(self) -> int:
         return id(self) >> 4
 
-    def __lt__(self, other: object) -> bool:
-        return False
-
-    def __le__(self, other: object) -> bool:
-        return False
-
-    def __gt__(self, other: object) -> bool:
-        return False
-
-    def __ge__(self, other: object) -> bool:
-        return False
+    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __eq__
 
 
 def first_undefined(value: object) -> Undefined | None:
-    """The first undefined value anywhere in `value`, or None: what a caller asks before it hands a value to a tool."""
+    """Return the first undefined value anywhere in `value`, or None."""
     stack = [value]
     while stack:
         item = stack.pop()

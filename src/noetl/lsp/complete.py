@@ -1,7 +1,7 @@
-"""Completes what is being typed in a playbook: fields, kinds, words, names of steps and tasks, and whatever templates read.
+"""Complete fields, kinds, words, names of steps and tasks, and template code.
 
-A word is put in the place of the cursor, so that there is something to find, and the grammar or the template around it says
-what may stand there. Works in documents that cannot be parsed. Tested in tests/unit/lsp/test_complete*.py.
+A marker word is inserted at the cursor, and the grammar or the template around it determines what is allowed there. Works
+in documents that cannot be parsed. Tested in tests/unit/lsp/test_complete*.py.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ _ONLY_ITEM = re.compile(r"[ \t]*(?:- +)*$")
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """What may stand at the cursor; it takes the place of the text from `start` to the cursor."""
+    """Completions at the cursor; they replace the text from `start` to the cursor."""
 
     start: int
     items: tuple[Item, ...]
 
 
 def complete(reading: Reading, cursor: int) -> Completions:
-    """Give everything that may stand at the cursor."""
     marked, mark = reading.marked(cursor)
     spot = spot_at(marked.subject.root or marked.subject.document.root, marked.subject.kinds, cursor)
     if spot is None or not isinstance(spot.node, Scalar) or mark not in spot.node.text:
@@ -52,7 +51,7 @@ def complete(reading: Reading, cursor: int) -> Completions:
 
 
 def _in_template(marked: Reading, mark: str, cursor: int) -> Completions | None:
-    """Complete inside the code of a template; None where the cursor is not in one."""
+    """Complete inside template code, or return None outside of it."""
     for site in marked.sites_at(cursor):
         place = site.node.text.find(mark)
         found = template_items(marked.subject, site, place) if place >= 0 else None
@@ -62,16 +61,16 @@ def _in_template(marked: Reading, mark: str, cursor: int) -> Completions | None:
 
 
 def _stands_alone(text: str, start: int) -> bool:
-    """Tell whether nothing but dashes stands before a word on its line, so that it may become a key."""
+    """Whether only dashes precede a word on its line, so it may become a key."""
     line = text.rfind("\n", 0, start) + 1
     return _ONLY_ITEM.match(text[line:start]) is not None
 
 
 def _is_separated(text: str, cursor: int) -> bool:
-    """Tell whether a closing quote or a colon stands behind the cursor already."""
+    """Whether a closing quote or a colon already follows the cursor."""
     return _CLOSING.match(text, cursor) is not None
 
 
 def _as_key(spot: Spot) -> Spot:
-    """See a value that stands alone on its line as the first key of a map."""
+    """View a value that stands alone on its line as the first key of a map."""
     return Spot(spot.node, spot.type, None, None, None, spot.key, True, None, spot.path)

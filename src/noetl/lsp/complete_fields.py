@@ -1,6 +1,6 @@
-"""Completes keys: the fields that a map may still have, and the keys that `set` and reducers know.
+"""Complete keys: missing fields of a map, and keys known to `set` and reducers.
 
-A part of `complete`, tested in tests/unit/lsp/test_complete_fields.py.
+Tested in tests/unit/lsp/test_complete_fields.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _INLINE = (Text, Flag, Number, Choice)
 
 
 def field_items(spot: Spot, mark: str, *, separated: bool) -> list[Item]:
-    """Give the fields that are missing in the map; `separated` where a colon stands behind the cursor already."""
+    """Return the missing fields; `separated` if a colon already follows the cursor."""
     items: list[Item] = []
     for level in _levels(spot):
         for field in level.fields:
@@ -34,7 +34,7 @@ def _levels(spot: Spot) -> list[Level]:
 
 
 def _is_there(field: Field, owner: MapNode | None, mark: str) -> bool:
-    # What a merge brings may still be written, and then it wins.
+    # A merged key may still be written explicitly, and then wins.
     own = [entry.key for entry in owner if owner.start <= entry.key.start <= owner.end] if owner else []
     written = {key.text for key in own if mark not in key.text}
     return not written.isdisjoint((field.name, *field.aliases))
@@ -55,13 +55,13 @@ def _item(field: Field, level: Level, spot: Spot, *, separated: bool) -> Item:
 
 
 def _is_inline(kind: Type) -> bool:
-    """Tell whether a value of this type mostly stands on the line of its key."""
+    """Whether a value of this type usually stands on the line of its key."""
     first = kind.options[0] if isinstance(kind, OneOf) else kind
     return isinstance(first, _INLINE) or not isinstance(first, LevelOf | ListOf | MapOf)
 
 
 def free_key_items(reading: Reading, spot: Spot, mark: str) -> list[Item]:
-    """Give keys that are known where keys are free: what `set` may write to, and what a reducer may be for."""
+    """Return known keys for maps with free keys: targets of `set` and of reducers."""
     names = reading.subject.names
     parent = spot.path[-2] if len(spot.path) > 1 else ""
     step = reading.step_at(spot.node.start)

@@ -1,6 +1,6 @@
-"""Completes inside `{{ … }}` and `{% … %}`: names by role, keys below them, filters, tests, functions and known texts.
+"""Complete template code: names, keys, filters, tests, functions, known strings.
 
-A part of `complete`, tested in tests/unit/lsp/test_complete_templates.py.
+Tested in tests/unit/lsp/test_complete_templates.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from noetl.lsp.complete_values import step_items
 from noetl.lsp.describe import callee_text, step_text, task_text
 from noetl.lsp.expression import Writing, writing
 from noetl.lsp.items import Item, ItemKind
-from noetl.lsp.members import members, shown
+from noetl.lsp.members import describe_value, members
 
 _STATEMENTS = ("if", "elif", "else", "endif", "for", "endfor", "set")
 _OF_STEPS = frozenset({"done", "ok", "fail"})
@@ -26,14 +26,14 @@ _ENVELOPES = frozenset({"outcome", "output"})
 
 @dataclass(frozen=True, slots=True)
 class TemplateItems:
-    """What may stand at the cursor, and how much of it is written."""
+    """Completions at the cursor, and the prefix they replace."""
 
     prefix: str
     items: tuple[Item, ...]
 
 
 def template_items(subject: Subject, site: Site, cursor: int) -> TemplateItems | None:
-    """Give what may stand at a place in the text of a template; None outside of its code."""
+    """Return completions at an offset in a template; None outside of its code."""
     found = writing(site.node.text, cursor)
     if found is None:
         return None
@@ -64,28 +64,28 @@ def _callees(table: Mapping[str, Callee], kind: ItemKind) -> list[Item]:
 
 
 def _names(subject: Subject, site: Site) -> Iterable[Item]:
-    """Give every name that may be read here, each as what it stands for first."""
+    """Yield every name that may be read here, by what it resolves to."""
     names = subject.names
     scopes, labels = scopes_at(site), label_places(site, names)
     for name in sorted(visible(site, names)):
         step = subject.playbook.step(name)
         if name in scopes:
-            # Outside of a loop, `iter.parent` still is the iteration of whoever calls this playbook.
+            # Outside of a loop, `iter.parent` still is the iteration of the calling playbook.
             yield Item(name, "scope", SCOPES[name], rank=3 if name == "iter" and not in_iteration(site) else 1)
         elif name in labels and site.step is not None:
             task = site.step.tasks[labels[name]]
-            yield Item(name, "task", f"The result of a task of kind {task.kind}.", task_text(task, None), rank=0)
+            yield Item(name, "task", f"Result of a {task.kind} task.", task_text(task, None), rank=0)
         elif step is not None:
-            yield Item(name, "step", "The result of a step.", step_text(step, subject.net), rank=0)
+            yield Item(name, "step", "Result of a step.", step_text(step, subject.net), rank=0)
         elif name in names.workload:
             default = subject.playbook.workload.get(name)
-            yield Item(name, "key", f"Of the workload: {shown(default.data if default else None)}", rank=2)
+            yield Item(name, "key", f"Workload key: {describe_value(default.data if default else None)}", rank=2)
         else:
             yield Item(name, "key", "", rank=2)
 
 
 def _texts(subject: Subject, site: Site, found: Writing) -> Iterable[Item]:
-    """Give the texts that are known where one is being written: steps, states, kinds of error, events."""
+    """Return known strings: steps, statuses, error kinds, events."""
     if found.function in _OF_STEPS:
         return step_items(subject)
     path = found.path

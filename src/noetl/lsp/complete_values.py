@@ -1,6 +1,6 @@
-"""Completes values outside of templates: words of a choice, tool kinds, and the names of steps, tasks and credentials.
+"""Complete values: choices, tool kinds, and names of steps, tasks and credentials.
 
-A part of `complete`, tested in tests/unit/lsp/test_complete_values.py.
+Tested in tests/unit/lsp/test_complete_values.py.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from noetl.lsp.spot import Spot, options
 
 
 def value_items(reading: Reading, spot: Spot, offset: int) -> list[Item]:
-    """Give the values that may stand at a spot."""
+    """Return the values allowed at a position."""
     subject, step = reading.subject, reading.subject.playbook.step(reading.step_at(offset) or "")
     named = _NAMED.get((spot.level_name, spot.field.name if spot.field else spot.key))
     items = list(named(subject, step)) if named else []
     if spot.tool is not None and spot.tool.name == "workbook" and spot.key in ("task", "name"):
         items += workbook_tasks(subject)
     elif spot.tool is not None and spot.tool.name == "playbook" and spot.key == "path":
-        items += [Item(path, "playbook", "A playbook of the catalog.") for path in sorted(subject.catalog or ())]
+        items += [Item(path, "playbook", "Playbook in the catalog.") for path in sorted(subject.catalog or ())]
     return [*items, *_words(spot)]
 
 
@@ -33,15 +33,14 @@ def _words(spot: Spot) -> Iterable[Item]:
         if isinstance(option, Choice):
             default = spot.field.default if spot.field else ""
             for word in option.words:
-                yield Item(word, "word", "The default." if word == default else "")
+                yield Item(word, "word", "Default." if word == default else "")
         elif isinstance(option, Flag):
             yield from (Item(word, "word") for word in ("true", "false"))
 
 
 def step_items(subject: Subject, _step: Step | None = None) -> Iterable[Item]:
-    """Give the steps of the workflow."""
     for step in subject.playbook.workflow:
-        yield Item(step.name, "step", step.desc or "A step.", step_text(step, subject.net))
+        yield Item(step.name, "step", step.desc or "Step.", step_text(step, subject.net))
 
 
 def _other_steps(subject: Subject, step: Step | None) -> Iterable[Item]:
@@ -50,19 +49,17 @@ def _other_steps(subject: Subject, step: Step | None) -> Iterable[Item]:
 
 def _jump_targets(subject: Subject, step: Step | None) -> Iterable[Item]:
     for task in step.tasks if step else ():
-        yield Item(task.label, "task", f"A task of kind {task.kind}.", task_text(task, subject.kinds.get(task.kind)))
+        yield Item(task.label, "task", f"Task of kind {task.kind}.", task_text(task, subject.kinds.get(task.kind)))
     yield Item("previous", "word", "The task before this one.", rank=2)
 
 
 def workbook_tasks(subject: Subject) -> Iterable[Item]:
-    """Give the tasks of the workbook."""
     for task in subject.playbook.workbook:
         kind = subject.kinds.get(task.kind)
-        yield Item(task.label, "task", task.desc or "A task of the workbook.", task_text(task, kind))
+        yield Item(task.label, "task", task.desc or "Workbook task.", task_text(task, kind))
 
 
 def kind_items(subject: Subject, _step: Step | None = None) -> Iterable[Item]:
-    """Give the tool kinds."""
     return (Item(name, "kind", kind.summary, kind_text(kind)) for name, kind in sorted(subject.kinds.items()))
 
 
@@ -72,7 +69,7 @@ def _credentials(subject: Subject, _step: Step | None) -> Iterable[Item]:
 
 def _edges(subject: Subject, _step: Step | None) -> Iterable[Item]:
     labels = {arc.label for step in subject.playbook.workflow for arc in step.arcs if arc.label}
-    return (Item(f"route_edge:{label}", "word", "Follow the arc of that label.") for label in sorted(labels))
+    return (Item(f"route_edge:{label}", "word", "Follow the arc with this label.") for label in sorted(labels))
 
 
 _Names = Callable[[Subject, Step | None], Iterable[Item]]

@@ -1,28 +1,28 @@
-"""Goes from the mention of a thing to where it comes from, and to all other mentions.
+"""Go to definition, and find references.
 
 Tested in tests/unit/lsp/test_definition.py.
 """
 
 from __future__ import annotations
 
+from noetl.lsp.occurrences import Occurrence, Thing
 from noetl.lsp.reading import Reading
-from noetl.lsp.things import Occurrence, Thing
 
 
-def things_at(reading: Reading, offset: int) -> tuple[Occurrence, ...]:
-    """Give the mentions that cover an offset, the shortest first."""
+def occurrences_at(reading: Reading, offset: int) -> tuple[Occurrence, ...]:
+    """Return the mentions that cover an offset, the shortest first."""
     found = (one for one in reading.occurrences if one.start <= offset <= one.end)
     return tuple(sorted(found, key=lambda one: (one.end - one.start, not one.spelled)))
 
 
 def definitions(reading: Reading, offset: int) -> tuple[tuple[int, int], ...]:
-    """Give the ranges where the thing at an offset comes from; a key of `ctx` may come from several places."""
-    wanted = [one.thing for one in things_at(reading, offset) if not one.defines] or _things(reading, offset)
+    """Return the definitions of the thing at an offset; a `ctx` key may have several."""
+    wanted = [one.thing for one in occurrences_at(reading, offset) if not one.defines] or _things(reading, offset)
     return _ranges(reading, wanted[:1], definitions_only=True)
 
 
 def references(reading: Reading, offset: int, *, definitions_too: bool = True) -> tuple[tuple[int, int], ...]:
-    """Give the ranges of all mentions of the thing at an offset."""
+    """Return the ranges of all mentions of the thing at an offset."""
     found = _ranges(reading, _things(reading, offset)[:1], definitions_only=False)
     if definitions_too:
         return found
@@ -31,7 +31,7 @@ def references(reading: Reading, offset: int, *, definitions_too: bool = True) -
 
 
 def _things(reading: Reading, offset: int) -> list[Thing]:
-    return [one.thing for one in things_at(reading, offset)]
+    return [one.thing for one in occurrences_at(reading, offset)]
 
 
 def _ranges(reading: Reading, things: list[Thing], *, definitions_only: bool) -> tuple[tuple[int, int], ...]:

@@ -1,6 +1,6 @@
-"""Puts steps, tasks, fields, kinds, rules and callables into short Markdown texts, for hover and completion.
+"""Markdown descriptions of steps, tasks, fields, kinds, rules and callables.
 
-The words come from the grammar, the tool kinds, the rules and the expression language; here they are only put together.
+The wording comes from the grammar, the tool kinds, the rules and the expression language. Used by hover and completion.
 Tested in tests/unit/lsp/test_hover.py.
 """
 
@@ -22,7 +22,7 @@ _WHERE = {"start": "when the execution starts", "server": "on the server", "work
 
 
 def field_text(field: Field, level: Level | None) -> str:
-    """Describe a field: what it is for, what it takes, its default and where a template in it is rendered."""
+    """Describe a field: purpose, type, default, and where its template is rendered."""
     about = [f"**{field.name}**" + (f" of {title(level)}" if level else "")]
     facts = [f"Takes {takes(field.type)}."]
     if field.required:
@@ -30,7 +30,7 @@ def field_text(field: Field, level: Level | None) -> str:
     if field.default:
         facts.append(f"Default: {field.default}.")
     if field.aliases:
-        facts.append(f"Also written {_listed(field.aliases)}.")
+        facts.append(f"Also written {_code_list(field.aliases)}.")
     if field.rendered:
         facts.append(f"May be a template, rendered {_WHERE[field.rendered]}.")
     about += [field.summary, " ".join(facts)]
@@ -40,7 +40,7 @@ def field_text(field: Field, level: Level | None) -> str:
 
 
 def kind_text(kind: Kind) -> str:
-    """Describe a tool kind: what it does, what it needs and what it gives."""
+    """Describe a tool kind: purpose, required fields and result."""
     needed = [field.name for field in kind.input.fields if field.required]
     needed += [" or ".join(group) for group in kind.one_of]
     parts = [f"**{kind.name}** · tool kind", kind.summary, kind.description]
@@ -54,17 +54,15 @@ def kind_text(kind: Kind) -> str:
 
 
 def rule_text(rule: Rule) -> str:
-    """Describe a rule of the checker."""
     return f"**{rule.code}** {rule.name}\n\n{rule.summary}\n\n{rule.why}\n\n{rule.fix}"
 
 
 def callee_text(callee: Callee) -> str:
-    """Describe a filter, a test, a function or a method."""
     return f"`{callee.signature}` · {callee.kind}\n\n{callee.summary}"
 
 
 def step_text(step: Step, net: Net) -> str:
-    """Describe a step: what it runs, and the arcs that lead to it and away from it."""
+    """Describe a step: what it runs, its incoming and outgoing arcs."""
     parts = [f"**{step.name}** · step", step.desc, _makeup(step)]
     number = net.index.get(step.name)
     if number is not None:
@@ -72,7 +70,7 @@ def step_text(step: Step, net: Net) -> str:
         if marks:
             parts.append("This is the " + " and the ".join(marks) + ".")
         into = sorted({net.steps[edge.source].name for edge in net.into[number]})
-        parts.append(f"From: {_listed(into)}" if into else "No arc leads here.")
+        parts.append(f"From: {_code_list(into)}" if into else "No arc leads here.")
     parts.append("\n".join(["To:\n", *map(_arc, step.arcs)]) if step.arcs else "No arc leads on.")
     return "\n\n".join(filter(None, parts))
 
@@ -97,16 +95,15 @@ def _arc(arc: Arc) -> str:
 
 
 def task_text(task: Task, kind: Kind | None) -> str:
-    """Describe a task by its label."""
     head = f"**{task.label}** · task of kind `{task.kind}`"
     return "\n\n".join(filter(None, (head, task.desc, kind.summary if kind else "")))
 
 
 def short(text: str) -> str:
-    """Give a text on one line, cut where it is long, fit for a code span."""
+    """Shorten a text to one line for a code span."""
     line = " ".join(text.split()).replace("`", "'")
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _code_list(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)

@@ -1,7 +1,6 @@
-"""Cuts the code inside a template into tokens, and says what is being written where the cursor is.
+"""Tokenize template code, and determine what is being typed at the cursor.
 
-Works on templates that are half written; what a whole template reads is told by `noetl.expr`.
-Tested in tests/unit/lsp/test_expression.py.
+Works on incomplete templates; `noetl.expr` analyses complete ones. Tested in tests/unit/lsp/test_expression.py.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _OPERATORS: Final = frozenset({"and", "or", "not", "in", "is", "if", "else", "el
 
 
 class Token(NamedTuple):
-    """One piece of code; `text` is as written, quotes included."""
+    """One token; `text` is as written, quotes included."""
 
     kind: TokenKind
     text: str
@@ -45,7 +44,7 @@ class Token(NamedTuple):
 
 
 def tokens(source: str) -> tuple[Token, ...]:
-    """Give the tokens of all code in a template; text, comments and raw parts have none."""
+    """Return the tokens of all code; text, comments and raw blocks have none."""
     return tuple(_tokens(source))
 
 
@@ -84,16 +83,16 @@ def _code(source: str, at: int, closing: str) -> Iterator[Token]:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What is being written at the cursor: the sort of word, what it hangs on, and its letters so far."""
+    """What is being typed: the sort of word, its context, and its prefix."""
 
     wanted: Wanted
     prefix: str = ""
-    path: tuple[str, ...] = ()  # the names before the last dot, or what a text is compared with
-    function: str = ""  # the function whose argument is a text
+    path: tuple[str, ...] = ()  # names before the last dot, or the path a string is compared with
+    function: str = ""  # function whose argument is a string
 
 
 def writing(source: str, cursor: int) -> Writing | None:
-    """Tell what is being written at the end of the text before the cursor; None outside of code."""
+    """Determine what is being typed before the cursor; None outside of code."""
     found = tokens(source[:cursor])
     begins = [number for number, token in enumerate(found) if token.kind in ("begin", "end")]
     if not begins or found[begins[-1]].kind == "end":
@@ -126,18 +125,18 @@ def _after(code: Sequence[Token], prefix: str) -> Writing:
 
 
 def _text(code: Sequence[Token]) -> Writing:
-    """Tell what an open text is for: a key, an argument, or something to compare with."""
+    """Determine the use of an open string: key, argument, or comparison."""
     prefix, before = code[-1].value, code[:-1]
     last = before[-1].text if before else ""
     if last == "[" and (path := path_before(before, len(before) - 2)):
         return Writing("key", prefix, path)
     if last == "(" and len(before) > 1 and before[-2].kind == "name":
         return Writing("text", prefix, function=before[-2].text)
-    return Writing("text", prefix, _compared(before))
+    return Writing("text", prefix, _compared_path(before))
 
 
-def _compared(code: Sequence[Token]) -> tuple[str, ...]:
-    """Give the path that a text behind this code is compared with, by `==`, `!=` or `in [..]`."""
+def _compared_path(code: Sequence[Token]) -> tuple[str, ...]:
+    """Return the path that a string is compared with, by `==`, `!=` or `in [..]`."""
     at = len(code) - 1
     while at >= 0 and (code[at].kind == "text" or code[at].text in ("[", "(", ",")):
         at -= 1
@@ -148,7 +147,10 @@ def _compared(code: Sequence[Token]) -> tuple[str, ...]:
 
 
 def path_before(code: Sequence[Token], last: int) -> tuple[str, ...]:
-    """Give the path that ends with a token: `a.b['c'][0]` is ('a', 'b', 'c', '0'); empty where it is none."""
+    """Return the path that ends with a token, or an empty tuple.
+
+    `a.b['c'][0]` is ('a', 'b', 'c', '0').
+    """
     keys: list[str] = []
     at = last
     while at >= 0:

@@ -1,7 +1,6 @@
-"""Offers the edit that a diagnostic asks for, where it names one: the name that was probably meant.
+"""Quick fixes: the edit that a diagnostic suggests.
 
-An edit is tried before it is offered: it must take that diagnostic away and bring no other.
-Tested in tests/unit/lsp/test_fixes.py.
+An edit is offered only if it removes the diagnostic and adds no other. Tested in tests/unit/lsp/test_fixes.py.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from typing import Final, NamedTuple
 
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.lsp.reading import Reading
-from noetl.lsp.rename import Edit, applied
+from noetl.lsp.rename import Edit, apply_edits
 
 _MEANT: Final = re.compile(r"Did you mean '([^']+)'\?")
 
-# A wrong name hides a part of the net, whose own faults can be told only when the name is right.
+# A wrong name hides a part of the net, so its diagnostics appear only after the fix.
 _OF_THE_NET: Final = "NOE4"
 _EDGE: Final = "route_edge:"
 
 
 class Fix(NamedTuple):
-    """An edit with a title, and the diagnostic it is for."""
+    """An edit with its title and its diagnostic."""
 
     title: str
     edit: Edit
@@ -32,18 +31,18 @@ class Fix(NamedTuple):
 
 
 def fixes(reading: Reading, start: int, end: int) -> Iterator[Fix]:
-    """Give the fixes of the diagnostics that touch a range."""
+    """Yield the fixes of the diagnostics that touch a range."""
     for diagnostic in reading.diagnostics:
         first, last = reading.span(diagnostic)
         if first <= end and start <= last:
-            tries = (fix for fix in _tries(reading, diagnostic, first, last) if _helps(reading, fix))
+            tries = (fix for fix in _candidates(reading, diagnostic, first, last) if _helps(reading, fix))
             yield from islice(tries, 1)
 
 
-def _tries(reading: Reading, diagnostic: Diagnostic, start: int, end: int) -> Iterator[Fix]:
+def _candidates(reading: Reading, diagnostic: Diagnostic, start: int, end: int) -> Iterator[Fix]:
     found = _MEANT.search(diagnostic.message)
     if found:
-        yield Fix(f"Write '{found[1]}'", _replaced(reading.text, start, end, found[1]), diagnostic)
+        yield Fix(f"Write '{found[1]}'", _replacement(reading.text, start, end, found[1]), diagnostic)
     if reading.text.startswith("{{", start) and not reading.is_whole:
         line = reading.text.find("\n", start)
         for last in (end, line if line >= 0 else len(reading.text)):
@@ -54,8 +53,8 @@ def _tries(reading: Reading, diagnostic: Diagnostic, start: int, end: int) -> It
                 yield Fix("Put the template in quotes", edit, diagnostic)
 
 
-def _replaced(text: str, start: int, end: int, meant: str) -> Edit:
-    """Replace the range; quotes around it, and what is no part of the name, stay."""
+def _replacement(text: str, start: int, end: int, meant: str) -> Edit:
+    """Replace the range, keeping quotes and other text around the name."""
     written = text[start:end]
     if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
         start, end, written = start + 1, end - 1, written[1:-1]
@@ -63,8 +62,11 @@ def _replaced(text: str, start: int, end: int, meant: str) -> Edit:
 
 
 def _helps(reading: Reading, fix: Fix) -> bool:
-    """Tell whether a fix takes its diagnostic away and does no harm; what only comes to light by it was there before."""
-    after = reading.with_text(applied(reading.text, (fix.edit,)))
+    """Whether a fix removes its diagnostic and does no harm.
+
+    Diagnostics of the net that only become visible by the fix are no harm.
+    """
+    after = reading.with_text(apply_edits(reading.text, (fix.edit,)))
     before = Counter(one.code for one in reading.diagnostics)
     left = Counter(one.code for one in after.diagnostics)
     harmless = not reading.exact.document.whole or all(code.startswith(_OF_THE_NET) for code in left - before)

@@ -1,6 +1,6 @@
-"""Formats an open playbook with one edit that leaves alone what is well laid out at both ends.
+"""Format an open playbook with one minimal edit.
 
-The layout itself is `noetl.dsl.layout`. Tested in tests/unit/lsp/test_formatting.py.
+The formatter is `noetl.dsl.layout`. Tested in tests/unit/lsp/test_formatting.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from noetl.lsp.reading import Reading
 from noetl.lsp.rename import Edit
 
 
-def formatted(reading: Reading) -> tuple[Edit, ...]:
-    """Give the edit that lays the text out, or none where it is laid out or cannot be."""
+def format_edits(reading: Reading) -> tuple[Edit, ...]:
+    """Return the edit that formats the text; none if it is format_edits or cannot be."""
     before = reading.text
     after = format_text(before, reading.file)
     if "\r\n" in before and "\r\n" not in after:
@@ -26,5 +26,5 @@ def formatted(reading: Reading) -> tuple[Edit, ...]:
 
 
 def _shared(one: str, other: str) -> int:
-    """Count the characters that two texts begin with alike."""
+    """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

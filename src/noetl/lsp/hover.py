@@ -1,4 +1,4 @@
-"""Says what stands under the pointer: a diagnostic's rule, a field, a kind, a step, a task, or a name in a template.
+"""Hover: rule, field, kind, step, task or template name at an offset.
 
 Tested in tests/unit/lsp/test_hover.py.
 """
@@ -14,17 +14,17 @@ from noetl.dsl.scopes import SCOPES, WHERE, step_writes
 from noetl.dsl.sites import Site
 from noetl.dsl.types import Choice
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
-from noetl.lsp.definition import things_at
+from noetl.lsp.definition import occurrences_at
 from noetl.lsp.describe import callee_text, field_text, kind_text, rule_text, short, step_text, task_text
 from noetl.lsp.expression import Token, path_before, tokens
-from noetl.lsp.members import members, shown
+from noetl.lsp.members import describe_value, members
+from noetl.lsp.occurrences import Occurrence, Thing
 from noetl.lsp.reading import Reading
 from noetl.lsp.spot import Spot, options, spot_at
-from noetl.lsp.things import Occurrence, Thing
 
 
 class Hover(NamedTuple):
-    """A Markdown text about a range."""
+    """Markdown text about a range."""
 
     start: int
     end: int
@@ -32,7 +32,7 @@ class Hover(NamedTuple):
 
 
 def hover(reading: Reading, offset: int) -> Hover | None:
-    """Give what is known of a place; what is wrong there comes first."""
+    """Return what is known at an offset; rules of diagnostics come first."""
     parts = [*_rules(reading, offset)]
     about = _in_template(reading, offset) or _thing(reading, offset) or _spot(reading, offset)
     if about is not None:
@@ -54,15 +54,15 @@ def _rules(reading: Reading, offset: int) -> Iterator[Hover]:
 
 
 def _thing(reading: Reading, offset: int) -> Hover | None:
-    for one in things_at(reading, offset):
+    for one in occurrences_at(reading, offset):
         text = _thing_text(reading, one.thing)
-        if text and _is_told_by_name(one):
+        if text and _is_name(one):
             return Hover(one.start, one.end, text)
     return None
 
 
-def _is_told_by_name(one: Occurrence) -> bool:
-    """Tell whether the place is a name and not a word of the grammar, such as the key of a field."""
+def _is_name(one: Occurrence) -> bool:
+    """Whether the mention is a name and not a keyword, such as a field's key."""
     return one.spelled or not one.defines
 
 
@@ -81,7 +81,9 @@ def _thing_text(reading: Reading, thing: Thing) -> str:
             return task_text(called, subject.kinds.get(called.kind)) if called else ""
         case "workload":
             default = subject.playbook.workload.get(thing.name)
-            return f"**{thing.name}** · key of the workload\n\nDefault: {shown(default.data)}" if default else ""
+            return (
+                f"**{thing.name}** · key of the workload\n\nDefault: {describe_value(default.data)}" if default else ""
+            )
         case "ctx":
             return f"**ctx.{thing.name}**\n\n{_writers(reading, thing)}"
         case "iterator":
@@ -92,7 +94,7 @@ def _thing_text(reading: Reading, thing: Thing) -> str:
 
 
 def _writers(reading: Reading, thing: Thing) -> str:
-    """Say which steps write a key of `ctx`, and what."""
+    """Return which steps write a key of `ctx`, and what."""
     lines = [
         f"- `{step.name}`: `{short(str(assign.value.data))}`"
         for step in reading.subject.playbook.workflow
@@ -153,7 +155,7 @@ def _name_text(reading: Reading, site: Site, code: Sequence[Token], number: int,
     if len(path) == 1 and name in SCOPES:
         where = f"\n\nIt exists {WHERE[name]}." if name in WHERE else ""
         return f"**{name}** · scope\n\n{SCOPES[name]}{where}"
-    thing = next((text for one in things_at(reading, offset) if (text := _thing_text(reading, one.thing))), "")
+    thing = next((text for one in occurrences_at(reading, offset) if (text := _thing_text(reading, one.thing))), "")
     if thing:
         return thing
     known = members(reading.subject, site, path[:-1]).get(path[-1]) if len(path) > 1 else None

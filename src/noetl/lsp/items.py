@@ -1,4 +1,4 @@
-"""One thing that may stand at the cursor, free of the protocol."""
+"""Completion item, independent of the protocol."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ItemKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A completion: what is shown, what is written, and what is said about it (Markdown)."""
+    """Completion: label, inserted text, and its description in Markdown."""
 
     label: str
     kind: ItemKind
     detail: str = ""
     text: str = ""
-    insert: str = ""  # where it differs from the label
+    insert: str = ""  # if it differs from the label
     rank: int = 1  # lower comes first

@@ -1,6 +1,6 @@
-"""Tells what lies below a path in a template: the keys that are known, each with a word about it.
+"""Known keys below a path in a template, each with a description.
 
-What may have any key, such as the body of an answer, has none here. Serves completion and hover alike.
+A value that may have any key, such as a response body, has none. Used by completion and hover.
 Tested in tests/unit/lsp/test_members.py.
 """
 
@@ -22,21 +22,21 @@ from noetl.expr import TemplateError, compile_template
 Members = Mapping[str, str]
 _NONE: Members = {}
 EVENT_FIELDS: Members = {
-    "name": "Its name, such as `step.done`, `step.failed` or `loop.done`.",
-    "payload": "What it carries; of a signal, `name` and `data`.",
+    "name": "Event name, such as `step.done`, `step.failed` or `loop.done`.",
+    "payload": "Event payload; `name` and `data` for a signal.",
 }
-_PAYLOAD: Members = {"name": "The name of the signal.", "data": "What the signal carries."}
+_PAYLOAD: Members = {"name": "Name of the signal.", "data": "Payload of the signal."}
 _COUNTS: Members = {
-    "total": "How many items there were.",
-    "succeeded": "How many items went well.",
-    "failed": "How many items failed.",
-    "skipped": "How many items were skipped.",
+    "total": "Number of items.",
+    "succeeded": "Number of items that succeeded.",
+    "failed": "Number of items that failed.",
+    "skipped": "Number of items that were skipped.",
 }
-_JOB: Members = {"uuid": "A unique id of this execution."}
+_JOB: Members = {"uuid": "Unique id of this execution."}
 
 
 def members(subject: Subject, site: Site, path: tuple[str, ...]) -> Members:
-    """Give the keys that are known below a path."""
+    """Return the keys that are known below a path."""
     if not path:
         return _NONE
     name, below = path[0], path[1:]
@@ -60,12 +60,12 @@ def _in_scope(subject: Subject, site: Site, name: str, below: tuple[str, ...]) -
         case "workload":
             return _in_workload(subject, below)
         case "ctx" | "vars":
-            return {**CTX_FIELDS, **_noted(subject.names.ctx, "A key of `ctx`.")} if not below else _NONE
+            return {**CTX_FIELDS, **_with_note(subject.names.ctx, "Key of `ctx`.")} if not below else _NONE
         case "iter":
             return _in_iteration(subject, site, below)
         case "step":
             scratch = subject.names.scratch.get(site.step.name, ()) if site.step else ()
-            return _noted(scratch, "A scratch value of this step-run.") if not below else _NONE
+            return _with_note(scratch, "Scratch value of this step-run.") if not below else _NONE
         case "args" | "input":
             return _in_input(subject, site, below)
         case "outcome" | "output":
@@ -78,20 +78,20 @@ def _in_scope(subject: Subject, site: Site, name: str, below: tuple[str, ...]) -
             return _JOB if not below else _NONE
         case "keychain":
             declared = (entry.name for entry in subject.playbook.keychain)
-            return _noted(declared, "A credential of the keychain.") if not below else _NONE
+            return _with_note(declared, "Credential of the keychain.") if not below else _NONE
     return _NONE
 
 
-def _noted(names: Iterable[str], note: str) -> Members:
+def _with_note(names: Iterable[str], note: str) -> Members:
     return dict.fromkeys(sorted(names), note)
 
 
-# Data that the playbook itself holds
+# Workload data
 
 
 def _in_workload(subject: Subject, path: tuple[str, ...]) -> Members:
     if not path:
-        return {name: shown(_default(subject, name)) for name in sorted(subject.names.workload)}
+        return {name: describe_value(_default(subject, name)) for name in sorted(subject.names.workload)}
     return _keys(_value(_default(subject, path[0]), path[1:]))
 
 
@@ -112,11 +112,11 @@ def _value(data: Any, path: tuple[str, ...]) -> Any:
 
 
 def _keys(data: Any) -> Members:
-    return {str(key): shown(value) for key, value in data.items()} if isinstance(data, dict) else _NONE
+    return {str(key): describe_value(value) for key, value in data.items()} if isinstance(data, dict) else _NONE
 
 
-def shown(data: Any) -> str:
-    """Put a default into a few words."""
+def describe_value(data: Any) -> str:
+    """Return a short description of a default."""
     if isinstance(data, dict):
         return "A map."
     if isinstance(data, list):
@@ -136,17 +136,15 @@ def _is_iterator(site: Site, name: str) -> bool:
 
 def _in_iteration(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
     if not below:
-        known = dict.fromkeys(
-            sorted(iteration_names(site, subject.names) - set(ITER_FIELDS)), "A key of this iteration."
-        )
+        known = dict.fromkeys(sorted(iteration_names(site, subject.names) - set(ITER_FIELDS)), "Key of this iteration.")
         if site.step and site.step.loop:
-            known[site.step.loop.iterator] = "The item of this iteration."
+            known[site.step.loop.iterator] = "Item of this iteration."
         return {**known, **ITER_FIELDS}
     return _in_item(subject, site, below[1:]) if _is_iterator(site, below[0]) else _NONE
 
 
 def _in_item(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
-    """Give the keys of an item, where the loop goes over a list of the workload whose first item is a map."""
+    """Return the keys of an item, if the loop iterates over a workload list of maps."""
     items = site.step.loop.items if site.step and site.step.loop else None
     data = items.data if items else None
     if isinstance(data, str):
@@ -168,10 +166,10 @@ def _in_item(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
 def _in_input(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
     names = subject.names
     if not below:
-        return _noted(input_names(site, names), "Bound by an arc, or an input of this step or task.")
+        return _with_note(input_names(site, names), "Bound by an arc, or input of this step or task.")
     is_final = site.step is not None and site.step.name == subject.playbook.executor.setting("final_step")
     if is_final and below == ("results",) and below[0] in FINAL_ARGS:
-        return _noted(names.steps, "The result of that step.")
+        return _with_note(names.steps, "Result of the step.")
     return _NONE
 
 
@@ -196,21 +194,19 @@ def _in_task(subject: Subject, task: Task | None, below: tuple[str, ...]) -> Mem
         return _NONE
     kind = _kind(subject, task)
     fields = dict(kind.result or {}) if kind else {}
-    if below and "data" in fields:  # the body, which may be anything
+    if below and "data" in fields:  # the body, which may have any key
         return _NONE
-    return {**fields, **_noted(selected(task), "Kept inline by `select`.")}
+    return {**fields, **_with_note(selected(task), "Kept inline by `select`.")}
 
 
 def _in_step(subject: Subject, step: Step | None, below: tuple[str, ...]) -> Members:
     if step is None:
         return _NONE
-    labels = {task.label: f"The result of the task, of kind `{task.kind}`." for task in step.tasks}
+    labels = {task.label: f"Result of the `{task.kind}` task." for task in step.tasks}
     if step.loop:
         if below[:1] == ("stats",):
             return {word: _COUNTS[word] for word in STATS} if len(below) == 1 else _NONE
-        return (
-            {"results": "The results of the items, in order.", "stats": "How many there were."} if not below else _NONE
-        )
+        return {"results": "Results of the items, in order.", "stats": "Item counts."} if not below else _NONE
     if below[:1] == ("results",) and len(step.tasks) > 0:
         return labels if len(below) == 1 else _in_task(subject, _task(step, below[1]), below[2:])
     if below and below[0] in labels:
@@ -218,7 +214,7 @@ def _in_step(subject: Subject, step: Step | None, below: tuple[str, ...]) -> Mem
     last = _in_task(subject, step.tasks[-1] if step.tasks else None, below)
     if below or all(task.label_at is None for task in step.tasks):
         return last
-    return {**last, **labels, "results": "The result of every task, by its label."}
+    return {**last, **labels, "results": "Result of every task, by label."}
 
 
 def _in_outcome(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
@@ -236,6 +232,6 @@ def _in_outcome(subject: Subject, site: Site, below: tuple[str, ...]) -> Members
         return inner
     return {
         **ENVELOPE,
-        **_noted(helpers, "What this kind of tool adds."),
+        **_with_note(helpers, "Added by this tool kind."),
         **{k: v for k, v in inner.items() if k not in ENVELOPE},
     }

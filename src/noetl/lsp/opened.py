@@ -1,4 +1,4 @@
-"""The documents that an editor has open, each read once per version and only when somebody asks.
+"""Open documents of an editor, analysed lazily and once per version.
 
 Tested in tests/unit/lsp/test_opened.py.
 """
@@ -14,7 +14,7 @@ from noetl.lsp.reading import Reading, is_playbook
 from noetl.testing.cases.read import SUFFIXES, TestFile, read_tests
 
 Catalogs = Callable[[str], Collection[str] | None]
-Cases = Callable[[str, str], TestFile]  # the address and the text of a file of tests → what it says, and what is wrong
+Cases = Callable[[str, str], TestFile]  # URI and text of a test file → its content and problems
 
 
 class Opened:
@@ -36,19 +36,19 @@ class Opened:
 
     @cached_property
     def reading(self) -> Reading | None:
-        """What the document says; None where it is not a playbook."""
+        """Analysis of the document, or None if it is not a playbook."""
         if self.is_tests or not is_playbook(self.text, self.language):
             return None
         return Reading(self.text, self.uri, self._known.kinds, self._known.catalog(self.uri))
 
     @property
     def is_tests(self) -> bool:
-        """Tell whether the document is a file of tests, by its name."""
+        """Whether the file name marks a test file."""
         return self.uri.endswith(SUFFIXES)
 
     @cached_property
     def tests(self) -> TestFile | None:
-        """What a file of tests says, and what is wrong with it; None where it is none."""
+        """Content and problems of a test file, or None."""
         return self._known.tests(self.uri, self.text) if self.is_tests else None
 
     def changed(self, text: str, version: int | None) -> Opened:
@@ -56,26 +56,26 @@ class Opened:
 
 
 class Known:
-    """What there is besides the document: tool kinds, and other playbooks that it may call."""
+    """Context of open documents: tool kinds, and playbooks they may call."""
 
     def __init__(self, kinds: Kinds, catalogs: Catalogs | None = None, cases: Cases | None = None) -> None:
         self.kinds = kinds
         self._catalogs = catalogs
         self._cases = cases
-        self._found: dict[str, Collection[str] | None] = {}
+        self._catalog_cache: dict[str, Collection[str] | None] = {}
 
     def catalog(self, uri: str) -> Collection[str] | None:
-        """Give the playbooks that a document may call; looked for once, until `forget`."""
-        if uri not in self._found:
-            self._found[uri] = self._catalogs(uri) if self._catalogs else None
-        return self._found[uri]
+        """Return the playbooks that a document may call; cached until `forget`."""
+        if uri not in self._catalog_cache:
+            self._catalog_cache[uri] = self._catalogs(uri) if self._catalogs else None
+        return self._catalog_cache[uri]
 
     def tests(self, uri: str, text: str) -> TestFile:
-        """Read a file of tests; where nobody can look for its playbook, by itself."""
+        """Read a test file, by itself if its playbook cannot be looked up."""
         if self._cases is not None:
             return self._cases(uri, text)
         return read_tests(text, uri, uri.rpartition("/")[2])
 
     def forget(self) -> None:
-        """Look again at the next question: a file has been saved."""
-        self._found.clear()
+        """Drop the cache, because a file was saved."""
+        self._catalog_cache.clear()

@@ -1,7 +1,7 @@
-"""Turns the places that editors speak of into offsets, and back.
+"""Convert editor positions to offsets and back.
 
-An editor counts lines from 0 and columns in code units: of UTF-16, unless it has agreed on another encoding. A line ends
-with LF, CRLF or CR. Offsets count characters of the text without its byte order mark, as `noetl.dsl` does.
+An editor counts lines from 0 and columns in code units, of UTF-16 unless another encoding was negotiated. A line ends
+with LF, CRLF or CR. Offsets count characters without the byte order mark, as in `noetl.dsl`.
 Tested in tests/unit/lsp/test_positions.py.
 """
 
@@ -17,14 +17,14 @@ _MARK = "\ufeff"
 
 
 class Place(NamedTuple):
-    """A line and a column, both from 0, the column in code units."""
+    """Line and column, both from 0, the column in code units."""
 
     line: int
     column: int
 
 
 class Lines:
-    """A text that can be asked for places; places outside of it are moved to the nearest one inside."""
+    """Text with its line index; positions outside are clamped."""
 
     __slots__ = ("_ends", "_lead", "_starts", "_units", "text")
 
@@ -37,7 +37,6 @@ class Lines:
         self._ends = [*(start for start, _ in breaks), len(text)]
 
     def offset(self, line: int, column: int) -> int:
-        """Give the offset of a place."""
         if line >= len(self._starts):
             return len(self.text) - self._lead
         number = max(line, 0)
@@ -46,7 +45,6 @@ class Lines:
         return max(start + _characters(content, column, self._units) - self._lead, 0)
 
     def place(self, offset: int) -> Place:
-        """Give the place of an offset."""
         at = min(max(offset + self._lead, 0), len(self.text))
         line = bisect_right(self._starts, at) - 1
         start = self._starts[line]
@@ -54,7 +52,7 @@ class Lines:
 
 
 def _width(text: str, encoding: Encoding) -> int:
-    """Count the code units of a text."""
+    """Count code units."""
     if encoding == "utf-32" or text.isascii():
         return len(text)
     return sum(_unit_count(character, encoding) for character in text)
@@ -68,7 +66,7 @@ def _unit_count(character: str, encoding: Encoding) -> int:
 
 
 def _characters(text: str, units: int, encoding: Encoding) -> int:
-    """Count the characters that so many code units make; a place inside of a character is moved before it."""
+    """Convert code units to characters, rounding down inside a character."""
     if units <= 0:
         return 0
     if encoding == "utf-32" or text.isascii():

@@ -1,6 +1,6 @@
-"""Turns what the features give into the messages of the Language Server Protocol.
+"""Convert results of the features to messages of the Language Server Protocol.
 
-Nothing is decided here. Tested in tests/unit/lsp/test_protocol.py and, over the wire, in tests/acceptance/test_lsp.py.
+Tested in tests/unit/lsp/test_protocol.py and, over the wire, in tests/acceptance/test_lsp.py.
 """
 
 from __future__ import annotations
@@ -49,18 +49,16 @@ _SYMBOL = {
 
 
 def range_of(lines: Lines, start: int, end: int) -> types.Range:
-    """Give a range as the editor counts."""
     first, last = lines.place(start), lines.place(end)
     return types.Range(types.Position(*first), types.Position(*last))
 
 
 def offset_of(lines: Lines, position: types.Position) -> int:
-    """Give the offset of a position that the editor sent."""
     return lines.offset(position.line, position.character)
 
 
 def diagnostic_of(lines: Lines, reading: Reading, diagnostic: Diagnostic) -> types.Diagnostic:
-    """Give a diagnostic; the way to put it right is a part of its text."""
+    """Convert a diagnostic; its fix is part of the message."""
     return types.Diagnostic(
         range=range_of(lines, *reading.span(diagnostic)),
         message=f"{diagnostic.message}\n{diagnostic.fix}",
@@ -71,7 +69,7 @@ def diagnostic_of(lines: Lines, reading: Reading, diagnostic: Diagnostic) -> typ
 
 
 def trouble_of(lines: Lines, source: Source, trouble: Trouble) -> types.Diagnostic:
-    """Give what is wrong with a file of tests."""
+    """Convert a problem of a test file."""
     return types.Diagnostic(
         range=range_of(lines, source.offset(trouble.start), source.offset(trouble.end)),
         message=f"{trouble.message}\n{trouble.fix}".rstrip(),
@@ -81,7 +79,7 @@ def trouble_of(lines: Lines, source: Source, trouble: Trouble) -> types.Diagnost
 
 
 def completions_of(lines: Lines, cursor: int, found: Completions) -> types.CompletionList:
-    """Give completions; each replaces what has been typed of it."""
+    """Convert completions; each replaces the typed prefix."""
     where = range_of(lines, found.start, cursor)
     items = [_item(item, number, where) for number, item in enumerate(found.items)]
     return types.CompletionList(is_incomplete=False, items=items)
@@ -104,12 +102,11 @@ def markdown(text: str) -> types.MarkupContent:
 
 
 def edits_of(lines: Lines, edits: Iterable[Edit]) -> list[types.TextEdit]:
-    """Give edits as the editor counts."""
     return [types.TextEdit(range_of(lines, edit.start, edit.end), edit.text) for edit in edits]
 
 
 def action_of(lines: Lines, reading: Reading, uri: str, fix: Fix) -> types.CodeAction:
-    """Give a fix as a quick action."""
+    """Convert a fix to a quick fix."""
     return types.CodeAction(
         title=fix.title,
         kind=types.CodeActionKind.QuickFix,
@@ -120,7 +117,6 @@ def action_of(lines: Lines, reading: Reading, uri: str, fix: Fix) -> types.CodeA
 
 
 def symbol_of(lines: Lines, symbol: Symbol) -> types.DocumentSymbol:
-    """Give a part of the outline."""
     return types.DocumentSymbol(
         name=symbol.name,
         kind=_SYMBOL[symbol.kind],

@@ -1,7 +1,7 @@
-"""Renames a step, a task or an iterator everywhere it is named, and nothing else.
+"""Rename a step, task or iterator everywhere it is named.
 
-The new text is read again before it is given away: every name must stand for the same thing as before, and no diagnostic may
-be new. Otherwise the rename is refused with the reason. Tested in tests/unit/lsp/test_rename.py.
+The result is analysed before it is returned: every name must mean the same as before, and no diagnostic may be new.
+Otherwise the rename is refused with the reason. Tested in tests/unit/lsp/test_rename.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from noetl.dsl.scalars import LEGACY_BOOLEANS, resolve
 from noetl.dsl.scopes import LOOP_NAMES, SCOPES, Names
-from noetl.lsp.definition import things_at
+from noetl.lsp.definition import occurrences_at
+from noetl.lsp.occurrences import Occurrence, Thing
 from noetl.lsp.reading import Reading
-from noetl.lsp.things import Occurrence, Thing
 
 _WORDS: Final = frozenset(
     {"and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False", "None"}
@@ -27,12 +27,12 @@ _TITLES: Final = {
 }  # fmt: skip
 
 
-class RefusedRename(Exception):  # noqa: N818 - it is an answer, not a fault
+class RefusedRename(Exception):  # noqa: N818 - an answer, not a failure
     """The rename would do harm; the message says why and what to do."""
 
 
 class Edit(NamedTuple):
-    """Text to put in the place of a range."""
+    """Replacement text for a range."""
 
     start: int
     end: int
@@ -48,18 +48,18 @@ class Target(NamedTuple):
 
 
 def target(reading: Reading, offset: int) -> Target | None:
-    """Give what a rename at this place would rename; None where nothing can be."""
-    for one in things_at(reading, offset):
+    """Return what a rename at this offset renames, or None."""
+    for one in occurrences_at(reading, offset):
         if one.thing.kind in _RENAMED and one.spelled and reading.text[one.start : one.end] == one.thing.name:
             return Target(one.start, one.end, one.thing)
     return None
 
 
 def rename(reading: Reading, offset: int, name: str) -> tuple[Edit, ...]:
-    """Give the edits that rename what stands at this place; raises RefusedRename where they would do harm."""
+    """Return the edits of a rename. Raises RefusedRename if they would do harm."""
     found = target(reading, offset)
     if found is None:
-        raise RefusedRename("There is no step, task or iterator here that could be renamed.")
+        raise RefusedRename("Nothing to rename here. Place the cursor on a step, task or iterator.")
     thing = found.thing
     if name == thing.name:
         return ()
@@ -67,21 +67,23 @@ def rename(reading: Reading, offset: int, name: str) -> tuple[Edit, ...]:
     _check_document(reading, before, thing)
     _check_name(reading.subject.names, thing, name)
     _check_code(reading, thing)
-    renamed = _renamed(reading, thing, name)
+    renamed = _rename_map(reading, thing, name)
     edits = _edits(reading, before, renamed)
     _check_result(reading, before, edits, renamed)
     return edits
 
 
-def applied(text: str, edits: Iterable[Edit]) -> str:
-    """Give a text with edits made."""
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     for start, end, new in sorted(edits, reverse=True):
         text = f"{text[:start]}{new}{text[end:]}"
     return text
 
 
-def _renamed(reading: Reading, thing: Thing, name: str) -> dict[Thing, Thing]:
-    """Give every thing whose name changes; the label of a step's only task may be made from the step's name."""
+def _rename_map(reading: Reading, thing: Thing, name: str) -> dict[Thing, Thing]:
+    """Return every thing whose name changes.
+
+    The label of a step's only task may be derived from the step's name.
+    """
     changes = {thing: thing._replace(name=name)}
     if thing.kind != "step":
         return changes
@@ -105,7 +107,7 @@ def _edits(reading: Reading, before: Iterable[Occurrence], renamed: dict[Thing, 
         if reading.text[one.start : one.end] != one.thing.name:
             line = reading.exact.source.position(one.start).line
             raise RefusedRename(
-                f"On line {line} the name '{one.thing.name}' is written with escapes. Write it plainly first."
+                f"On line {line} the name '{one.thing.name}' is written with escapes. Write it without them first."
             )
         edits[one.start, one.end] = Edit(one.start, one.end, new)
     for one in before:
@@ -113,38 +115,38 @@ def _edits(reading: Reading, before: Iterable[Occurrence], renamed: dict[Thing, 
             line = reading.exact.source.position(one.start).line
             also = _TITLES.get(one.thing.kind, one.thing.kind)
             raise RefusedRename(
-                f"On line {line} '{one.thing.name}' names a {also} as well. Give the two names of their own first."
+                f"On line {line} '{one.thing.name}' also names a {also}. Give them different names first."
             )
     return tuple(edits[place] for place in sorted(edits))
 
 
 def _check_document(reading: Reading, before: Iterable[Occurrence], thing: Thing) -> None:
     if not reading.is_whole:
-        raise RefusedRename("This playbook cannot be read to its end. Correct its syntax first, then rename.")
+        raise RefusedRename("This playbook has syntax errors. Fix them first, then rename.")
     places = {(one.start, one.end) for one in before if one.thing == thing and one.defines and one.spelled}
     title = thing.kind
     if not places:
-        raise RefusedRename(
-            f"The {title} '{thing.name}' has its name from nowhere in this playbook. Write it down first."
-        )
+        raise RefusedRename(f"The {title} '{thing.name}' has no definition in this playbook. Add one first.")
     if len(places) > 1:
-        raise RefusedRename(f"There are {len(places)} {title}s called '{thing.name}'. Tell them apart by hand first.")
+        raise RefusedRename(f"There are {len(places)} {title}s named '{thing.name}'. Rename one of them by hand first.")
 
 
 def _check_name(names: Names, thing: Thing, name: str) -> None:
     if not name.isidentifier():
-        raise RefusedRename(f"'{name}' is no name: write letters, digits and '_', and no digit at the front.")
+        raise RefusedRename(
+            f"'{name}' is not a valid name. Use letters, digits and '_', and do not start with a digit."
+        )
     if name in _WORDS or not isinstance(resolve(name), str) or name in LEGACY_BOOLEANS:
-        raise RefusedRename(f"'{name}' means something else in YAML or in templates. Choose another name.")
+        raise RefusedRename(f"'{name}' has another meaning in YAML or in templates. Choose another name.")
     if name in SCOPES or name in LOOP_NAMES:
-        raise RefusedRename(f"'{name}' is a name of the language: templates would read that. Choose another name.")
+        raise RefusedRename(f"'{name}' is a reserved name of the language. Choose another name.")
     kind = "task" if thing.kind == "task" else "step"
     if name in (names.labels.get(thing.owner, ()) if kind == "task" else names.steps):
-        raise RefusedRename(f"There is a {kind} called '{name}' already. Choose another name.")
+        raise RefusedRename(f"A {kind} named '{name}' already exists. Choose another name.")
 
 
 def _check_code(reading: Reading, thing: Thing) -> None:
-    """Refuse where Python code has the iterator as a variable: what the code means by it is not known here."""
+    """Refuse if Python code uses the iterator as a variable."""
     if thing.kind != "iterator":
         return
     step = reading.subject.playbook.step(thing.owner)
@@ -159,13 +161,13 @@ def _check_code(reading: Reading, thing: Thing) -> None:
 def _check_result(
     reading: Reading, before: Iterable[Occurrence], edits: tuple[Edit, ...], renamed: dict[Thing, Thing]
 ) -> None:
-    """Read the new text and refuse it where a name stands for something else than before, or a diagnostic is new."""
-    after = reading.with_text(applied(reading.text, edits))
+    """Refuse if a name changes its meaning, or a diagnostic is new."""
+    after = reading.with_text(apply_edits(reading.text, edits))
     old = [(renamed.get(one.thing, one.thing), one.defines, one.spelled) for one in before]
     new = [(one.thing, one.defines, one.spelled) for one in after.occurrences]
     if Counter(old) != Counter(new):
-        raise RefusedRename("With this name, some templates would read something else. Choose another name.")
+        raise RefusedRename("With this name, some templates would read other data. Choose another name.")
     worse = Counter(one.code for one in after.diagnostics) - Counter(one.code for one in reading.diagnostics)
     if worse:
         first = next(one for one in after.diagnostics if one.code in worse)
-        raise RefusedRename(f"With this name there would be a new diagnostic on line {first.line}: {first.message}")
+        raise RefusedRename(f"This name causes a new diagnostic on line {first.line}: {first.message}")

@@ -1,12 +1,13 @@
-"""The language server: takes an editor's requests, asks the features, and answers.
+"""Language server: dispatches an editor's requests to the features.
 
-Every handler is a few lines: find the document and the offset, call a pure function, convert. What fails inside a handler is
-written to stderr and answered as an error; the server goes on. Tested in tests/acceptance/test_lsp.py.
+A handler finds the document and the offset, calls a pure function and converts the result. A failing handler is logged to
+stderr and answered with an error; the server continues. Tested in tests/acceptance/test_lsp.py.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from lsprotocol import types
@@ -19,7 +20,7 @@ from noetl.lsp import protocol
 from noetl.lsp.complete import complete
 from noetl.lsp.definition import definitions, references
 from noetl.lsp.fixes import fixes
-from noetl.lsp.formatting import formatted
+from noetl.lsp.formatting import format_edits
 from noetl.lsp.hover import hover
 from noetl.lsp.opened import Cases, Catalogs, Known, Opened
 from noetl.lsp.positions import Encoding, Lines
@@ -33,13 +34,18 @@ _TRIGGERS: Final = (".", "|", " ", "'", '"', ":", "{")
 
 
 class Refused(JsonRpcException):
-    """A request that was understood and is refused for a reason that its author can remove."""
+    """Request refused for a reason that its author can remove."""
 
     CODE = types.LSPErrorCodes.RequestFailed.value
 
 
+def without_refusals(record: logging.LogRecord) -> bool:
+    """Whether to log a record: a refused request is an answer, not a failure."""
+    return not (record.exc_info and isinstance(record.exc_info[1], Refused))
+
+
 class PlaybookServer(LanguageServer):
-    """The server with the documents that the editor has open."""
+    """Server with the documents that the editor has open."""
 
     def __init__(self, kinds: Kinds, catalogs: Catalogs | None = None, cases: Cases | None = None) -> None:
         super().__init__("noetl", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
@@ -50,17 +56,17 @@ class PlaybookServer(LanguageServer):
             self.feature(method, options)(handler)
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Write a failure to the log; a box in the editor would only interrupt."""
+        """Log a failure; a message box in the editor would interrupt."""
         if not isinstance(error, Refused):
             _LOG.error("%s: %s", getattr(source, "__name__", source), error)
 
     def encoding(self) -> Encoding:
-        """Give the encoding that was agreed on: UTF-16, unless the editor wants another."""
+        """Return the negotiated position encoding; UTF-16 by default."""
         agreed = self.workspace.position_encoding
         return _ENCODINGS.get(str(getattr(agreed, "value", agreed)), "utf-16")
 
     def show(self, document: Opened) -> None:
-        """Keep a document and publish what is wrong with it."""
+        """Store a document and publish its diagnostics."""
         self.open[document.uri] = document
         reading, tests = document.reading, document.tests
         found = [protocol.diagnostic_of(document.lines, reading, one) for one in reading.diagnostics] if reading else []
@@ -71,16 +77,16 @@ class PlaybookServer(LanguageServer):
     def publish(self, uri: str, found: list[types.Diagnostic], version: int | None = None) -> None:
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
 
-    def at(self, document: types.TextDocumentIdentifier) -> Asked | None:
-        """Give an open playbook; None for anything else."""
+    def playbook(self, document: types.TextDocumentIdentifier) -> OpenPlaybook | None:
+        """Return an open playbook, or None for any other document."""
         opened = self.open.get(document.uri)
         if opened is None or opened.reading is None:
             return None
-        return Asked(document.uri, opened.lines, opened.reading)
+        return OpenPlaybook(document.uri, opened.lines, opened.reading)
 
 
-class Asked(NamedTuple):
-    """A playbook that a request is about."""
+class OpenPlaybook(NamedTuple):
+    """Playbook that a request refers to."""
 
     uri: str
     lines: Lines
@@ -93,114 +99,107 @@ class Asked(NamedTuple):
         return types.Location(self.uri, protocol.range_of(self.lines, start, end))
 
 
-def _opened(ls: PlaybookServer, params: types.DidOpenTextDocumentParams) -> None:
+def _did_open(ls: PlaybookServer, params: types.DidOpenTextDocumentParams) -> None:
     item = params.text_document
     ls.show(Opened(item.uri, item.text, str(item.language_id), item.version, ls.encoding(), ls.known))
 
 
-def _changed(ls: PlaybookServer, params: types.DidChangeTextDocumentParams) -> None:
+def _did_change(ls: PlaybookServer, params: types.DidChangeTextDocumentParams) -> None:
     before = ls.open.get(params.text_document.uri)
     if before is not None and params.content_changes:
         ls.show(before.changed(params.content_changes[-1].text, params.text_document.version))
 
 
-def _saved(ls: PlaybookServer, _params: types.DidSaveTextDocumentParams) -> None:
-    """Look at all open documents again: they may call the playbook that was saved, or be its tests."""
+def _did_save(ls: PlaybookServer, _params: types.DidSaveTextDocumentParams) -> None:
+    """Check all open documents again: they may depend on the saved one."""
     ls.known.forget()
     for document in [*ls.open.values()]:
         ls.show(document.changed(document.text, document.version))
 
 
-def _closed(ls: PlaybookServer, params: types.DidCloseTextDocumentParams) -> None:
+def _did_close(ls: PlaybookServer, params: types.DidCloseTextDocumentParams) -> None:
     ls.open.pop(params.text_document.uri, None)
     ls.publish(params.text_document.uri, [])
 
 
-def _completed(ls: PlaybookServer, params: types.CompletionParams) -> types.CompletionList | None:
-    asked = ls.at(params.text_document)
-    if asked is None:
+def _complete(playbook: OpenPlaybook, params: types.CompletionParams) -> types.CompletionList:
+    cursor = playbook.offset(params.position)
+    return protocol.completions_of(playbook.lines, cursor, complete(playbook.reading, cursor))
+
+
+def _hover(playbook: OpenPlaybook, params: types.HoverParams) -> types.Hover | None:
+    about = hover(playbook.reading, playbook.offset(params.position))
+    if about is None:
         return None
-    cursor = asked.offset(params.position)
-    return protocol.completions_of(asked.lines, cursor, complete(asked.reading, cursor))
+    return types.Hover(protocol.markdown(about.text), protocol.range_of(playbook.lines, about.start, about.end))
 
 
-def _hovered(ls: PlaybookServer, params: types.HoverParams) -> types.Hover | None:
-    asked = ls.at(params.text_document)
-    found = hover(asked.reading, asked.offset(params.position)) if asked else None
-    if asked is None or found is None:
+def _definitions(playbook: OpenPlaybook, params: types.DefinitionParams) -> list[types.Location]:
+    return [playbook.location(*one) for one in definitions(playbook.reading, playbook.offset(params.position))]
+
+
+def _references(playbook: OpenPlaybook, params: types.ReferenceParams) -> list[types.Location]:
+    offset, definitions_too = playbook.offset(params.position), params.context.include_declaration
+    return [playbook.location(*one) for one in references(playbook.reading, offset, definitions_too=definitions_too)]
+
+
+def _prepare_rename(playbook: OpenPlaybook, params: types.PrepareRenameParams) -> types.PrepareRenamePlaceholder | None:
+    renamed = target(playbook.reading, playbook.offset(params.position))
+    if renamed is None:
         return None
-    return types.Hover(protocol.markdown(found.text), protocol.range_of(asked.lines, found.start, found.end))
+    return types.PrepareRenamePlaceholder(
+        protocol.range_of(playbook.lines, renamed.start, renamed.end), renamed.thing.name
+    )
 
 
-def _defined(ls: PlaybookServer, params: types.DefinitionParams) -> list[types.Location] | None:
-    asked = ls.at(params.text_document)
-    if asked is None:
-        return None
-    return [asked.location(*one) for one in definitions(asked.reading, asked.offset(params.position))]
-
-
-def _referred(ls: PlaybookServer, params: types.ReferenceParams) -> list[types.Location] | None:
-    asked = ls.at(params.text_document)
-    if asked is None:
-        return None
-    offset, all_of_them = asked.offset(params.position), params.context.include_declaration
-    return [asked.location(*one) for one in references(asked.reading, offset, definitions_too=all_of_them)]
-
-
-def _prepared(ls: PlaybookServer, params: types.PrepareRenameParams) -> types.PrepareRenamePlaceholder | None:
-    asked = ls.at(params.text_document)
-    found = target(asked.reading, asked.offset(params.position)) if asked else None
-    if asked is None or found is None:
-        return None
-    return types.PrepareRenamePlaceholder(protocol.range_of(asked.lines, found.start, found.end), found.thing.name)
-
-
-def _renamed(ls: PlaybookServer, params: types.RenameParams) -> types.WorkspaceEdit | None:
-    asked = ls.at(params.text_document)
-    if asked is None:
-        return None
+def _rename(playbook: OpenPlaybook, params: types.RenameParams) -> types.WorkspaceEdit:
     try:
-        edits = rename(asked.reading, asked.offset(params.position), params.new_name)
+        edits = rename(playbook.reading, playbook.offset(params.position), params.new_name)
     except RefusedRename as refused:
         raise Refused(str(refused)) from None
-    return types.WorkspaceEdit(changes={asked.uri: protocol.edits_of(asked.lines, edits)})
+    return types.WorkspaceEdit(changes={playbook.uri: protocol.edits_of(playbook.lines, edits)})
 
 
-def _outlined(ls: PlaybookServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol] | None:
-    asked = ls.at(params.text_document)
-    return [protocol.symbol_of(asked.lines, symbol) for symbol in symbols(asked.reading)] if asked else None
+def _symbols(playbook: OpenPlaybook, _params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+    return [protocol.symbol_of(playbook.lines, symbol) for symbol in symbols(playbook.reading)]
 
 
-def _fixed(ls: PlaybookServer, params: types.CodeActionParams) -> list[types.CodeAction] | None:
-    asked = ls.at(params.text_document)
-    if asked is None:
-        return None
-    found = fixes(asked.reading, asked.offset(params.range.start), asked.offset(params.range.end))
-    return [protocol.action_of(asked.lines, asked.reading, asked.uri, fix) for fix in found]
+def _fixes(playbook: OpenPlaybook, params: types.CodeActionParams) -> list[types.CodeAction]:
+    offered = fixes(playbook.reading, playbook.offset(params.range.start), playbook.offset(params.range.end))
+    return [protocol.action_of(playbook.lines, playbook.reading, playbook.uri, fix) for fix in offered]
 
 
-def _formatted(ls: PlaybookServer, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
-    asked = ls.at(params.text_document)
-    return protocol.edits_of(asked.lines, formatted(asked.reading)) if asked else None
+def _format(playbook: OpenPlaybook, _params: types.DocumentFormattingParams) -> list[types.TextEdit]:
+    return protocol.edits_of(playbook.lines, format_edits(playbook.reading))
 
 
 def _shut_down(ls: PlaybookServer, *_: Any) -> None:
     ls.was_shut_down = True
 
 
+def _on_playbook(handler: Callable[[OpenPlaybook, Any], Any]) -> Callable[[PlaybookServer, Any], Any]:
+    """Pass the open playbook of a request to a handler; null for other documents."""
+
+    def handle(ls: PlaybookServer, params: Any) -> Any:
+        playbook = ls.playbook(params.text_document)
+        return None if playbook is None else handler(playbook, params)
+
+    return handle
+
+
 _FEATURES: Final[tuple[tuple[str, Any, Any], ...]] = (
-    (types.TEXT_DOCUMENT_DID_OPEN, _opened, None),
-    (types.TEXT_DOCUMENT_DID_CHANGE, _changed, None),
-    (types.TEXT_DOCUMENT_DID_SAVE, _saved, None),
-    (types.TEXT_DOCUMENT_DID_CLOSE, _closed, None),
-    (types.TEXT_DOCUMENT_COMPLETION, _completed, types.CompletionOptions(trigger_characters=_TRIGGERS)),
-    (types.TEXT_DOCUMENT_HOVER, _hovered, None),
-    (types.TEXT_DOCUMENT_DEFINITION, _defined, None),
-    (types.TEXT_DOCUMENT_REFERENCES, _referred, None),
-    (types.TEXT_DOCUMENT_PREPARE_RENAME, _prepared, None),
-    (types.TEXT_DOCUMENT_RENAME, _renamed, types.RenameOptions(prepare_provider=True)),
-    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, _outlined, None),
-    (types.TEXT_DOCUMENT_CODE_ACTION, _fixed, types.CodeActionOptions([types.CodeActionKind.QuickFix])),
-    (types.TEXT_DOCUMENT_FORMATTING, _formatted, None),
+    (types.TEXT_DOCUMENT_DID_OPEN, _did_open, None),
+    (types.TEXT_DOCUMENT_DID_CHANGE, _did_change, None),
+    (types.TEXT_DOCUMENT_DID_SAVE, _did_save, None),
+    (types.TEXT_DOCUMENT_DID_CLOSE, _did_close, None),
+    (types.TEXT_DOCUMENT_COMPLETION, _on_playbook(_complete), types.CompletionOptions(trigger_characters=_TRIGGERS)),
+    (types.TEXT_DOCUMENT_HOVER, _on_playbook(_hover), None),
+    (types.TEXT_DOCUMENT_DEFINITION, _on_playbook(_definitions), None),
+    (types.TEXT_DOCUMENT_REFERENCES, _on_playbook(_references), None),
+    (types.TEXT_DOCUMENT_PREPARE_RENAME, _on_playbook(_prepare_rename), None),
+    (types.TEXT_DOCUMENT_RENAME, _on_playbook(_rename), types.RenameOptions(prepare_provider=True)),
+    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, _on_playbook(_symbols), None),
+    (types.TEXT_DOCUMENT_CODE_ACTION, _on_playbook(_fixes), types.CodeActionOptions([types.CodeActionKind.QuickFix])),
+    (types.TEXT_DOCUMENT_FORMATTING, _on_playbook(_format), None),
     (types.SHUTDOWN, _shut_down, None),
 )

@@ -1,7 +1,7 @@
-"""Says what the grammar expects at a place of a document: which map is around it, which field, which type.
+"""What the grammar expects at an offset: enclosing map, field and type.
 
-Goes down from the root by offset, choosing levels as the shape checks do, but forgiving: a task without a kind and a label
-without a task are what one sees while typing. Tested in tests/unit/lsp/test_spot.py.
+Descends from the root by offset and chooses levels like the shape checks, but leniently: while typing, a task has no kind
+and a label has no task. Tested in tests/unit/lsp/test_spot.py.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _ANY = Type()
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """What stands at a place, and what may."""
+    """Node at an offset, and what the grammar expects there."""
 
-    node: Node  # the innermost node: a key, a value, or a collection whose gap was hit
-    type: Type  # what the value may be; of a key, the type of its value
-    level: Level | None = None  # of the map around; None where its keys are free
-    owner: MapNode | None = None  # that map
-    field: Field | None = None  # the field that the place belongs to
+    node: Node  # innermost node: a key, a value, or a collection around a gap
+    type: Type  # type of the value, also for its key
+    level: Level | None = None  # of the enclosing map; None if its keys are free
+    owner: MapNode | None = None  # the enclosing map
+    field: Field | None = None  # field at this position
     key: str = ""  # its name as written
     is_key: bool = False
-    tool: Kind | None = None  # the kind whose task or spec the map is
+    tool: Kind | None = None  # kind of the task or spec
     path: tuple[str, ...] = ()  # keys from the root, without list indexes
-    also: tuple[Level, ...] = ()  # of a key: other levels that the map around may still become
+    also: tuple[Level, ...] = ()  # for a key: other levels that the enclosing map may still become
 
     @property
     def node_style(self) -> str:
-        """The quote that the node is written in, if any."""
+        """The node's quote character, if any."""
         return self.node.style if isinstance(self.node, Scalar) and self.node.style in ("'", '"') else ""
 
     @property
@@ -46,14 +46,14 @@ class Spot:
 
 
 def spot_at(root: Node | None, kinds: Kinds, offset: int) -> Spot | None:
-    """Give the innermost place of a document that covers an offset."""
+    """Return the innermost position of a document that covers an offset."""
     if root is None or not root.start <= offset <= root.end:
         return None
     return _down(Spot(root, LevelOf("playbook")), kinds, offset)
 
 
 def options(kind: Type) -> Iterator[Type]:
-    """Give the alternatives of a type, those of alternatives included."""
+    """Iterate over the alternatives of a type, recursively."""
     if isinstance(kind, OneOf):
         for option in kind.options:
             yield from options(option)
@@ -68,7 +68,7 @@ def level_of(kind: LevelOf) -> Level:
 def _down(spot: Spot, kinds: Kinds, offset: int) -> Spot:
     node = spot.node
     if isinstance(node, ListNode):
-        kind = _chosen(node, spot.type, offset)
+        kind = _choose(node, spot.type, offset)
         inner = kind.item if isinstance(kind, ListOf) else _ANY
         for item in node:
             if item.start <= offset <= item.end:
@@ -83,13 +83,13 @@ def _in_map(spot: Spot, node: MapNode, kinds: Kinds, offset: int) -> Spot:
     here = replace(spot, level=level, owner=node, tool=tool)
     for entry in node:
         if entry.key.start <= offset <= entry.key.end:
-            return replace(_entered(here, entry, entry.key, free), also=(*_alternatives(spot.type, node, entry),))
+            return replace(_enter(here, entry, entry.key, free), also=(*_alternatives(spot.type, node, entry),))
         if entry.value.start <= offset <= entry.value.end:
-            return _down(_entered(here, entry, entry.value, free), kinds, offset)
+            return _down(_enter(here, entry, entry.value, free), kinds, offset)
     return here
 
 
-def _entered(here: Spot, entry: Entry, part: Node, free: Type) -> Spot:
+def _enter(here: Spot, entry: Entry, part: Node, free: Type) -> Spot:
     name = entry.key.text
     field = here.level.field(name) if here.level else None
     kind = field.type if field else free
@@ -100,8 +100,8 @@ def _entered(here: Spot, entry: Entry, part: Node, free: Type) -> Spot:
 
 
 def _level(spot: Spot, node: MapNode, kinds: Kinds, offset: int) -> tuple[Level | None, Kind | None, Type]:
-    """Give the level of a map, the tool kind behind it, and the type of its values where keys are free."""
-    kind = _chosen(node, spot.type, offset)
+    """Return the level of a map, its tool kind, and the value type if keys are free."""
+    kind = _choose(node, spot.type, offset)
     if isinstance(kind, MapOf):
         return None, None, kind.value
     if not isinstance(kind, LevelOf):
@@ -120,7 +120,7 @@ def _level(spot: Spot, node: MapNode, kinds: Kinds, offset: int) -> tuple[Level 
 
 
 def _alternatives(kind: Type, node: MapNode, key: Entry) -> Iterator[Level]:
-    """Give the levels that a map may have by all its keys but one, which is still being typed."""
+    """Yield the levels that a map may have by its keys, ignoring the one being typed."""
     for option in options(kind):
         level = level_of(option) if isinstance(option, LevelOf) else None
         if level is None or level.name in _TASKS:
@@ -129,8 +129,8 @@ def _alternatives(kind: Type, node: MapNode, key: Entry) -> Iterator[Level]:
             yield level
 
 
-def _chosen(node: Node, kind: Type, offset: int) -> Type:
-    """Give the alternative that a node was written as, or is about to become."""
+def _choose(node: Node, kind: Type, offset: int) -> Type:
+    """Return the alternative that a node was written as, or is about to become."""
     if not isinstance(kind, OneOf):
         return kind
     labelled = next((option for option in options(kind) if _takes_labels(option)), None)
@@ -138,7 +138,7 @@ def _chosen(node: Node, kind: Type, offset: int) -> Type:
         return labelled
     picked = kind.pick(node) if kind.pick else None
     chosen = picked or next((option for option in kind.options if fits(node, option)), _ANY)
-    return _chosen(node, chosen, offset) if isinstance(chosen, OneOf) else chosen
+    return _choose(node, chosen, offset) if isinstance(chosen, OneOf) else chosen
 
 
 def _takes_labels(kind: Type) -> bool:
@@ -146,7 +146,7 @@ def _takes_labels(kind: Type) -> bool:
 
 
 def _is_new_label(node: Node, offset: int) -> bool:
-    """Tell whether a map is a label whose task has not been written yet, seen from behind the label."""
+    """Whether a map is a label without a task yet, with the cursor after the label."""
     if not isinstance(node, MapNode) or len(node.entries) != 1:
         return False
     (key, value), task = node.entries[0], LEVELS["task"]

@@ -1,4 +1,4 @@
-"""The outline of a playbook for an editor: its sections, its steps and their tasks.
+"""Outline of a playbook: sections, steps and tasks.
 
 Tested in tests/unit/lsp/test_symbols.py.
 """
@@ -18,7 +18,7 @@ SymbolKind = Literal["section", "step", "task", "key"]
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """One part: `start` to `end` is all of it, `name_start` to `name_end` what to jump to."""
+    """One entry; `start` to `end` is its range, `name_start` to `name_end` its name."""
 
     name: str
     kind: SymbolKind
@@ -31,7 +31,7 @@ class Symbol:
 
 
 def symbols(reading: Reading) -> tuple[Symbol, ...]:
-    """Give the sections of a playbook with what is in them."""
+    """Return the sections of a playbook with their children."""
     root = reading.subject.root
     if root is None:
         return ()
@@ -45,7 +45,7 @@ def symbols(reading: Reading) -> tuple[Symbol, ...]:
 
 def _section(entry: Entry, children: tuple[Symbol, ...]) -> Symbol:
     key = entry.key
-    # A value that an alias stands for lies elsewhere.
+    # An aliased value is located elsewhere.
     end = max(entry.value.end, key.end) if entry.value.start >= key.start else key.end
     return Symbol(
         key.text, "section", "", key.start, _wide(end, children), key.start, key.end, _within(key.start, children)

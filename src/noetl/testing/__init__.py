@@ -1,1 +1,1 @@
-"""What tests of playbooks and of NoETL itself are made of."""
+"""Test support for playbooks and for NoETL itself."""

@@ -1,10 +1,10 @@
-"""Plays a playbook with scripted outcomes: the control plane is the real one, workers and time are pretended.
+"""Play a playbook with scripted outcomes on the real engine, without I/O or clock.
 
     played = play(text, {"fetch": {"rows": 3}, "store": [failed("timeout", "no answer"), ok()]})
     played.status, played.result, played.names()
 
-An outcome is a plain result, an `Outcome`, a `Said` with more to say, a list of these for run after run (for a loop: for
-item after item), or a function of the work. No I/O and no clock. Tested in tests/unit/engine, which plays with it.
+An outcome is a plain result, an `Outcome`, a `Said`, a list of these (one per run or loop item), or a function of the
+work. Tested in tests/unit/engine, which uses it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_REPORTS = 100_000
 
 @dataclass(frozen=True)
 class Said:
-    """What a worker says of a run or an item, beside its result."""
+    """What a worker reports of a run or an item, besides its result."""
 
     result: Any = None
     error: Mapping[str, Any] | None = None
@@ -50,19 +50,19 @@ class Hold:
 
 
 def read(text: str) -> Playbook:
-    """Read a playbook from its text."""
+    """Parse a playbook."""
     return normalize(parse(text, "playbook.yaml"))
 
 
 def decided(plan: Plan, state: Execution, message: AnyMessage, at: int) -> Decision:
-    """Decide a message that needs nothing stored."""
+    """Decide a message that needs no stored results."""
     made = decide(plan, state, message, at)
     assert isinstance(made, Decision), f"it needs {made}"
     return made
 
 
 class Script:
-    """One execution, its work and its timers, in pretended time."""
+    """One execution with its work and timers, in virtual time."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Script:
         return f"m{self._messages}"
 
     def names(self, *types: str) -> list[str]:
-        """Give the events as `type entity`, of all types or of these."""
+        """Return the events as `type entity`, of all types or of these."""
         return [
             f"{event.event_type} {event.entity_id}".strip()
             for event in self.events
@@ -112,15 +112,15 @@ class Script:
         ]
 
     def of(self, event_type: str) -> list[Event]:
-        """Give the events of a type."""
+        """Return the events of a type."""
         return [event for event in self.events if event.event_type == event_type]
 
     def runs(self) -> list[str]:
-        """Give the step-runs in the order they were scheduled."""
+        """Return the step-runs in the order they were scheduled."""
         return list(dict.fromkeys(str(event.step_run_id) for event in self.of("step.scheduled")))
 
     def tell(self, message: AnyMessage) -> Decision:
-        """Decide a message and do with the decision what a store does."""
+        """Decide a message and apply the decision as a store does."""
         decision = self._decided(message)
         self.events += decision.events
         for work_id, _ in decision.finished:
@@ -164,12 +164,11 @@ class Script:
         return manifest(ref, parts)
 
     def start(self) -> Decision:
-        """Start the execution."""
         path = self.plan.playbook.path
         return self.tell(Start(self.message_id(), path, self.plan.playbook_hash, self.payload, self.parent))
 
     def run(self, *, timers: bool = True) -> Script:
-        """Work until nothing is left to do; time goes on to the next timer where that is all there is."""
+        """Work until nothing is left; advance time to the next timer when idle."""
         if self.state.phase == "pending":
             self.start()
         for _ in range(MOST_REPORTS):
@@ -183,12 +182,12 @@ class Script:
         raise AssertionError("the playbook does not come to an end")
 
     def fire(self, timer_id: str) -> Decision:
-        """Let a timer's time come."""
+        """Advance time to a timer and deliver it."""
         self.now = max(self.now, self.timers.pop(timer_id, self.now))
         return self.tell(TimerDue(self.message_id(), timer_id))
 
     def answer(self, item: WorkItem) -> None:
-        """Report a piece of work as the script has it."""
+        """Report a work item as scripted."""
         epoch = self.epochs[item.work_id]
         if item.chunk is not None:
             self._answer_chunk(item, epoch)
@@ -249,7 +248,7 @@ class Script:
         return _said(given)
 
     def check(self) -> None:
-        """Hold the laws: the log folds to the state, and its copy from a store does."""
+        """Assert that the log, and its serialized copy, fold to the state."""
         assert checksum(fold(self.state.execution_id, self.events)) == checksum(self.state)
         stored = msgspec.msgpack.decode(msgspec.msgpack.encode(self.events), type=list[Event])
         assert checksum(fold(self.state.execution_id, stored)) == checksum(self.state)
@@ -270,7 +269,7 @@ def play(
     messages: Sequence[AnyMessage | Callable[[Script], None]] = (),
     **more: Any,
 ) -> Script:
-    """Play a playbook to its end; messages come in when nothing else is left to do."""
+    """Play a playbook to its end; messages arrive when nothing else is left to do."""
     script = Script(playbook, outcomes, **more).run(timers=not messages)
     for number, message in enumerate(messages):
         if callable(message):

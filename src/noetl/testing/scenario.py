@@ -1,7 +1,7 @@
-"""Plays a scenario: a playbook with scripted outcomes and messages, through the real server and worker, in pretended time.
+"""Play a scenario through the real server and worker, in virtual time.
 
 A scenario is a folder: `playbook.yaml` (and `<name>.yaml` of its children), `outcomes.yaml` with the rule it shows, the
-script and what must come of it, and `events.golden.yaml` with the log it leaves. Tested in tests/scenarios.
+script and the expectations, and `events.golden.yaml` with its log. Tested in tests/scenarios.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _AFTERWARDS_S: Final = 2.0  # for what comes late
 
 
 class Store(EventLog, WorkQueue, Catalog, Protocol):
-    """A store that is all three."""
+    """A store that implements all three ports."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a folder holds."""
+    """Content of a scenario folder."""
 
     name: str
     rule: str
@@ -57,7 +57,7 @@ class Scenario:
 
 @dataclass
 class Played:
-    """What became of a scenario."""
+    """Result of playing a scenario."""
 
     refused: str | None = None
     events: list[Event] = field(default_factory=list)
@@ -69,7 +69,6 @@ class Played:
 
 
 def read_scenario(folder: Path) -> Scenario:
-    """Read a folder."""
     script = yaml.safe_load((folder / "outcomes.yaml").read_text())
     files = {path.name: path.read_text() for path in sorted(folder.glob("*.yaml"))}
     playbooks = {name: text for name, text in files.items() if name not in ("outcomes.yaml", "events.golden.yaml")}
@@ -77,7 +76,7 @@ def read_scenario(folder: Path) -> Scenario:
 
 
 def read_playbook(text: str, name: str = "playbook.yaml") -> Playbook:
-    """Read a playbook as it is run."""
+    """Parse a playbook as it is run."""
     return normalize(parse(text, name))
 
 
@@ -114,7 +113,7 @@ class Player:
         self.control.sequencer.listeners.on_change.append(self._told.set)
 
     async def play(self) -> Played:
-        """Play it to its end, or until nothing but a signal could move it."""
+        """Play to the end, or until only a signal could continue it."""
         played = Played(tools=self.tools)
         start = await self._registered()
         async with self.control:
@@ -170,7 +169,7 @@ class Player:
         )
 
     async def _watch(self) -> None:
-        """Say what is to be said at its time, and wait for the end."""
+        """Send the scripted messages at their times, and wait for the end."""
         speaking = asyncio.create_task(self._speak())
         try:
             async with asyncio.timeout(float(self._script.get("until", _LONGEST_MS)) / 1000):
@@ -206,7 +205,7 @@ class Player:
 
 
 def message(message_id: str, said: Mapping[str, Any]) -> AnyMessage:
-    """Make a message of what a script says."""
+    """Convert a scripted message."""
     if "signal" in said:
         return Signal(message_id, said["signal"], said.get("data"))
     if "patch" in said:

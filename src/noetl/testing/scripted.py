@@ -1,8 +1,8 @@
-"""Tools that do what a script says: results, errors, time taken, or no answer at all.
+"""Scripted tools: results, errors, durations, or no response.
 
-An outcome is a map: `ok: <result>` or `error: <kind or map>`, with `takes: <ms>` and the kind's own part (`http: {…}`)
-beside; `hang: true` never ends. A list is for call after call, its last entry for all that follow. `items: {<index>: …}`
-is for the items of a loop. What is not in the script is a `noop` that gives its `result`. Tested in tests/scenarios.
+An outcome is a map: `ok: <result>` or `error: <kind or map>`, with `takes: <ms>` and the kind's own part (`http: {…}`);
+`hang: true` never ends. A list is one entry per call, its last for all further calls. `items: {<index>: …}` is for the
+items of a loop. A task without a script is a `noop` that returns its `result`. Tested in tests/scenarios.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from noetl.model.outcome import Outcome, TaskError, ok
 from noetl.ports import Runner, ToolContext
 
 DEFAULT_MS: Final = 10.0
-_TIE_MS: Final = 0.001  # no two calls take equally long, so that nothing depends on who was woken first
+TIE_MS: Final = 0.001  # no two calls take equally long, so the order of wake-ups does not matter
 _OWN: Final = frozenset({"ok", "error", "takes", "hang", "items", "result", "real"})
 
 
 class ScriptedTools:
-    """The tool kinds of a scenario: every kind is there, and none does anything real."""
+    """Tool kinds of a scenario: every kind exists, none does anything real."""
 
     def __init__(self, outcomes: Mapping[str, Any]) -> None:
         self._outcomes = outcomes
@@ -31,10 +31,9 @@ class ScriptedTools:
         self.kinds: set[str] = set()
         self.calls: list[tuple[str, str, int]] = []  # idempotency key, `step.task`, attempt
         self.seen: list[tuple[str, Mapping[str, Any]]] = []  # `step.task` and its rendered fields
-        self.stopped: list[str] = []  # `step.task` of calls that were ended from outside
+        self.stopped: list[str] = []  # `step.task` of cancelled calls
 
     def runner(self, kind: str) -> Runner | None:
-        """Give what plays the script's part."""
         self.kinds.add(kind)
         return self._run
 
@@ -43,7 +42,7 @@ class ScriptedTools:
         self.calls.append((context.idempotency_key, name, context.attempt))
         self.seen.append((name, fields))
         given = self._given(name, context)
-        takes = float(given.get("takes", DEFAULT_MS)) + len(self.calls) * _TIE_MS
+        takes = float(given.get("takes", DEFAULT_MS)) + len(self.calls) * TIE_MS
         try:
             if given.get("hang"):
                 await asyncio.Event().wait()
@@ -75,7 +74,7 @@ class ScriptedTools:
 
 
 def outcome_of(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
-    """Make an outcome of what a script says."""
+    """Convert a scripted outcome."""
     helpers = {key: value for key, value in given.items() if key not in _OWN}
     error = given.get("error")
     if error is not None:
@@ -86,6 +85,6 @@ def outcome_of(given: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
 
 
 def item_of(key: str) -> int | None:
-    """Give the index of the item that an idempotency key names."""
+    """Return the item index of an idempotency key."""
     parts = key.split(":")
     return int(parts[2]) if len(parts) > 3 and parts[2].isdigit() else None

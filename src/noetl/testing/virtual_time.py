@@ -1,9 +1,8 @@
-"""An event loop whose time is pretended: it jumps to the next moment at which something is due.
+"""Event loop in virtual time: it advances to the next due timer without waiting.
 
-    run(main)                     # every sleep and time-out in `main` takes no real time, in its right order
+    run(main)                     # sleeps and time-outs in `main` take no real time, in their right order
 
-Work in threads is waited for before time goes on, if it is announced by `threads()`. Tested in
-tests/simulation/test_virtual_time.py.
+Time stands still while a thread announced by `threads()` works. Tested in tests/simulation/test_virtual_time.py.
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
-BEGIN = 1_800_000_000_000  # the time at which every run starts, in milliseconds since the epoch
-_LONGEST_REAL_S = 30.0  # that a thread may take
+BEGIN = 1_800_000_000_000  # start time of every run, in milliseconds since the epoch
+_LONGEST_REAL_S = 30.0  # limit for a thread
 
 
 class StuckError(RuntimeError):
-    """Nothing is due, now or later, and something still waits."""
+    """Nothing is due, now or later, and a task still waits."""
 
 
 class _Selector(selectors.SelectSelector):
-    """Lets time jump where a real one would wait."""
+    """Advances the time where a real selector would wait."""
 
     def __init__(self) -> None:
         super().__init__()
         self.time = 0.0
         self.threads = 0
-        self.leap: Callable[[float], float] | None = None  # the moment that comes next → the one to go on to
+        self.leap: Callable[[float], float] | None = None  # next due time → time to advance to
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
@@ -41,14 +40,14 @@ class _Selector(selectors.SelectSelector):
                 raise StuckError(f"a thread took longer than {_LONGEST_REAL_S:g} s")
             return found
         if timeout is None:
-            raise StuckError("nothing is left that could happen, and somebody waits")
+            raise StuckError("deadlock: a task waits, and nothing is scheduled")
         due = self.time + timeout
         self.time = due if self.leap is None else self.leap(due)
         return super().select(0)
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in pretended time."""
+    """Event loop in virtual time."""
 
     def __init__(self) -> None:
         self._pretended = _Selector()
@@ -61,7 +60,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._pretended.time
 
     def leap_by(self, leap: Callable[[float], float]) -> None:
-        """Let somebody say, where nothing is left to do now, to which later moment time goes on."""
+        """Set a callback that maps the next due time to the time to advance to."""
         self._pretended.leap = leap
 
     async def shutdown_default_executor(self) -> None:
@@ -70,7 +69,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @contextmanager
     def thread(self) -> Iterator[None]:
-        """Keep time still while a thread works."""
+        """Stop virtual time while a thread works."""
         self._pretended.threads += 1
         try:
             yield
@@ -80,7 +79,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 @contextmanager
 def threads() -> Iterator[None]:
-    """Keep pretended time still while a thread works; in real time, do nothing."""
+    """Stop virtual time while a thread works; no effect in real time."""
     loop = asyncio.get_running_loop()
     if isinstance(loop, VirtualLoop):
         with loop.thread():
@@ -90,7 +89,7 @@ def threads() -> Iterator[None]:
 
 
 class VirtualClock:
-    """The clock of a virtual loop; `jump` sets it forward or back, as an operator may."""
+    """Clock of a virtual loop; `jump` moves it forward or back."""
 
     def __init__(self) -> None:
         self._offset = 0
@@ -106,6 +105,6 @@ class VirtualClock:
 
 
 def run(main: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Run to the end in pretended time."""
+    """Run a coroutine to its end in virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main())

@@ -1,4 +1,4 @@
-"""How SQL kinds reach their databases and what they make of errors: the pool of a credential, errors by their codes.
+"""Database connections of SQL kinds: pools by credential, errors by code.
 
 Tested in tests/tools/test_postgres.py and test_duckdb.py.
 """
@@ -15,14 +15,9 @@ from noetl.tools.pg_pool import NoConnectionError, PgPool
 
 _BY_CODE: dict[str, ErrorKind] = {"40001": "db_deadlock", "40P01": "db_deadlock", "57014": "db_timeout"}
 _BY_CLASS: dict[str, ErrorKind] = {
-    "08": "db_connection",
-    "22": "schema",
-    "23": "db_constraint",
-    "28": "auth",
-    "42": "client_error",
-    "53": "db_connection",
-    "57": "db_connection",
-}
+    "08": "db_connection", "22": "schema", "23": "db_constraint", "28": "auth", "42": "client_error",
+    "53": "db_connection", "57": "db_connection",
+}  # fmt: skip
 _RETRYABLE_CODES = frozenset({"40001", "40P01", "57P01", "57P02", "57P03"})
 _RETRYABLE_CLASSES = frozenset({"08", "53"})
 _PARTS = {
@@ -32,25 +27,22 @@ _PARTS = {
 }  # fmt: skip
 _REFUSED = ("authentication failed", "no password supplied", "no pg_hba.conf entry", 'role "', "permission denied")
 _DUCKDB: dict[str, ErrorKind] = {
-    "ConstraintException": "db_constraint",
-    "ParserException": "parse",
-    "BinderException": "client_error",
-    "CatalogException": "not_found",
-    "ConversionException": "schema",
-    "InvalidInputException": "client_error",
-    "IOException": "connection",
-    "HTTPException": "connection",
-    "ConnectionException": "db_connection",
+    "ConstraintException": "db_constraint", "ParserException": "parse", "BinderException": "client_error",
+    "CatalogException": "not_found", "ConversionException": "schema", "InvalidInputException": "client_error",
+    "IOException": "connection", "HTTPException": "connection", "ConnectionException": "db_connection",
     "TransactionException": "db_deadlock",
-}
+}  # fmt: skip
 _AGAIN_S = 0.05  # between two interrupts of a query
 _RETRYABLE_DUCKDB = frozenset({"HTTPException", "TransactionException"})
 
 
 async def pg_pool(auth: Any, context: ToolContext) -> Any:
-    """Give the worker's pool for a credential; raises KeyError where there is none, ValueError where it holds no connection."""
+    """Return the worker's pool for a credential.
+
+    Raises KeyError for an unknown credential, ValueError for one without a connection.
+    """
     if auth is None:
-        raise ValueError("the task names no credential; `auth` says which database to speak to")
+        raise ValueError("the task has no credential; set `auth` to the credential of the database")
     given = auth if isinstance(auth, Mapping) else await context.credential(str(auth))
     address = _address(given)
 
@@ -61,7 +53,7 @@ async def pg_pool(auth: Any, context: ToolContext) -> Any:
 
 
 def _address(given: Mapping[str, Any]) -> str:
-    """The connection of a credential: an address of its own, or made of its parts."""
+    """Return the connection string of a credential, given or built from its parts."""
     from psycopg.conninfo import make_conninfo
 
     inner = given.get("data")
@@ -71,24 +63,27 @@ def _address(given: Mapping[str, Any]) -> str:
         return str(whole)
     found = {_PARTS[key]: str(value) for key, value in parts.items() if key in _PARTS and value is not None}
     if "host" not in found and "dbname" not in found:
-        raise ValueError("the credential holds no connection: it needs `dsn`, or `host`, `user`, `dbname`")
+        raise ValueError("the credential has no connection: set `dsn`, or `host`, `user` and `dbname`")
     return make_conninfo(**found)
 
 
 def _not_connected(message: str) -> Outcome:
-    """No connection stood, so nothing was sent. The driver gives only a text, which the server writes."""
-    told = f"no connection to the database: {message}"
+    """Classify a failed connection, by the server's message; nothing was sent."""
+    reason = f"cannot connect to the database: {message}"
     if any(words in message for words in _REFUSED):
-        return failed("auth", told, code="PG_28000")
+        return failed("auth", reason, code="PG_28000")
     if 'database "' in message and "does not exist" in message:
-        return failed("not_found", told, code="PG_3D000")
-    return failed("db_connection", told, code="PG_08001", retryable=True)
+        return failed("not_found", reason, code="PG_3D000")
+    return failed("db_connection", reason, code="PG_08001", retryable=True)
 
 
 def pg_failed(error: Any) -> Outcome:
-    """An error of the server by its code; one without a code is a lost connection, which may have come too late."""
+    """Convert a PostgreSQL error to an outcome, by its SQLSTATE.
+
+    An error without a code is a lost connection: the statement may have been executed.
+    """
     if isinstance(error, NoConnectionError) and error.timed_out:
-        return failed("timeout", f"no connection to the database: {error}", code="PG_08001", retryable=True)
+        return failed("timeout", f"cannot connect to the database: {error}", code="PG_08001", retryable=True)
     if isinstance(error, NoConnectionError):
         return _not_connected(str(error))
     code = error.sqlstate or ""
@@ -108,10 +103,10 @@ def pg_failed(error: Any) -> Outcome:
 
 
 async def in_thread(connection: Any, job: Callable[..., Any], *given: Any) -> Any:
-    """Run a job on a connection of DuckDB in a thread of its own; who is cancelled interrupts it until it has ended.
+    """Run a job on a DuckDB connection in its own thread; cancellation interrupts it.
 
-    Threads that all share would let many long queries keep everybody else from reading a file, and an interrupt that comes
-    before the query has begun is not heard.
+    A shared thread pool would let long queries block file reads. An interrupt before the query has begun is ignored, so it
+    is repeated until the job ends.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
@@ -126,9 +121,9 @@ async def in_thread(connection: Any, job: Callable[..., Any], *given: Any) -> An
         answer, error = None, None
         try:
             answer = job(*given)
-        except BaseException as found:  # noqa: BLE001  whoever waits for it is told
-            error = found
-        with suppress(RuntimeError):  # nobody waits any more: the loop was closed
+        except BaseException as raised:  # noqa: BLE001  re-raised in the waiting task
+            error = raised
+        with suppress(RuntimeError):  # the loop was closed
             loop.call_soon_threadsafe(settle, answer, error)
 
     Thread(target=work, name="noetl-duckdb", daemon=True).start()
@@ -138,7 +133,7 @@ async def in_thread(connection: Any, job: Callable[..., Any], *given: Any) -> An
         while not done.done():
             connection.interrupt()
             await asyncio.wait([done], timeout=_AGAIN_S)
-        done.exception()  # it was interrupted; whoever cancelled knows why
+        done.exception()  # retrieve it: the caller cancelled the job
         raise
 
 

@@ -1,9 +1,9 @@
-"""Turns a tool kind's input model into the description that the language checks against.
+"""Convert a tool kind's input model to the description that the language checks.
 
-A kind is one module with two names: `Input`, a `msgspec.Struct` whose every field carries a description, and `KIND`, made
-here by `describe`. Types are those of the *rendered* value: a template may stand wherever a value may. Nothing here runs a
-tool. A kind's module leaves out `from __future__ import annotations`: types kept as text are compiled and evaluated several
-times, which doubles the time to load it. Tested in tests/tools/test_contract.py.
+A kind is one module with two names: `Input`, a `msgspec.Struct` with a description on every field, and `KIND`, made by
+`describe`. Types are those of the *rendered* value: a template is allowed wherever a value is. A kind's module omits
+`from __future__ import annotations`: string annotations are evaluated several times, which doubles its load time.
+Tested in tests/tools/test_contract.py.
 """
 
 from __future__ import annotations
@@ -33,20 +33,15 @@ Model = TypeVar("Model", bound=msgspec.Struct)
 
 
 class ToolInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The inputs of a tool kind; a field that the model does not have is refused."""
+    """Inputs of a tool kind; unknown fields are refused."""
 
 
 def about(
-    description: str,
-    *examples: Any,
-    aliases: tuple[str, ...] = (),
-    rendered: Rendered = "worker",
+    description: str, *examples: Any, aliases: tuple[str, ...] = (), rendered: Rendered = "worker"
 ) -> msgspec.Meta:
-    """Describe one field: what it is for, examples, other spellings, and whether a template in it is rendered."""
+    """Describe one field: purpose, examples, aliases, where its template is rendered."""
     return msgspec.Meta(
-        description=description,
-        examples=list(examples) or None,
-        extra={"aliases": aliases, "rendered": rendered},
+        description=description, examples=list(examples) or None, extra={"aliases": aliases, "rendered": rendered}
     )
 
 
@@ -56,7 +51,7 @@ def describe(
     name: str,
     summary: str,
     description: str,
-    examples: tuple[KindExample, ...],
+    examples: str,
     result: Mapping[str, str] | None,
     helper: tuple[str, Mapping[str, str]] | None = None,
     one_of: tuple[tuple[str, ...], ...] = (),
@@ -65,7 +60,10 @@ def describe(
     extra: str = "",
     suspends: bool = False,
 ) -> Kind:
-    """Make the description of a kind from its input model and from what the model cannot say."""
+    """Build the description of a kind from its input model and these facts.
+
+    `examples` are tasks in YAML, each after a line `# TITLE`.
+    """
     own = _level(cast(shape.StructType, shape.type_info(model)), f"tools.{name}")
     return Kind(
         name=name,
@@ -78,16 +76,21 @@ def describe(
         result=result,
         helper=helper,
         extra=extra,
-        examples=tuple(KindExample(example.title, cleandoc(example.yaml) + "\n") for example in examples),
+        examples=_examples(examples),
         suspends=suspends,
     )
 
 
-def decode(model: type[Model], level: Level, data: Mapping[str, Any]) -> Model:
-    """Read rendered inputs into the model. Raises `msgspec.ValidationError`.
+def _examples(text: str) -> tuple[KindExample, ...]:
+    parts = re.split(r"^# (.+)\n", cleandoc(text), flags=re.MULTILINE)
+    return tuple(KindExample(title, yaml.strip() + "\n") for title, yaml in zip(parts[1::2], parts[2::2], strict=True))
 
-    Aliases become names; null means that a field is not there. Mixed text renders as a string, so `"5"` is taken where a
-    number is wanted; and 5 is taken where text is.
+
+def decode(model: type[Model], level: Level, data: Mapping[str, Any]) -> Model:
+    """Convert rendered inputs to the model. Raises `msgspec.ValidationError`.
+
+    Aliases become names; a null field is treated as absent. Mixed text renders as a string, so `"5"` is accepted for a
+    number, and 5 for text.
     """
     return msgspec.convert(_canonical(data, level), model, strict=False)
 
@@ -124,7 +127,7 @@ def _canonical_value(value: Any, type_: Type) -> Any:
 
 
 def _level(struct: shape.StructType, name: str) -> Level:
-    """Describe a Struct as a level; a map inside it gets a level of its own."""
+    """Describe a Struct as a level; a nested Struct gets its own level."""
     fields = tuple(_field(known, f"{name}.{known.encode_name}") for known in struct.fields)
     return Level(name, _summary(struct.cls), fields, open=not struct.forbid_unknown_fields)
 
@@ -148,10 +151,10 @@ def _field(known: shape.Field, path: str) -> Field:
 
 
 def _type(info: shape.Type, path: str, code: str = "", *, nullable: bool = False) -> Type:
-    """Give the language's type for a type of the model; a kind of value that YAML cannot hold is refused.
+    """Convert a type of the model to one of the language. Raises TypeError.
 
-    Any field may be null, which means it is not there. Inside lists and maps null is a value, and the language has no
-    name for "this or null": such a place takes anything.
+    Any field may be null, which means absent. Inside lists and maps null is a value, and the language has no type for
+    "this or null": such a place accepts anything.
     """
     match info:
         case shape.Metadata():
@@ -183,9 +186,9 @@ def _type(info: shape.Type, path: str, code: str = "", *, nullable: bool = False
 
 
 def _in_order(options: tuple[Type, ...]) -> tuple[Type, ...]:
-    """Put narrow alternatives before wide ones, because the first that fits decides: text fits nearly everything.
+    """Sort narrow alternatives first, because the first match wins.
 
-    Whole numbers beside numbers of any kind say nothing, and would refuse a fraction.
+    An integer beside a number of any kind is dropped: it would refuse a fraction.
     """
     numbers = [option for option in options if isinstance(option, Number)]
     wide = [number for number in numbers if not number.integer]
@@ -198,7 +201,7 @@ def _summary(model: type) -> str:
 
 
 def as_yaml(value: Any) -> str:
-    """Write a value the way it may stand behind a key in YAML: plain where that is unambiguous, else as JSON."""
+    """Format a value for YAML: plain if unambiguous, else as JSON."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS_WITH_A_MEANING:
         return value
     text = json.dumps(value, ensure_ascii=False)

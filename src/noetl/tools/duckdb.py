@@ -1,10 +1,10 @@
-"""The kind `duckdb`: SQL on files and tables inside the worker."""
+"""Kind `duckdb`: SQL on files and tables inside the worker."""
 
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.connections import duckdb_failed, in_thread
@@ -18,63 +18,55 @@ from noetl.tools.fields import (
     SqlInput,
     UnreadableError,
 )
-from noetl.tools.markers import in_transaction, once_in_duckdb, refused
+from noetl.tools.markers import in_transaction, once_in_duckdb, refuse_transaction_control
 from noetl.tools.tables import RowsError, answer, name, result_of, rows_to_write, statements, write_statement
 
 
 class Input(SqlInput, frozen=True, kw_only=True):
-    """SQL to run, or rows to write, and the database to do it in."""
+    """SQL to run, or rows to write, and its database."""
 
-    database: Annotated[str, about("The database file; `:memory:` is gone after the task.", "./sales.duckdb")] = (
+    database: Annotated[str, about("Database file; `:memory:` is discarded after the task.", "./sales.duckdb")] = (
         ":memory:"
     )
     transactional: Annotated[bool, about(TRANSACTIONAL, True)] = False
     marker_table: Annotated[str | None, about(MARKER_TABLE, "ops.marker")] = None
-    read_only: Annotated[bool, about("Open the file for reading only, so that many tasks may share it.", True)] = False
+    read_only: Annotated[bool, about("Open the file read-only, so that several tasks can share it.", True)] = False
     extensions: Annotated[list[str] | None, about("Extensions to install and load first.", ["httpfs"])] = None
 
 
 KIND = describe(
     Input,
     name="duckdb",
-    summary="Runs SQL with DuckDB, inside the worker.",
+    summary="Run SQL with DuckDB, inside the worker.",
     description="""
     Reads and joins files (Parquet, CSV, JSON), object stores and other databases without a server. `auth` names the credential
-    of what is attached; a map names several. `params` are bound by the driver (`$name` or `?`). In templates the result also
-    iterates as its rows. With `table` no SQL is needed: see the kind `postgres` for the modes,
-    and for `transactional`.
+    of attached sources; a map names several. The driver binds `params` (`$name` or `?`). In templates, iterating over the
+    result yields its rows. With `table` no SQL is needed: see the kind `postgres` for the modes and for `transactional`.
     """,
     one_of=(SQL_FORMS,),
     needs=(*TABLE_NEEDS, Need("marker_table", ("transactional",))),
     result=SQL_RESULT,
     extra="duckdb",
-    examples=(
-        KindExample(
-            "Sum up a folder of files",
-            """
-            - totals:
-                kind: duckdb
-                query: |
-                  SELECT region, sum(amount) AS amount
-                  FROM read_parquet('{{ workload.folder }}/*.parquet')
-                  GROUP BY region
-            """,
-        ),
-        KindExample(
-            "Several statements on a database file",
-            """
-            - name: load
-              kind: duckdb
-              database: "{{ workload.folder }}/sales.duckdb"
-              commands:
-                - CREATE TABLE IF NOT EXISTS sales (region TEXT, amount DOUBLE)
-                - INSERT INTO sales SELECT region, amount FROM read_csv('{{ workload.folder }}/new.csv')
-                - SELECT count(*) AS n FROM sales
-              set:
-                ctx.sales: "{{ output.data.rows[0].n }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Sum up a folder of files
+    - totals:
+        kind: duckdb
+        query: |
+          SELECT region, sum(amount) AS amount
+          FROM read_parquet('{{ workload.folder }}/*.parquet')
+          GROUP BY region
+
+    # Several statements on a database file
+    - name: load
+      kind: duckdb
+      database: "{{ workload.folder }}/sales.duckdb"
+      commands:
+        - CREATE TABLE IF NOT EXISTS sales (region TEXT, amount DOUBLE)
+        - INSERT INTO sales SELECT region, amount FROM read_csv('{{ workload.folder }}/new.csv')
+        - SELECT count(*) AS n FROM sales
+      set:
+        ctx.sales: "{{ output.data.rows[0].n }}"
+    """,
 )
 
 
@@ -82,12 +74,12 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     try:
         import duckdb
     except ModuleNotFoundError:
-        return failed("unknown", "DuckDB is not installed here: pip install 'noetl[duckdb]'", code="MISSING_EXTRA")
+        return failed("unknown", "DuckDB is not installed: pip install 'noetl[duckdb]'", code="MISSING_EXTRA")
     try:
         sent = await statements(input, context)
     except UnreadableError as error:
         return error.outcome
-    problem = refused(sent) if input.transactional else None
+    problem = refuse_transaction_control(sent) if input.transactional else None
     if problem is not None:
         return problem
     memory = input.database == ":memory:"
@@ -98,7 +90,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return duckdb_failed(error)
     try:
         found = ok(await in_thread(connection, _perform, connection, input, sent, context))
-        if context.confirm is not None:  # its transaction is open until somebody else has written down what it gave
+        if context.confirm is not None:  # keep the transaction open until the claimed rows are recorded
             if await context.confirm(found):
                 connection.commit()
             else:
@@ -117,7 +109,7 @@ def _perform(connection: Any, input: Input, sent: list[str], context: ToolContex
         connection.execute(f"INSTALL {name(extension)}")
         connection.execute(f"LOAD {name(extension)}")
     if context.confirm is not None:
-        connection.begin()  # it is ended once what was claimed is written down
+        connection.begin()  # ended once the claimed rows are recorded
         return _all(connection, input, sent)
     work = partial(_write, connection, input, context) if input.table else partial(_all, connection, input, sent)
     if input.transactional:
@@ -129,13 +121,13 @@ def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]:
     answers = []
     for text in sent:
         for statement in connection.extract_statements(text):
-            cursor = connection.execute(statement, _bound(input.params, statement.named_parameters))
+            cursor = connection.execute(statement, _bind(input.params, statement.named_parameters))
             answers.append(_read(cursor, statement))
     return result_of(answers)
 
 
-def _bound(params: Any, wanted: set[str]) -> Any:
-    """Only what a statement asks for: the driver refuses more."""
+def _bind(params: Any, wanted: set[str]) -> Any:
+    """Return only the parameters of a statement: the driver refuses others."""
     if not wanted:
         return None
     if isinstance(params, dict):

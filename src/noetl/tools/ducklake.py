@@ -1,64 +1,56 @@
-"""Describes the kind `ducklake`: SQL on a lake of Parquet files that share one catalog."""
+"""Kind `ducklake`: SQL on a lake of Parquet files with a shared catalog."""
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import Count, about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, SqlInput
 
 
 class Input(SqlInput, frozen=True, kw_only=True):
-    """SQL to run, or rows to write, and the lake to do it in."""
+    """SQL to run, or rows to write, and its lake."""
 
     catalog: Annotated[
         str | None,
         about(
-            "Where the lake's catalog is kept: a file or a connection; not needed when `auth` holds it.",
+            "Catalog of the lake: a file or a connection; not needed if `auth` has it.",
             "metadata.ducklake",
             aliases=("catalog_connection",),
         ),
     ] = None
-    catalog_name: Annotated[str, about("The name of the lake in SQL; it is the default one.", "sales")] = "lake"
-    data_path: Annotated[str | None, about("Where a new lake keeps its files.", "s3://lake/sales")] = None
-    create_catalog: Annotated[bool, about("Make the catalog when it is not there yet.", False)] = True
-    snapshot: Annotated[Count | None, about("Read the lake as it was at this snapshot.", 42)] = None
+    catalog_name: Annotated[str, about("Name of the lake in SQL, also its default database.", "sales")] = "lake"
+    data_path: Annotated[str | None, about("Where a new lake stores its files.", "s3://lake/sales")] = None
+    create_catalog: Annotated[bool, about("Create the catalog if it does not exist.", False)] = True
+    snapshot: Annotated[Count | None, about("Read the lake as of this snapshot.", 42)] = None
 
 
 KIND = describe(
     Input,
     name="ducklake",
-    summary="Runs SQL on a DuckLake: Parquet files with a shared catalog.",
+    summary="Run SQL on a DuckLake: Parquet files with a shared catalog.",
     description="""
-    Many workers may read and write one lake at once: the catalog (PostgreSQL, SQLite or a file) orders their transactions.
-    `auth` names the credential of the catalog; a map names those of the catalog and of the object store. Everything else is as
-    with the kind `duckdb`.
+    Several workers can read and write one lake concurrently: the catalog (PostgreSQL, SQLite or a file) orders their
+    transactions. `auth` names the credential of the catalog; a map names those of the catalog and of the object store.
+    Everything else works as in the kind `duckdb`.
     """,
     one_of=(SQL_FORMS,),
     needs=TABLE_NEEDS,
     result=SQL_RESULT,
     extra="duckdb",
-    examples=(
-        KindExample(
-            "Add rows to a lake",
-            """
-            - append:
-                kind: ducklake
-                auth: lake_catalog
-                data_path: "{{ workload.folder }}/lake"
-                command: INSERT INTO orders SELECT * FROM read_json('{{ workload.folder }}/orders.json')
-            """,
-        ),
-        KindExample(
-            "Read an earlier state",
-            """
-            - name: before
-              kind: ducklake
-              catalog: metadata.ducklake
-              snapshot: 42
-              query: SELECT count(*) AS n FROM orders
-              set:
-                ctx.orders_before: "{{ output.data.rows[0].n }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Add rows to a lake
+    - append:
+        kind: ducklake
+        auth: lake_catalog
+        data_path: "{{ workload.folder }}/lake"
+        command: INSERT INTO orders SELECT * FROM read_json('{{ workload.folder }}/orders.json')
+
+    # Read an earlier state
+    - name: before
+      kind: ducklake
+      catalog: metadata.ducklake
+      snapshot: 42
+      query: SELECT count(*) AS n FROM orders
+      set:
+        ctx.orders_before: "{{ output.data.rows[0].n }}"
+    """,
 )

@@ -1,4 +1,4 @@
-"""The kind `http`: one request and its answer."""
+"""Kind `http`: one request and its response."""
 
 import json
 import re
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from noetl.blobs import pieces
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import ErrorKind, Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
@@ -24,115 +23,101 @@ Plain = str | int | float | bool
 class Input(ToolInput, frozen=True, kw_only=True):
     """One HTTP request."""
 
-    method: Annotated[
-        Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"], about("The request's verb.")
-    ] = "GET"
-    url: Annotated[str, about("Where to send it.", "{{ workload.api_url }}/orders", aliases=("endpoint",))]
+    method: Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"], about("Request method.")] = (
+        "GET"
+    )
+    url: Annotated[str, about("URL of the request.", "{{ workload.api_url }}/orders", aliases=("endpoint",))]
     params: Annotated[
-        dict[str, Any] | None,
-        about("Query parameters; a list repeats its name, null leaves it out.", {"page": 1}),
+        dict[str, Any] | None, about("Query parameters; a list repeats its name, null omits it.", {"page": 1})
     ] = None
     headers: Annotated[dict[str, Plain] | None, about("Request headers.", {"Accept": "application/json"})] = None
     body: Annotated[
-        Any, about("The body: a map or list is sent as JSON, text as it is.", {"id": 7}, aliases=("payload",))
+        Any, about("Body: a map or list is sent as JSON, a string unchanged.", {"id": 7}, aliases=("payload",))
     ] = None
-    json: Annotated[Any, about("The body, sent as JSON whatever it is.", {"id": 7})] = None
+    json: Annotated[Any, about("Body, always sent as JSON.", {"id": 7})] = None
     data: Annotated[
-        Any, about("The body: text as it is, a map as JSON unless the content type says it is a form.", "id=7")
+        Any, about("Body: a string unchanged, a map as JSON unless the content type is a form.", "id=7")
     ] = None
-    form: Annotated[
-        dict[str, Any] | None,
-        about("The body as the fields of a form.", {"grant_type": "password"}),
-    ] = None
-    verify: Annotated[bool | str, about("Check the server's certificate; a text is a file with trusted ones.")] = True
-    follow_redirects: Annotated[bool, about("Go where a redirect points.")] = True
+    form: Annotated[dict[str, Any] | None, about("Body as form fields.", {"grant_type": "password"})] = None
+    verify: Annotated[bool | str, about("Verify the server's certificate; a string is a CA bundle file.")] = True
+    follow_redirects: Annotated[bool, about("Follow redirects.")] = True
 
 
 KIND = describe(
     Input,
     name="http",
-    summary="Sends one HTTP request and reads the answer.",
+    summary="Send one HTTP request and read the response.",
     description="""
-    Any status outside 200–299 is an error outcome, with the body kept in the result. `auth` names the credential: a token,
-    a user with a password, or an API key, put where the credential says. `traceparent` and `Idempotency-Key` are sent along,
-    so a server can tell a retry from new work. `spec.timeout: {connect, read}` bounds the parts of a request, in seconds; what a
-    server says with `Retry-After` is `outcome.error.retry_after`. An answer of more than 64 MiB is an error.
+    Any status outside 200–299 is an error outcome, with the body in the result. `auth` names the credential: a token, a user
+    with a password, or an API key, sent where the credential defines. `traceparent` and `Idempotency-Key` are sent too, so a
+    server can deduplicate retries. `spec.timeout: {connect, read}` limits connecting and reading, in seconds. A `Retry-After`
+    header is available as `outcome.error.retry_after`. A response of more than 64 MiB is an error.
     """,
     at_most_one=(("body", "json", "data", "form"),),
     result={
-        "status": "The status code; the same as `status_code`.",
-        "status_code": "The status code.",
-        "headers": "The answer's headers, names in lower case.",
-        "url": "The address that answered, after redirects.",
-        "elapsed": "Seconds from sending to the whole answer.",
-        "data": "The body: parsed when it is JSON, else text.",
-        "body": "The same as `data`.",
+        "status": "Status code; same as `status_code`.",
+        "status_code": "Status code.",
+        "headers": "Response headers, names in lower case.",
+        "url": "URL of the response, after redirects.",
+        "elapsed": "Seconds from sending the request to the complete response.",
+        "data": "Body: parsed if it is JSON, else text.",
+        "body": "Same as `data`.",
     },
-    helper=(
-        "http",
-        {"status": "The status code of the answer.", "headers": "The answer's headers, names in lower case."},
-    ),
-    examples=(
-        KindExample(
-            "Fetch, and try again when the server is busy",
-            """
-            - fetch:
-                kind: http
-                method: GET
-                url: "{{ workload.api_url }}/orders"
-                params: { since: "{{ workload.since }}" }
-                spec:
-                  policy:
-                    rules:
-                      - when: "{{ outcome.status == 'error' and outcome.http.status in [429, 502, 503] }}"
-                        then: { do: retry, attempts: 5, backoff: exponential, delay: 2 }
-                      - when: "{{ outcome.status == 'error' }}"
-                        then: { do: fail }
-                      - else:
-                          then: { do: continue }
-            """,
-        ),
-        KindExample(
-            "Post JSON with a stored credential and keep a part of the answer",
-            """
-            - name: create_order
-              kind: http
-              method: POST
-              endpoint: "{{ workload.api_url }}/orders"
-              auth: orders_api
-              json: { customer: "{{ workload.customer_id }}" }
-              timeout: 10
-              set:
-                ctx.order_id: "{{ output.data.data.id }}"
-            """,
-        ),
-    ),
+    helper=("http", {"status": "Status code of the response.", "headers": "Response headers, names in lower case."}),
+    examples="""
+    # Fetch, and retry when the server is busy
+    - fetch:
+        kind: http
+        method: GET
+        url: "{{ workload.api_url }}/orders"
+        params: { since: "{{ workload.since }}" }
+        spec:
+          policy:
+            rules:
+              - when: "{{ outcome.status == 'error' and outcome.http.status in [429, 502, 503] }}"
+                then: { do: retry, attempts: 5, backoff: exponential, delay: 2 }
+              - when: "{{ outcome.status == 'error' }}"
+                then: { do: fail }
+              - else:
+                  then: { do: continue }
+
+    # Post JSON with a stored credential and keep part of the response
+    - name: create_order
+      kind: http
+      method: POST
+      endpoint: "{{ workload.api_url }}/orders"
+      auth: orders_api
+      json: { customer: "{{ workload.customer_id }}" }
+      timeout: 10
+      set:
+        ctx.order_id: "{{ output.data.data.id }}"
+    """,
 )
 
 MOST_BYTES = 64 * 1024 * 1024
-CONNECT_S = 10  # where the task says nothing: a host that never answers is told soon
+CONNECT_S = 10  # default: an unresponsive host fails soon
 _KINDS: dict[int, ErrorKind] = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 429: "rate_limit"}
 _RETRYABLE = frozenset({408, 429})
-_NOT_DONE = frozenset({408, 429, 503})  # the server says that it did not take the request on
+_NOT_DONE = frozenset({408, 429, 503})  # the server did not process the request
 _NOT_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "InvalidURL", "LocalProtocolError")
 
 
 async def run(input: Input, context: ToolContext) -> Outcome:
-    outcome = await _sent(input, context, None)
+    outcome = await _send(input, context, None)
     if isinstance(context.auth, str) and outcome.error is not None and outcome.error.code == "HTTP_401":
-        fresh = await context.renewed(context.auth)  # the server may have forgotten the token; nothing was done yet
+        fresh = await context.renewed(context.auth)  # the token may be revoked; the request was not processed
         if fresh is not None:
-            return await _sent(input, context, fresh)
+            return await _send(input, context, fresh)
     return outcome
 
 
-async def _sent(input: Input, context: ToolContext, credential: Mapping[str, Any] | None) -> Outcome:
+async def _send(input: Input, context: ToolContext, credential: Mapping[str, Any] | None) -> Outcome:
     import httpx
 
     try:
         client = context.web(str(Path(context.folder, input.verify)) if isinstance(input.verify, str) else input.verify)
     except OSError as error:
-        return failed("client_error", f"the certificates in {input.verify} cannot be read: {error}", code="HTTP_VERIFY")
+        return failed("client_error", f"cannot read the certificates in {input.verify}: {error}", code="HTTP_VERIFY")
     try:
         headers, signed, key_header = await _headers(input, context, credential)
         request = client.build_request(
@@ -143,11 +128,11 @@ async def _sent(input: Input, context: ToolContext, credential: Mapping[str, Any
             timeout=_timeout(context.spec.get("timeout")),
             **_body(input, headers),
         )
-        request.extensions["noetl_key_header"] = (key_header, request.url.netloc)  # other hosts do not get it
+        request.extensions["noetl_key_header"] = (key_header, request.url.netloc)  # not sent to other hosts
     except KeyError as error:
-        return failed("auth", f"there is no credential named {error}", code="NO_CREDENTIAL")
+        return failed("auth", f"unknown credential {error}", code="NO_CREDENTIAL")
     except (httpx.InvalidURL, TypeError, ValueError) as error:
-        return failed("client_error", f"the request cannot be made: {error}", code="HTTP_REQUEST")
+        return failed("client_error", f"invalid request: {error}", code="HTTP_REQUEST")
     try:
         response = await client.send(request, stream=True, auth=signed, follow_redirects=input.follow_redirects)
         async with aclosing(response):
@@ -159,7 +144,7 @@ async def _sent(input: Input, context: ToolContext, credential: Mapping[str, Any
 
 
 def _params(given: Mapping[str, Any] | None) -> list[tuple[str, str]] | None:
-    """Query parameters: a list repeats its name, null leaves it out."""
+    """Return query parameters: a list repeats its name, null omits it."""
     if given is None:
         return None
     pairs: list[tuple[str, str]] = []
@@ -178,7 +163,7 @@ def _text(value: Any) -> str:
 async def _headers(
     input: Input, context: ToolContext, credential: Mapping[str, Any] | None
 ) -> tuple[dict[str, str], Any, str]:
-    """The request's headers with the credential put where it belongs, or beside them; and the header that holds a key."""
+    """Return the headers with the credential, its basic auth, and its key header."""
     headers = {name: _text(value) for name, value in (input.headers or {}).items()}
     known = {name.lower() for name in headers}
     if "idempotency-key" not in known:
@@ -222,7 +207,7 @@ def _as_json(value: Any, typed: bool) -> dict[str, Any]:
 
 
 def _timeout(given: Any) -> Any:
-    """The parts of a time-out in seconds; the whole attempt is ended from outside."""
+    """Return the connect and read time-outs; the attempt's own is enforced outside."""
     import httpx
 
     parts = given if isinstance(given, Mapping) else {}
@@ -234,7 +219,7 @@ def _seconds(given: Any) -> float | None:
 
 
 async def _content(response: "httpx.Response") -> bytes | None:
-    """Read the body as it comes; None where it is too large, whatever its head says of it."""
+    """Read the body incrementally; None if it exceeds the limit."""
     if response.headers.get("content-length", "").isdecimal() and int(response.headers["content-length"]) > MOST_BYTES:
         return None
     content = bytearray()
@@ -248,7 +233,7 @@ async def _content(response: "httpx.Response") -> bytes | None:
 async def _outcome(response: "httpx.Response", now: int) -> Outcome:
     content = await _content(response)
     if content is None:
-        message = f"the answer has more than {MOST_BYTES:,} bytes; ask for less, or fetch it in parts"
+        message = f"the response exceeds {MOST_BYTES:,} bytes; request less, or fetch it in parts"
         return failed("client_error", message, code="HTTP_TOO_LARGE", sent=True, http={"status": response.status_code})
     headers = dict(response.headers.items())
     data = await _data(content, headers.get("content-type", ""))
@@ -267,7 +252,7 @@ async def _outcome(response: "httpx.Response", now: int) -> Outcome:
     code = response.status_code
     kind = _KINDS.get(code, "server_error" if code >= 500 else "client_error")
     retryable = code in _RETRYABLE or code >= 500
-    message = f"{response.request.method} {response.url.copy_with(query=None)} answered {code} {response.reason_phrase}".rstrip()
+    message = f"{response.request.method} {response.url.copy_with(query=None)} responded with {code} {response.reason_phrase}".rstrip()
     return failed(
         kind,
         message,
@@ -281,7 +266,7 @@ async def _outcome(response: "httpx.Response", now: int) -> Outcome:
 
 
 async def _data(content: bytes, content_type: str) -> Any:
-    """The body as plain data: JSON is parsed, text is text, anything else is base64."""
+    """Convert the body to plain data: parsed JSON, text, or Base64."""
     if not content:
         return None
     named = re.search(r"charset=[\"']?([\w.:-]+)", content_type)
@@ -292,28 +277,31 @@ async def _data(content: bytes, content_type: str) -> Any:
     looks_like = "json" in content_type or text.lstrip()[:1] in ("{", "[")
     if looks_like:
         try:
-            return await pieces.decoded(text.encode(), _parsed)
+            return await pieces.decoded(text.encode(), _parse)
         except (ValueError, RecursionError):
             return text
     return text
 
 
-def _parsed(text: bytes) -> Any:
-    return json.loads(text, parse_constant=_refused, parse_int=_whole)
+def _parse(text: bytes) -> Any:
+    return json.loads(text, parse_constant=_reject_constant, parse_int=_whole)
 
 
-def _refused(word: str) -> Any:
+def _reject_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
 def _whole(digits: str) -> int | str:
-    """A whole number, as text where it is larger than every part of the system can carry."""
+    """Return an integer, as a string if it exceeds 64 bits."""
     number = int(digits)
     return number if -(2**63) <= number < 2**64 else digits
 
 
 def _broken(error: "httpx.HTTPError", input: Input) -> Outcome:
-    """A request without an answer: the other side may have acted unless the connection never stood."""
+    """Convert a request without response to an outcome.
+
+    The server may have acted, unless the connection was never established.
+    """
     import httpx
 
     name = type(error).__name__

@@ -1,50 +1,42 @@
-"""The kind `noop`: does nothing and gives back what it was told."""
+"""Kind `noop`: does nothing and returns its input."""
 
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
 
 
 class Input(ToolInput, frozen=True, kw_only=True):
-    """What a task that does nothing gives back."""
+    """What the task returns."""
 
-    result: Annotated[Any, about("The result of the task, as it stands here.", {"state": "skipped"})] = None
-    message: Annotated[str | None, about("A line for the reader of the run.", "Nothing to load today.")] = None
+    result: Annotated[Any, about("Result of the task.", {"state": "skipped"})] = None
+    message: Annotated[str | None, about("Message to log.", "Nothing to load today.")] = None
 
 
 KIND = describe(
     Input,
     name="noop",
-    summary="Does nothing and succeeds.",
+    summary="Do nothing and succeed.",
     description="""
-    Use it to give a value a place, to hold a `set`, or to end a branch where people can see it.
-    The result is `result` when it is there, else a map with the `message`, else null.
+    Use it to name a value, to run a `set`, or to end a branch visibly. The result is `result` if set, else a map with the
+    `message`, else null.
     """,
     result=None,
     at_most_one=(("result", "message"),),
-    examples=(
-        KindExample(
-            "Say why a branch ends",
-            """
-            - nothing_to_do:
-                kind: noop
-                message: "No orders since {{ workload.since }}."
-            """,
-        ),
-        KindExample(
-            "Keep a value for the next steps",
-            """
-            - name: remember
-              kind: noop
-              result: { region: eu, limit: 100 }
-              set:
-                ctx.region: "{{ output.data.region }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Log why a branch ends
+    - nothing_to_do:
+        kind: noop
+        message: "No orders since {{ workload.since }}."
+
+    # Keep a value for the next steps
+    - name: remember
+      kind: noop
+      result: { region: eu, limit: 100 }
+      set:
+        ctx.region: "{{ output.data.region }}"
+    """,
 )
 
 

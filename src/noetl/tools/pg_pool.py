@@ -1,8 +1,8 @@
-"""Connections to one PostgreSQL database, used again by the tasks of a worker.
+"""Connection pool of one PostgreSQL database, shared by the tasks of a worker.
 
-Whoever asks gets an idle connection, or a new one; a database that cannot be reached is told at once, not waited for. Every
-task finds a fresh session: what an earlier one set is discarded, and strings mean what the standard says, on which the
-quoting of templates rests. A task that is cancelled cancels its query on the server. Tested in tests/tools/test_postgres.py.
+Returns an idle connection or opens a new one; an unreachable database fails immediately. Every task gets a fresh session:
+settings of earlier tasks are discarded, and `standard_conforming_strings` is on, which the quoting of templates requires.
+Cancelling a task cancels its query on the server. Tested in tests/tools/test_postgres.py.
 """
 
 from __future__ import annotations
@@ -13,42 +13,43 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 MOST_CONNECTIONS = 10
-_CONNECT_S = 10  # where the credential says nothing
+_CONNECT_S = 10  # unless the credential sets it
 _CANCEL_S = 5
 
 
 class NoConnectionError(Exception):
-    """No connection stands; the message is the driver's."""
+    """No connection; the message is the driver's."""
 
     timed_out = False
 
 
 class ConnectTimeoutError(NoConnectionError):
-    """No connection stood in time."""
+    """No connection within the time-out."""
 
     timed_out = True
 
 
 class PgPool:
-    """The connections of one address."""
-
     def __init__(self, address: str) -> None:
         self._address = address
         self._idle: list[Any] = []
         self._room = asyncio.Semaphore(MOST_CONNECTIONS)
         self._closed = False
-        self.markers: dict[str, tuple[str, int]] = {}  # tables of completion markers that are known to be there
+        self.markers: dict[str, tuple[str, int]] = {}  # existing marker tables
 
     @asynccontextmanager
     async def connection(self, within_s: float | None = None) -> AsyncIterator[Any]:
-        """Give a connection in autocommit; raises NoConnectionError, also where a new one takes longer than that."""
+        """Return a connection in autocommit. Raises NoConnectionError.
+
+        `within_s` limits the time to open a new connection.
+        """
         async with self._room:
             connection = await self._idle_one() or await self._connect_within(within_s)
             try:
                 yield connection
             except asyncio.CancelledError:
                 ending = asyncio.ensure_future(_end(connection))
-                while not ending.done():  # also for who is cancelled twice: no query may go on
+                while not ending.done():  # even if cancelled twice: no query may continue
                     with suppress(asyncio.CancelledError):
                         await asyncio.shield(ending)
                 raise
@@ -66,7 +67,7 @@ class PgPool:
                 await found.execute("DISCARD ALL")
                 await _standard_strings(found)
             except psycopg.Error:
-                await found.close()  # the server was restarted, or ended it
+                await found.close()  # the server restarted or closed it
             except BaseException:
                 await found.close()
                 raise
@@ -79,7 +80,7 @@ class PgPool:
             async with asyncio.timeout(seconds):
                 return await self._connect()
         except TimeoutError:
-            raise ConnectTimeoutError(f"there was no answer within {seconds:g} s") from None
+            raise ConnectTimeoutError(f"no response within {seconds:g} s") from None
 
     async def _connect(self) -> Any:
         import psycopg
@@ -104,16 +105,16 @@ class PgPool:
             self._idle.append(connection)
 
     async def close(self) -> None:
-        """Close the idle connections; those in use are closed when they come back."""
+        """Close idle connections; those in use are closed when returned."""
         self._closed = True
         idle, self._idle = self._idle, []
         await asyncio.gather(*(one.close() for one in idle))
 
 
 async def _end(connection: Any) -> None:
-    """Stop what a connection does on the server, and close it."""
+    """Cancel the query of a connection, and close it."""
     try:
-        with suppress(Exception):  # a server that is gone has stopped too
+        with suppress(Exception):  # a stopped server runs no query
             await connection.cancel_safe(timeout=_CANCEL_S)
     finally:
         await connection.close()

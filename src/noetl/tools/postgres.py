@@ -1,4 +1,4 @@
-"""The kind `postgres`: SQL, or rows for a table, on a PostgreSQL server."""
+"""Kind `postgres`: SQL, or rows for a table, on a PostgreSQL server."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Confirm, ToolContext
 from noetl.tools.connections import pg_failed, pg_pool
@@ -20,7 +20,7 @@ from noetl.tools.fields import (
     SqlInput,
     UnreadableError,
 )
-from noetl.tools.markers import once_in_postgres, refused
+from noetl.tools.markers import once_in_postgres, refuse_transaction_control
 from noetl.tools.pg_pool import NoConnectionError
 from noetl.tools.tables import RowsError, answer, name, percent_statement, result_of, rows_to_write, statements
 
@@ -35,84 +35,65 @@ class Input(SqlInput, frozen=True, kw_only=True):
 KIND = describe(
     Input,
     name="postgres",
-    summary="Runs SQL on PostgreSQL, or writes rows to a table.",
+    summary="Run SQL on PostgreSQL, or write rows to a table.",
     description="""
-    `auth` names the credential that holds the connection. A template in SQL is never pasted in as text: it becomes a literal,
-    escaped text or a quoted name, by where it stands; `params` are bound by the driver (`%(name)s` or `%s`). One text may hold
-    many statements. With `table` no SQL is needed: `mode: insert` and `append` add rows, `upsert` changes the row with the same
-    `key`, `overwrite` replaces all rows. With `transactional: true` everything the task writes and a completion marker under its
-    idempotency key are one transaction: a run that is repeated after a crash finds the marker, writes nothing and gives the
-    recorded result. `spec.timeout: {connect, read}` bounds connecting and the answers, in seconds.
+    `auth` names the credential of the connection. A template in SQL is never inserted as plain text: it becomes a literal,
+    escaped text or a quoted name, depending on its position. The driver binds `params` (`%(name)s` or `%s`). One string may
+    contain several statements. With `table` no SQL is needed: `mode: insert` and `append` add rows, `upsert` updates the row
+    with the same `key`, `overwrite` replaces all rows. With `transactional: true` all writes of the task and a completion marker
+    under its idempotency key are one transaction: a run repeated after a crash finds the marker, writes nothing and returns the
+    recorded result. `spec.timeout: {connect, read}` limits connecting and queries, in seconds.
     """,
     one_of=(SQL_FORMS,),
     needs=(*TABLE_NEEDS, Need("marker_table", ("transactional",))),
     result=SQL_RESULT,
-    helper=(
-        "pg",
-        {
-            "code": "The SQLSTATE of the error, such as `40P01`.",
-            "sqlstate": "The same as `code`.",
-        },
-    ),
+    helper=("pg", {"code": "SQLSTATE of the error, such as `40P01`.", "sqlstate": "Same as `code`."}),
     extra="postgres",
-    examples=(
-        KindExample(
-            "Write, and try again after a deadlock",
-            """
-            - store:
-                kind: postgres
-                auth: pg_main
-                command: |
-                  INSERT INTO orders (id, customer) VALUES ({{ workload.order_id }}, '{{ workload.customer_id }}')
-                  ON CONFLICT (id) DO UPDATE SET customer = EXCLUDED.customer
-                spec:
-                  policy:
-                    rules:
-                      - when: "{{ outcome.status == 'error' and outcome.pg.code in ['40001', '40P01'] }}"
-                        then: { do: retry, attempts: 5, backoff: exponential, delay: 1 }
-                      - when: "{{ outcome.status == 'error' }}"
-                        then: { do: fail }
-                      - else:
-                          then: { do: continue }
-            """,
-        ),
-        KindExample(
-            "Read with bound values and keep a part of the result",
-            """
-            - name: open_orders
-              kind: postgres
-              auth: pg_main
-              query: SELECT id, amount FROM orders WHERE state = %(state)s
-              params: { state: open }
-              set:
-                ctx.open_orders: "{{ output.data.row_count }}"
-            """,
-        ),
-        KindExample(
-            "Write a row without SQL, safely when repeated",
-            """
-            - save_state:
-                kind: postgres
-                auth: pg_main
-                table: run_state
-                mode: upsert
-                key: execution_id
-                args: { execution_id: "{{ execution_id }}", state: ok }
-            """,
-        ),
-        KindExample(
-            "Count something once, whatever happens to the worker",
-            """
-            - book:
-                kind: postgres
-                auth: pg_main
-                transactional: true
-                command: |
-                  UPDATE account SET balance = balance - 1 WHERE id = {{ workload.customer_id }};
-                  INSERT INTO booking (customer, amount) VALUES ({{ workload.customer_id }}, 1)
-            """,
-        ),
-    ),
+    examples="""
+    # Write, and retry after a deadlock
+    - store:
+        kind: postgres
+        auth: pg_main
+        command: |
+          INSERT INTO orders (id, customer) VALUES ({{ workload.order_id }}, '{{ workload.customer_id }}')
+          ON CONFLICT (id) DO UPDATE SET customer = EXCLUDED.customer
+        spec:
+          policy:
+            rules:
+              - when: "{{ outcome.status == 'error' and outcome.pg.code in ['40001', '40P01'] }}"
+                then: { do: retry, attempts: 5, backoff: exponential, delay: 1 }
+              - when: "{{ outcome.status == 'error' }}"
+                then: { do: fail }
+              - else:
+                  then: { do: continue }
+
+    # Read with bound parameters and keep part of the result
+    - name: open_orders
+      kind: postgres
+      auth: pg_main
+      query: SELECT id, amount FROM orders WHERE state = %(state)s
+      params: { state: open }
+      set:
+        ctx.open_orders: "{{ output.data.row_count }}"
+
+    # Write a row without SQL, idempotently
+    - save_state:
+        kind: postgres
+        auth: pg_main
+        table: run_state
+        mode: upsert
+        key: execution_id
+        args: { execution_id: "{{ execution_id }}", state: ok }
+
+    # Apply a change exactly once, even if the worker crashes
+    - book:
+        kind: postgres
+        auth: pg_main
+        transactional: true
+        command: |
+          UPDATE account SET balance = balance - 1 WHERE id = {{ workload.customer_id }};
+          INSERT INTO booking (customer, amount) VALUES ({{ workload.customer_id }}, 1)
+    """,
 )
 
 
@@ -120,17 +101,17 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     try:
         import psycopg
     except ModuleNotFoundError:
-        return failed("unknown", "psycopg is not installed here: pip install 'noetl[postgres]'", code="MISSING_EXTRA")
+        return failed("unknown", "psycopg is not installed: pip install 'noetl[postgres]'", code="MISSING_EXTRA")
     try:
         sent = await statements(input, context)
-        problem = refused(sent) if input.transactional else None
+        problem = refuse_transaction_control(sent) if input.transactional else None
         if problem is not None:
             return problem
         pool = await pg_pool(context.auth, context)
     except UnreadableError as error:
         return error.outcome
     except KeyError as error:
-        return failed("auth", f"there is no credential named {error}", code="NO_CREDENTIAL")
+        return failed("auth", f"unknown credential {error}", code="NO_CREDENTIAL")
     except ValueError as error:
         return failed("auth", str(error), code="NO_CONNECTION")
     connect_s, read_s = _limits(context.spec.get("timeout"))
@@ -142,13 +123,13 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     except RowsError as error:
         return error.outcome
     except TimeoutError:
-        return failed("timeout", f"the database did not answer within {read_s} s", retryable=True, sent=True)
+        return failed("timeout", f"the database did not respond within {read_s} s", retryable=True, sent=True)
     except (psycopg.Error, NoConnectionError) as error:
         return pg_failed(error)
 
 
 def _limits(given: Any) -> tuple[float | None, float | None]:
-    """Give how long connecting and the answers may take, in seconds."""
+    """Return the connect and read time-outs, in seconds."""
     parts = given if isinstance(given, Mapping) else {}
     connect, read = parts.get("connect"), parts.get("read")
     return None if connect is None else float(connect), None if read is None else float(read)
@@ -175,7 +156,7 @@ async def _work(connection: Any, input: Input, sent: list[str], context: ToolCon
 
 
 async def _claim(connection: Any, input: Input, sent: list[str], confirm: Confirm) -> Outcome:
-    """Claim rows: the transaction stays open until somebody else has written down what it gave."""
+    """Claim rows: keeps the transaction open until the claim is recorded."""
     from psycopg import Rollback
 
     async with connection.transaction() as transaction:
@@ -189,7 +170,7 @@ async def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]
     answers = []
     async with connection.cursor() as cursor:
         for text in sent:
-            await cursor.execute(text, _bound(input.params, text))
+            await cursor.execute(text, _bind(input.params, text))
             columns = [column.name for column in cursor.description or ()]
             rows = await cursor.fetchall() if columns else []
             count = None if columns else max(cursor.rowcount, 0)
@@ -197,8 +178,11 @@ async def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]
     return result_of(answers)
 
 
-def _bound(params: Any, text: str) -> Any:
-    """Parameters only for a statement that asks for them: without any, a percent sign is just that."""
+def _bind(params: Any, text: str) -> Any:
+    """Return the parameters of a statement, None without placeholders.
+
+    Without parameters the driver does not interpret percent signs.
+    """
     if not params or "%" not in text:
         return None
     if isinstance(params, Mapping):
@@ -207,7 +191,7 @@ def _bound(params: Any, text: str) -> Any:
 
 
 def _bindable(value: Any) -> Any:
-    """Lists stay arrays; a map, and a list that holds one, is sent as JSON."""
+    """Keep lists as arrays; send a map, and a list that contains one, as JSON."""
     from psycopg.types.json import Jsonb
 
     if isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(x, Mapping | list) for x in value)):

@@ -1,8 +1,8 @@
-"""The tool kinds by name, each loaded when it is first asked for.
+"""Tool kinds by name, each loaded on first use.
 
-Checking a playbook imports only the kinds that it uses. Packages are searched for further kinds when a name is not built in,
-or when all names are wanted. A package's kind that cannot be loaded is left out and told in `problems`; it never breaks the
-others. Tested in tests/tools/test_registry.py and test_third_party.py.
+Checking a playbook imports only the kinds that it uses. Packages are searched for a name that is not built in, or when
+all names are listed. A package's kind that cannot be loaded is skipped and reported in `problems`.
+Tested in tests/tools/test_registry.py and test_third_party.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # checking a playbook runs no tool
 
 
 class ToolKinds(Mapping[str, Kind]):
-    """Built-in kinds from a table of modules, further kinds from an entry point group."""
+    """Built-in kinds from a table of modules, others from an entry point group."""
 
     def __init__(self, modules: Mapping[str, str], group: str) -> None:
         self._modules = modules
@@ -53,14 +53,14 @@ class ToolKinds(Mapping[str, Kind]):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with kinds that packages offer: one sentence each, for people.
+        """Problems with kinds of packages, one sentence each.
 
-        Nothing, as long as nobody has asked for a name that is not built in: no package is searched for its problems.
+        Empty until a name that is not built in was looked up.
         """
         return tuple(self._problems)
 
     def runner(self, kind: str) -> Runner | None:
-        """Give what runs rendered fields of a kind; None where there is no such kind, or workers do not run it."""
+        """Return what runs a kind; None if it is unknown or not run by workers."""
         if kind not in self._runners:
             known = kind in self
             self._runners[kind] = (
@@ -78,23 +78,23 @@ class ToolKinds(Mapping[str, Kind]):
                 problem = self._add(entry.name, entry.value)
                 if problem:
                     self._problems.append(
-                        f"The tool kind '{entry.name}' of {owner} ({entry.value}) is left out: {problem} "
+                        f"The tool kind '{entry.name}' of {owner} ({entry.value}) was skipped: {problem} "
                         "Update or remove the package."
                     )
         return self._added
 
     def _add(self, name: str, module: str) -> str | None:
-        """Take a package's kind in; give the reason where that is not possible."""
+        """Add a package's kind, or return why that is not possible."""
         assert self._added is not None
         if name in self._modules:
-            return "NoETL has a kind of that name."
+            return "a built-in kind has that name."
         if name in self._added:
             return "another package has a kind of that name."
         if ":" in module:
             return "its entry point must name a module, without a colon."
         try:
             kind = getattr(import_module(module), "KIND", None)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code, which may fail in any way
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - third-party code may fail in any way
             return f"loading it fails with {type(error).__name__}: {error}."
         if not isinstance(kind, Kind):
             return "its module has no KIND made by noetl.tools.contract.describe."
@@ -106,7 +106,7 @@ class ToolKinds(Mapping[str, Kind]):
 
 
 class PlainRunner:
-    """Runs a kind that never waits: whoever has no time for a coroutine calls `at_once`."""
+    """Runs a kind whose `run` is a plain function; `at_once` needs no coroutine."""
 
     def __init__(self, at_once: AtOnce) -> None:
         self.at_once = at_once
@@ -116,7 +116,10 @@ class PlainRunner:
 
 
 def _runner(module: ModuleType) -> Runner | None:
-    """Put reading and running together: fields that do not fit the kind's model are an outcome too."""
+    """Return a runner that decodes fields and runs the kind.
+
+    Fields that do not fit the kind's model are a failed outcome.
+    """
     run = getattr(module, "run", None)
     if run is None:
         return None
@@ -157,7 +160,7 @@ def _runner(module: ModuleType) -> Runner | None:
 
 
 def _reader(module: ModuleType) -> Callable[[Mapping[str, Any]], Any]:
-    """Give what reads fields into the kind's model; an outcome where they do not fit it."""
+    """Return a function that decodes fields to the model, or to a failed outcome."""
     from msgspec import NODEFAULT, ValidationError
     from msgspec.structs import fields as fields_of
 
@@ -165,7 +168,7 @@ def _reader(module: ModuleType) -> Callable[[Mapping[str, Any]], Any]:
     from noetl.model.outcome import failed
     from noetl.tools.contract import decode
 
-    # Scalars are read into scalars: where nothing else comes with them, there is nothing in it that could be changed.
+    # A decoded model of scalars is immutable, so it can be cached on the written input.
     keeps = all(field.default_factory is NODEFAULT for field in fields_of(module.Input))
 
     def read(fields: Mapping[str, Any]) -> Any:
@@ -175,7 +178,7 @@ def _reader(module: ModuleType) -> Callable[[Mapping[str, Any]], Any]:
         try:
             found = decode(module.Input, module.KIND.input, fields)
         except ValidationError as error:
-            return failed("schema", f"the inputs of the task do not fit the kind `{module.KIND.name}`: {error}")
+            return failed("schema", f"the task's inputs do not fit the kind `{module.KIND.name}`: {error}")
         if written is not None and keeps:
             written.read = found
         return found

@@ -1,4 +1,4 @@
-"""The kind `resolve`: the value behind a reference, whole or in parts."""
+"""Kind `resolve`: the value behind a reference, whole or in parts."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,6 @@ import msgspec
 
 from noetl.blobs import manifests
 from noetl.blobs.parts import selected
-from noetl.dsl.kinds import KindExample
 from noetl.model.errors import BadReference, InvalidInput
 from noetl.model.manifest import is_list
 from noetl.model.outcome import Outcome, failed, ok
@@ -16,58 +15,51 @@ from noetl.tools.contract import Count, ToolInput, about, describe
 
 
 class Part(ToolInput, frozen=True, kw_only=True):
-    """One part of the value that is wanted."""
+    """One part of the value."""
 
-    path: Annotated[str, about("Where in the value, as a JSON path.", "$.items[0].id", rendered="")]
-    name: Annotated[str, about("The name it has in the result.", "first_id", rendered="")] = msgspec.field(name="as")
+    path: Annotated[str, about("JSON path in the value.", "$.items[0].id", rendered="")]
+    name: Annotated[str, about("Its name in the result.", "first_id", rendered="")] = msgspec.field(name="as")
 
 
 class Input(ToolInput, frozen=True, kw_only=True):
-    """Which reference to follow, and what of it is wanted."""
+    """Reference to resolve, and which parts to return."""
 
     ref: Annotated[
         str | dict[str, Any] | list[Any],
-        about("A reference, its `noetl://` address, or a list of them.", "{{ ctx.pages_ref }}"),
+        about("Reference, its `noetl://` URI, or a list of them.", "{{ ctx.pages_ref }}"),
     ]
-    select: Annotated[list[Part] | None, about("Parts to give back by name, instead of the whole value.")] = None
-    offset: Annotated[Count, about("With a list: how many items to leave out.", 1000)] = 0
-    limit: Annotated[Count | None, about("With a list: how many items at most.", 500)] = None
+    select: Annotated[list[Part] | None, about("Parts to return by name, instead of the whole value.")] = None
+    offset: Annotated[Count, about("With a list: number of items to skip.", 1000)] = 0
+    limit: Annotated[Count | None, about("With a list: maximum number of items.", 500)] = None
 
 
 KIND = describe(
     Input,
     name="resolve",
-    summary="Gives the value behind a reference.",
+    summary="Resolve a reference to its value.",
     description="""
-    Templates follow references by themselves; use this kind to say where that happens, to read a long list piece by piece, or to
-    take several parts at once. The result is the value, or a map of the selected parts.
+    Templates resolve references automatically. Use this kind to control where that happens, to read a long list in pages, or to
+    select several parts at once. The result is the value, or a map of the selected parts.
     """,
     result=None,
-    examples=(
-        KindExample(
-            "Read a long list piece by piece",
-            """
-            - page:
-                kind: resolve
-                ref: "{{ workload.report_ref }}"
-                offset: 1000
-                limit: 500
-            """,
-        ),
-        KindExample(
-            "Take two parts of a large result",
-            """
-            - name: parts
-              kind: resolve
-              ref: "{{ workload.report_ref }}"
-              select:
-                - { path: $.total, as: total }
-                - { path: "$.items[0].id", as: first_id }
-              set:
-                ctx.total: "{{ output.data.total }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Read a long list in pages
+    - page:
+        kind: resolve
+        ref: "{{ workload.report_ref }}"
+        offset: 1000
+        limit: 500
+
+    # Select two parts of a large result
+    - name: parts
+      kind: resolve
+      ref: "{{ workload.report_ref }}"
+      select:
+        - { path: $.total, as: total }
+        - { path: "$.items[0].id", as: first_id }
+      set:
+        ctx.total: "{{ output.data.total }}"
+    """,
 )
 
 
@@ -78,7 +70,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         if part is None and (input.offset or input.limit is not None):
             if not isinstance(value, list):
                 what = "a map" if isinstance(value, dict) else f"a {type(value).__name__}"
-                return failed("schema", f"`offset` and `limit` take a part of a list, and the value is {what}")
+                return failed("schema", f"`offset` and `limit` require a list; the value is {what}")
             value = value[input.offset : None if input.limit is None else input.offset + input.limit]
         if input.select is not None:
             value = selected(value, [{"path": part.path, "as": part.name} for part in input.select])
@@ -90,7 +82,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
 
 
 async def _part(input: Input, context: ToolContext) -> list[Any] | None:
-    """Give a part of a list that was stored in parts: only those that hold it are read. None where it is no such list."""
+    """Return a slice of a list stored in parts, reading only those parts; or None."""
     given = input.ref
     if not is_manifest(given) or not is_list(given) or not (input.offset or input.limit is not None):
         return None
@@ -100,10 +92,10 @@ async def _part(input: Input, context: ToolContext) -> list[Any] | None:
 
 
 async def _value(given: Any, context: ToolContext) -> Any:
-    """Follow a reference, or each of a list; what is no reference is its own value."""
+    """Resolve a reference, or each of a list; return other values unchanged."""
     if isinstance(given, str):
         if not given.startswith(SCHEME):
-            raise BadReference(f"`{given[:200]}` is no reference: its address begins with {SCHEME}")
+            raise BadReference(f"`{given[:200]}` is not a reference: its URI begins with {SCHEME}")
         return await manifests.at(context.blobs, given, context.now())
     if isinstance(given, list):
         return [await _value(one, context) if isinstance(one, str) or is_ref(one) else one for one in given]

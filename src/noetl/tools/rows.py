@@ -1,6 +1,6 @@
-"""Rows in chunks: read from databases, files and answers, written to databases and files.
+"""Stream rows in chunks from databases, files and HTTP, to databases and files.
 
-A target is changed as a whole or not at all. DuckDB reads and writes the formats that it knows best. Tested in
+A target is changed completely or not at all. DuckDB reads and writes CSV and Parquet. Tested in
 tests/tools/test_transfer.py.
 """
 
@@ -32,7 +32,7 @@ _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where rows come from or go."""
+    """Source or target of rows."""
 
     kind: str
     auth: str | None = None
@@ -48,7 +48,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_rows(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
-    """Give the rows of a source, some at a time; raises RowsError and the drivers' own errors."""
+    """Iterate over the rows of a source in chunks. Raises RowsError or driver errors."""
     readers = {"postgres": _from_postgres, "duckdb": _from_duckdb, "file": _from_files, "http": _from_http}
     if source.kind not in readers:
         raise _not_here(source.kind, "read")
@@ -57,7 +57,7 @@ def read_rows(source: Place, most: int, context: ToolContext) -> AsyncGenerator[
 
 @asynccontextmanager
 async def write_rows(target: Place, how: SqlInput, context: ToolContext) -> AsyncIterator[Add]:
-    """Give what adds rows to a target; they count when the block is left without an error."""
+    """Yield a function that adds rows; they are committed when the block succeeds."""
     writers = {"postgres": _to_postgres, "duckdb": _to_duckdb, "file": _to_file}
     if target.kind not in writers:
         raise _not_here(target.kind, "written")
@@ -66,7 +66,7 @@ async def write_rows(target: Place, how: SqlInput, context: ToolContext) -> Asyn
 
 
 def _not_here(kind: str, done: str) -> RowsError:
-    message = f"`{kind}` cannot be {done} here; postgres, duckdb, files and, as a source, http can"
+    message = f"`{kind}` cannot be {done}; supported are postgres, duckdb, file and, as a source, http"
     return RowsError(failed("client_error", message, code="NO_TOOL"))
 
 
@@ -81,7 +81,7 @@ def _query(source: Place) -> str:
     if source.query:
         found = split_statements(source.query)
         if len(found) != 1:
-            raise RowsError(failed("schema", f"`query` must be one statement, and it holds {len(found)}"))
+            raise RowsError(failed("schema", f"`query` must be one statement, not {len(found)}"))
         return found[0]
     if not source.table:
         raise _lacks(source.kind, "query", "table")
@@ -90,11 +90,7 @@ def _query(source: Place) -> str:
 
 async def _from_postgres(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
     pool = await _pool(source, context)
-    async with (
-        pool.connection() as connection,
-        connection.transaction(),
-        connection.cursor("noetl_transfer") as cursor,
-    ):
+    async with pool.connection() as connection, connection.transaction(), connection.cursor("noetl_transfer") as cursor:
         await cursor.execute(_query(source), source.params or None)
         columns = [column.name for column in cursor.description or ()]
         while rows := await cursor.fetchmany(most):
@@ -126,13 +122,13 @@ async def _to_postgres(target: Place, how: SqlInput, context: ToolContext) -> As
 
 async def _pool(place: Place, context: ToolContext) -> Any:
     try:
-        import psycopg  # noqa: F401 - only to tell at once that it is missing
+        import psycopg  # noqa: F401 - fail early if it is missing
     except ModuleNotFoundError:
         raise _missing("postgres", "psycopg") from None
     try:
         return await pg_pool(place.auth if place.auth is not None else context.auth, context)
     except KeyError as error:
-        raise RowsError(failed("auth", f"there is no credential named {error}", code="NO_CREDENTIAL")) from None
+        raise RowsError(failed("auth", f"unknown credential {error}", code="NO_CREDENTIAL")) from None
     except ValueError as error:
         raise RowsError(failed("auth", str(error), code="NO_CONNECTION")) from None
 
@@ -157,11 +153,11 @@ async def _from_duckdb(source: Place, most: int, context: ToolContext) -> AsyncG
     if source.database is None:
         raise _lacks("duckdb", "database")
     async with _duckdb(source.database, context) as connection:
-        async for rows in _selected(connection, _query(source), source.params, most):
+        async for rows in _select(connection, _query(source), source.params, most):
             yield rows
 
 
-async def _selected(connection: Any, sql: str, params: Any, most: int) -> AsyncGenerator[list[Row], None]:
+async def _select(connection: Any, sql: str, params: Any, most: int) -> AsyncGenerator[list[Row], None]:
     await in_thread(connection, connection.execute, sql, params)
     columns = [column[0] for column in connection.description or ()]
     while rows := await in_thread(connection, connection.fetchmany, most):
@@ -192,7 +188,7 @@ async def _to_duckdb(target: Place, how: SqlInput, context: ToolContext) -> Asyn
 
 
 def _insert(how: SqlInput, columns: list[str], types: Mapping[str, str]) -> str:
-    """Give the statement that writes a file of rows: that of one row, with its values taken from the file."""
+    """Return the statement that inserts a file of rows into a table."""
     unknown = [column for column in columns if column not in types]
     if unknown:
         raise RowsError(failed("schema", f"the table {how.table} has no column `{unknown[0]}`"))
@@ -207,7 +203,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-# Files and answers
+# Files and HTTP
 
 
 async def _from_files(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
@@ -216,7 +212,7 @@ async def _from_files(source: Place, most: int, context: ToolContext) -> AsyncGe
     folder = Path(context.folder, source.path)
     paths = sorted(folder.parent.glob(folder.name)) if "*" in folder.name else [folder]
     if not paths or not all(path.is_file() for path in paths):
-        raise RowsError(failed("not_found", f"there is no file {folder}"))
+        raise RowsError(failed("not_found", f"file not found: {folder}"))
     for path in paths:
         async for rows in _from_file(path, _format(source, path), source.rows_path, most, context):
             yield rows
@@ -227,14 +223,14 @@ async def _from_file(
 ) -> AsyncGenerator[list[Row], None]:
     if format in ("csv", "parquet"):
         async with _duckdb(None, context) as connection:
-            async for rows in _selected(connection, f"SELECT * FROM read_{format}(?)", [str(path)], most):
+            async for rows in _select(connection, f"SELECT * FROM read_{format}(?)", [str(path)], most):
                 yield rows
         return
     with path.open("rb") as file:
         if format == "jsonl":
-            found: Iterator[Any] = (_parsed(line, path.name) for line in file if line.strip())
+            found: Iterator[Any] = (_parse(line, path.name) for line in file if line.strip())
         else:
-            found = iter(_inside(_parsed(await asyncio.to_thread(file.read), path.name), rows_path))
+            found = iter(_inside(_parse(await asyncio.to_thread(file.read), path.name), rows_path))
         while rows := await asyncio.to_thread(lambda: list(islice(found, most))):
             yield _maps(rows)
 
@@ -250,12 +246,12 @@ async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGen
                 with path.open("wb") as file:
                     async for part in answer.aiter_bytes():
                         file.write(part)
-        except Exception as error:  # noqa: BLE001 - the client has errors of its own, all of which mean the same here
-            raise RowsError(failed("connection", f"{source.url} cannot be read: {error}", retryable=True)) from None
+        except Exception as error:  # noqa: BLE001 - every error of the HTTP client is a failed read
+            raise RowsError(failed("connection", f"cannot read {source.url}: {error}", retryable=True)) from None
         if status >= 300:
             kind: Any = "rate_limit" if status == 429 else "server_error" if status >= 500 else "client_error"
             again = status in (408, 429) or status >= 500
-            message = f"{source.url} answered {status}"
+            message = f"{source.url} responded with {status}"
             code, helper = f"HTTP_{status}", {"status": status}
             raise RowsError(failed(kind, message, code=code, retryable=again, retry_after=after, http=helper))
         format = source.format or _FORMATS.get(Path(source.url.partition("?")[0]).suffix, "json")
@@ -263,7 +259,7 @@ async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGen
             yield rows
 
 
-def _parsed(text: bytes, where: str) -> Any:
+def _parse(text: bytes, where: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -278,14 +274,14 @@ def _inside(value: Any, rows_path: str | None) -> list[Any]:
             raise RowsError(failed("schema", f"`rows_path`: {error}")) from None
         value = found[0] if len(found) == 1 and isinstance(found[0], list) else found
     if not isinstance(value, list):
-        raise RowsError(failed("schema", "the JSON is no list of rows; `rows_path` says where in it the rows are"))
+        raise RowsError(failed("schema", "the JSON is not a list of rows; set `rows_path` to the path of the rows"))
     return value
 
 
 def _format(place: Place, path: Path) -> str:
     found = place.format or _FORMATS.get(path.suffix.lower())
     if found is None:
-        raise RowsError(failed("schema", f"the name {path.name} does not tell its format; `format` does"))
+        raise RowsError(failed("schema", f"cannot derive the format of {path.name}; set `format`"))
     return found
 
 
@@ -295,7 +291,9 @@ async def _to_file(target: Place, how: SqlInput, context: ToolContext) -> AsyncI
         raise _lacks("file", "path")
     keyed = by_key(how.mode, how.key)
     if how.mode == "upsert" and keyed is None:
-        raise RowsError(failed("schema", "a file has no keys of its own: with `mode: upsert`, `key` names the columns"))
+        raise RowsError(
+            failed("schema", "a file has no primary key: with `mode: upsert`, set `key` to the key columns")
+        )
     path = Path(context.folder, target.path)
     format = _format(target, path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -323,12 +321,12 @@ async def _to_file(target: Place, how: SqlInput, context: ToolContext) -> AsyncI
                 sql = f"COPY (SELECT * FROM read_json({_quoted(str(lines))})) TO {_quoted(str(whole))} (FORMAT parquet)"
                 await in_thread(connection, connection.execute, sql)
         else:
-            await asyncio.to_thread(_written, lines, whole, format)
+            await asyncio.to_thread(_convert_lines, lines, whole, format)
         whole.replace(path)
 
 
-def _written(lines: Path, whole: Path, format: str) -> None:
-    """Write rows that wait in a file of lines in the format that is wanted."""
+def _convert_lines(lines: Path, whole: Path, format: str) -> None:
+    """Convert the buffered lines to the target format."""
     with lines.open("rb") as given, whole.open("w", encoding="utf-8", newline="") as out:
         if format == "jsonl":
             out.writelines(line.decode() for line in given)
@@ -368,11 +366,11 @@ def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Row]:
 def _maps(rows: list[Any]) -> list[Row]:
     for row in rows:
         if not isinstance(row, dict):
-            raise RowsError(failed("schema", f"a row must be a map from column to value, and one is {row!r:.100}"))
+            raise RowsError(failed("schema", f"a row must be a map from column to value, not {row!r:.100}"))
     return rows
 
 
 def _missing(extra: str, library: str) -> RowsError:
     return RowsError(
-        failed("unknown", f"{library} is not installed here: pip install 'noetl[{extra}]'", code="MISSING_EXTRA")
+        failed("unknown", f"{library} is not installed: pip install 'noetl[{extra}]'", code="MISSING_EXTRA")
     )

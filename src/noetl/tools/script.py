@@ -1,4 +1,4 @@
-"""The kind `script`: a program text kept outside the playbook, fetched and run."""
+"""Kind `script`: a program stored outside the playbook, fetched and run."""
 
 import shlex
 from hashlib import sha256
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from noetl.dsl.kinds import KindExample, Need
+from noetl.dsl.kinds import Need
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
@@ -24,66 +24,53 @@ from noetl.tools.fields import (
 
 
 class Input(ToolInput, frozen=True, kw_only=True):
-    """A script and how to run it."""
+    """Script and how to run it."""
 
-    uri: Annotated[
-        str | None, about("The script's address: a file's path, or where the source keeps it.", "./tidy.sh")
+    uri: Annotated[str | None, about("File path or URL of the script.", "./tidy.sh")] = None
+    source: Annotated[
+        ScriptSource | None, about("How to fetch it; by default derived from `uri`.", {"type": "gcs"})
     ] = None
-    source: Annotated[ScriptSource | None, about("How to fetch it; without it the address tells.", {"type": "gcs"})] = (
-        None
-    )
-    script: Annotated[Script | None, about("Address and source together, as in other kinds.", {"uri": "./tidy.sh"})] = (
-        None
-    )
+    script: Annotated[Script | None, about("Both `uri` and `source`, as in other kinds.", {"uri": "./tidy.sh"})] = None
     interpreter: Annotated[
         str | list[str] | None,
-        about("The program that reads it; by default its first line or the end of its name tells.", "bash"),
+        about("Interpreter; by default derived from the first line or the file extension.", "bash"),
     ] = None
     arguments: Annotated[list[str | int | float] | None, about("Arguments of the script.", ["--fast"])] = None
     env: Environment = None
-    cwd: Annotated[
-        str | None, about("The folder to run in; by default the one where relative paths start.", "/srv/data")
-    ] = None
+    cwd: Annotated[str | None, about("Working directory; by default the folder of relative paths.", "/srv/data")] = None
 
 
 KIND = describe(
     Input,
     name="script",
-    summary="Fetches a script and runs it in a child process.",
+    summary="Fetch a script and run it in a child process.",
     description="""
-    The script comes from a file, a web server or an object store; its bytes are recorded by their hash, so a run can be
-    explained later. The task's `input` reaches it as JSON on standard input. An exit code other than 0 is an error outcome.
+    The script is read from a file, a web server or an object store; its SHA-256 hash is logged. The script receives the
+    task's `input` as JSON on standard input. An exit code other than 0 is an error outcome.
     """,
     one_of=(("uri", "script"),),
     needs=(Need("source", ("uri",)),),
     result=PROCESS_RESULT,
-    examples=(
-        KindExample(
-            "A script beside the playbook",
-            """
-            - tidy:
-                kind: script
-                uri: ./tidy.sh
-                interpreter: bash
-                arguments: ["{{ workload.folder }}"]
-            """,
-        ),
-        KindExample(
-            "A script from a bucket",
-            """
-            - name: train
-              kind: script
-              script:
-                uri: gs://scripts/train.py
-                source: { type: gcs, auth: gcs_reader }
-              interpreter: python3
-              input:
-                folder: "{{ workload.folder }}"
-              set:
-                ctx.report: "{{ output.data.stdout }}"
-            """,
-        ),
-    ),
+    examples="""
+    # A script beside the playbook
+    - tidy:
+        kind: script
+        uri: ./tidy.sh
+        interpreter: bash
+        arguments: ["{{ workload.folder }}"]
+
+    # A script from a bucket
+    - name: train
+      kind: script
+      script:
+        uri: gs://scripts/train.py
+        source: { type: gcs, auth: gcs_reader }
+      interpreter: python3
+      input:
+        folder: "{{ workload.folder }}"
+      set:
+        ctx.report: "{{ output.data.stdout }}"
+    """,
 )
 
 
@@ -100,7 +87,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     interpreter = [input.interpreter] if isinstance(input.interpreter, str) else input.interpreter
     interpreter = interpreter or _interpreter(text, script.uri or "")
     if not interpreter:
-        return failed("client_error", "nothing tells which program reads the script; name it with `interpreter`.")
+        return failed("client_error", "cannot derive the interpreter of the script; set `interpreter`.")
     with TemporaryDirectory(prefix="noetl-", ignore_cleanup_errors=True) as folder:
         path = Path(folder, Path(script.uri or "script").name or "script")
         path.write_text(text, encoding="utf-8")

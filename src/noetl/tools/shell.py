@@ -1,8 +1,7 @@
-"""The kind `shell`: commands in a child process of the worker."""
+"""Kind `shell`: commands in a child process of the worker."""
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.contract import Shell, ToolInput, about, describe
@@ -14,60 +13,51 @@ class Input(ToolInput, frozen=True, kw_only=True):
 
     command: Annotated[
         Shell | list[str] | None,
-        about("A command line for the shell, or a list of a program and its arguments, which no shell reads.", "ls -l"),
+        about("Command line for the shell, or a list of a program and its arguments, run without a shell.", "ls -l"),
     ] = None
     cmds: Annotated[
         Shell | list[Shell] | None,
         about("Command lines, run in order until one fails.", ["mkdir -p out", "date > out/stamp"]),
     ] = None
     env: Environment = None
-    cwd: Annotated[
-        str | None, about("The folder to run in; by default the one where relative paths start.", "/srv/data")
-    ] = None
+    cwd: Annotated[str | None, about("Working directory; by default the folder of relative paths.", "/srv/data")] = None
 
 
 KIND = describe(
     Input,
     name="shell",
-    summary="Runs commands in a child process.",
+    summary="Run commands in a child process.",
     description="""
-    Commands run in the folder where relative paths of the playbook start: with `noetl run`, the current one. An exit code other
-    than 0 is an error outcome, with the output kept in the result. A value from outside belongs in `env` or
-    in a list of arguments, not in the text of a command: there the shell would read it as code.
+    Commands run in the folder of the playbook's relative paths: with `noetl run`, the current one. An exit code other than 0 is
+    an error outcome, with the output in the result. Pass untrusted values in `env` or in a list of arguments, not in a command
+    line: the shell would execute them as code.
     """,
     one_of=(("command", "cmds"),),
     result=PROCESS_RESULT,
-    examples=(
-        KindExample(
-            "A program with its arguments, without a shell",
-            """
-            - pack:
-                kind: shell
-                command: [tar, -czf, out.tgz, "{{ workload.folder }}"]
-                timeout_ms: 60000
-            """,
-        ),
-        KindExample(
-            "Several commands, with a value in the environment",
-            """
-            - name: report
-              kind: shell
-              cmds:
-                - mkdir -p out
-                - echo "orders since $SINCE" > out/report.txt
-                - cat out/report.txt
-              env: { SINCE: "{{ workload.since }}" }
-              set:
-                ctx.report: "{{ output.data.stdout }}"
-            """,
-        ),
-    ),
+    examples="""
+    # A program with its arguments, without a shell
+    - pack:
+        kind: shell
+        command: [tar, -czf, out.tgz, "{{ workload.folder }}"]
+        timeout_ms: 60000
+
+    # Several commands, with a value in the environment
+    - name: report
+      kind: shell
+      cmds:
+        - mkdir -p out
+        - echo "orders since $SINCE" > out/report.txt
+        - cat out/report.txt
+      env: { SINCE: "{{ workload.since }}" }
+      set:
+        ctx.report: "{{ output.data.stdout }}"
+    """,
 )
 
 
 async def run(input: Input, context: ToolContext) -> Outcome:
     if not input.command and not input.cmds:
-        return failed("client_error", "there is nothing to run: the command is empty", code="COMMAND")
+        return failed("client_error", "nothing to run: the command is empty", code="COMMAND")
     if isinstance(input.command, list):
         argv = input.command
     else:

@@ -1,8 +1,7 @@
-"""Describes the kind `sleep`: a timer that outlives workers and servers."""
+"""Kind `sleep`: a durable timer."""
 
 from typing import Annotated
 
-from noetl.dsl.kinds import KindExample
 from noetl.tools.contract import Seconds, ToolInput, about, describe
 
 
@@ -13,7 +12,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
     until: Annotated[
         str | int | float | None,
         about(
-            "The moment to wait for: ISO 8601 text, or seconds since 1970. A moment in the past is over at once.",
+            "Time to wait for: ISO 8601, or seconds since 1970. A time in the past does not wait.",
             "2030-01-01T08:00:00Z",
         ),
     ] = None
@@ -22,34 +21,24 @@ class Input(ToolInput, frozen=True, kw_only=True):
 KIND = describe(
     Input,
     name="sleep",
-    summary="Waits for a time without holding a worker.",
+    summary="Wait for a time without holding a worker.",
     description="""
-    The timer is recorded, so a restart of a worker or a server neither loses nor shortens it.
+    The timer is durable: a restart of a worker or a server neither loses nor shortens it.
     """,
     one_of=(("seconds", "until"),),
-    result={
-        "started_at": "When the wait began, as ISO 8601 text.",
-        "woke_at": "When it was over, as ISO 8601 text.",
-    },
+    result={"started_at": "When the wait began, in ISO 8601.", "woke_at": "When the wait ended, in ISO 8601."},
     suspends=True,
-    examples=(
-        KindExample(
-            "Leave the other side some time",
-            """
-            - pause:
-                kind: sleep
-                seconds: 90
-            """,
-        ),
-        KindExample(
-            "Wait for a moment that an input names",
-            """
-            - name: opening
-              kind: sleep
-              until: "{{ workload.opens_at }}"
-              set:
-                ctx.opened_at: "{{ output.data.woke_at }}"
-            """,
-        ),
-    ),
+    examples="""
+    # Wait 90 seconds
+    - pause:
+        kind: sleep
+        seconds: 90
+
+    # Wait until a time from the workload
+    - name: opening
+      kind: sleep
+      until: "{{ workload.opens_at }}"
+      set:
+        ctx.opened_at: "{{ output.data.woke_at }}"
+    """,
 )

@@ -1,6 +1,6 @@
-"""What SQL kinds share when they run: the statements of a task, rows for a table, and rows as plain data.
+"""SQL of a task: its statements, rows to write, and results as plain data.
 
-Which driver sends them is each kind's own. Tested in tests/tools/test_duckdb.py and test_postgres.py.
+The driver is each kind's own. Tested in tests/tools/test_duckdb.py and test_postgres.py.
 """
 
 from base64 import b64encode
@@ -15,12 +15,12 @@ from noetl.model.outcome import Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.fields import SqlInput, script_text
 
-_LEAST, _MOST = -(2**63), 2**64 - 1  # whole numbers that every part of the system can carry; larger ones are texts
+_LEAST, _MOST = -(2**63), 2**64 - 1  # integers that every part of the system can carry; larger ones become strings
 KEY_COLUMN = "idempotency_key"
 
 
 class RowsError(Exception):
-    """Rows cannot be read or written; the outcome says why."""
+    """Rows cannot be read or written; `outcome` has the reason."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.error.message if outcome.error else "")
@@ -28,7 +28,7 @@ class RowsError(Exception):
 
 
 async def statements(input: SqlInput, context: ToolContext) -> list[str]:
-    """Give the statements of a task, in order. Raises UnreadableError where a script cannot be fetched."""
+    """Return the statements of a task. Raises UnreadableError for a script."""
     if input.script is not None:
         return split_statements(await script_text(input.script, context))
     given = input.command or input.query or input.commands or ""
@@ -37,12 +37,12 @@ async def statements(input: SqlInput, context: ToolContext) -> list[str]:
 
 
 def name(text: str) -> str:
-    """Quote a name; dots part schema and table."""
+    """Quote a name; dots separate schema and table."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in text.split("."))
 
 
 def rows_to_write(input: SqlInput, context: ToolContext) -> list[dict[str, Any]]:
-    """Give the rows that a table write is about: its `values`, else the task's own input. Raises RowsError."""
+    """Return the rows to write: `values`, or the task's input. Raises RowsError."""
     given = input.values if input.values is not None else dict(context.own)
     rows = [dict(row) for row in (given if isinstance(given, list) else [given])]
     if input.mode == "upsert" and input.key is None:
@@ -53,29 +53,27 @@ def rows_to_write(input: SqlInput, context: ToolContext) -> list[dict[str, Any]]
     keys = key_columns(input) if input.mode == "upsert" else []
     for row in rows:
         if not row:
-            raise RowsError(
-                failed("schema", "there is nothing to write: name the columns with `values`, or with `args`")
-            )
+            raise RowsError(failed("schema", "nothing to write: set the columns with `values` or `args`"))
         missing = [key for key in keys if key not in row]
         if missing:
-            raise RowsError(failed("schema", f"a row has no `{missing[0]}`, which is its key"))
+            raise RowsError(failed("schema", f"a row has no value for the key column `{missing[0]}`"))
     return rows
 
 
 def key_columns(input: SqlInput) -> list[str]:
-    """Give the columns that tell rows apart."""
+    """Return the key columns of an upsert."""
     return [input.key] if isinstance(input.key, str) else list(input.key or [KEY_COLUMN])
 
 
 def percent_statement(input: SqlInput, columns: Sequence[str]) -> str:
-    """Give the statement that writes one row, for a driver whose places are `%s`: other percent signs are doubled."""
+    """Return the `INSERT` of one row for `%s` placeholders; doubles other `%`."""
     if any("\x00" in text for text in (input.table or "", *columns)):
-        raise RowsError(failed("schema", "a name of a table or column must not hold a zero byte"))
+        raise RowsError(failed("schema", "a table or column name must not contain a NUL byte"))
     return write_statement(input, columns, ["\x00"] * len(columns)).replace("%", "%%").replace("\x00", "%s")
 
 
 def write_statement(input: SqlInput, columns: Sequence[str], marks: Sequence[str]) -> str:
-    """Give the statement that writes one row; `marks` are the driver's places for its values."""
+    """Return the `INSERT` of one row; `marks` are the driver's placeholders."""
     table = name(input.table or "")
     listed = ", ".join(map(name, columns))
     sql = f"INSERT INTO {table} ({listed}) VALUES ({', '.join(marks)})"
@@ -91,7 +89,7 @@ def write_statement(input: SqlInput, columns: Sequence[str], marks: Sequence[str
 
 
 def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]], count: int | None, status: str) -> dict[str, Any]:
-    """Give what one statement came to, as plain data."""
+    """Return the result of one statement as plain data."""
     made = [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
     return {
         "rows": made,
@@ -102,13 +100,16 @@ def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]], count: int | N
 
 
 def result_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give the result of a task: the last statement's fields, and each statement's own."""
+    """Return the result of a task: fields of the last statement, and of each one."""
     last = dict(answers[-1]) if answers else answer((), (), 0, "")
     return {**last, **{f"command_{index}": dict(one) for index, one in enumerate(answers)}}
 
 
 def plain(value: Any) -> Any:
-    """Give a database value as plain data: numbers stay numbers where nothing is lost, times become ISO texts."""
+    """Convert a database value to plain data, without losing precision.
+
+    Numbers that JSON cannot carry exactly become strings, times ISO 8601 strings, bytes Base64.
+    """
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int):

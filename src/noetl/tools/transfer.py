@@ -1,4 +1,4 @@
-"""The kind `transfer`: rows from one place to another, in chunks."""
+"""Kind `transfer`: copy rows from one place to another, in chunks."""
 
 from contextlib import aclosing
 from time import perf_counter
@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from noetl.dsl.kinds import KindExample
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.connections import duckdb_failed, pg_failed
@@ -21,100 +20,95 @@ Rows = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Source(ToolInput, frozen=True, kw_only=True):
-    """Where the rows come from."""
+    """Source of the rows."""
 
     kind: Annotated[
         Literal["postgres", "snowflake", "duckdb", "ducklake", "http", "file", "s3", "gcs", "azure"],
-        about("What is read.", "postgres", aliases=("type",)),
+        about("Kind of the source.", "postgres", aliases=("type",)),
     ]
-    auth: Annotated[str | None, about("The credential that may read.", "pg_main", aliases=("credential",))] = None
-    query: Annotated[Sql | None, about("With a database: the SQL that gives the rows.", "SELECT * FROM orders")] = None
-    table: Annotated[str | None, about("With a database: a whole table instead of a query.", "public.orders")] = None
-    params: Annotated[dict[str, Any] | list[Any] | None, about("Values that the driver binds in the query.")] = None
-    database: Annotated[str | None, about("The database or its file.", "./sales.duckdb")] = None
-    url: Annotated[str | None, about("With `http`: the address.", aliases=("endpoint",))] = None
+    auth: Annotated[str | None, about("Credential to read with.", "pg_main", aliases=("credential",))] = None
+    query: Annotated[Sql | None, about("With a database: SQL that returns the rows.", "SELECT * FROM orders")] = None
+    table: Annotated[str | None, about("With a database: a table, instead of a query.", "public.orders")] = None
+    params: Annotated[dict[str, Any] | list[Any] | None, about("Bound parameters of the query.")] = None
+    database: Annotated[str | None, about("Database or database file.", "./sales.duckdb")] = None
+    url: Annotated[str | None, about("With `http`: URL.", aliases=("endpoint",))] = None
     headers: Annotated[dict[str, str] | None, about("With `http`: request headers.")] = None
-    path: Annotated[str | None, about("With files and object stores: the file, or several by `*`.", "in/*.csv")] = None
-    format: Annotated[Format | None, about("The format of a file or answer; by default its name tells.", "parquet")] = (
+    path: Annotated[str | None, about("With files and object stores: the file, or several with `*`.", "in/*.csv")] = (
         None
     )
-    rows_path: Annotated[str | None, about("Where in a JSON answer the rows are.", "$.data.items")] = None
+    format: Annotated[
+        Format | None, about("Format of a file or response; by default derived from its name.", "parquet")
+    ] = None
+    rows_path: Annotated[str | None, about("JSON path of the rows in a JSON document.", "$.data.items")] = None
 
 
 class Target(ToolInput, frozen=True, kw_only=True):
-    """Where the rows go."""
+    """Target of the rows."""
 
     kind: Annotated[
         Literal["postgres", "snowflake", "duckdb", "ducklake", "file", "s3", "gcs", "azure"],
-        about("What is written.", "duckdb", aliases=("type",)),
+        about("Kind of the target.", "duckdb", aliases=("type",)),
     ]
-    auth: Annotated[str | None, about("The credential that may write.", "sf_main", aliases=("credential",))] = None
-    table: Annotated[str | None, about("With a database: the table.", "staging.orders")] = None
-    database: Annotated[str | None, about("The database or its file.", "./sales.duckdb")] = None
-    key: Annotated[str | list[str] | None, about("With `mode: upsert`: the columns that tell rows apart.", "id")] = None
+    auth: Annotated[str | None, about("Credential to write with.", "sf_main", aliases=("credential",))] = None
+    table: Annotated[str | None, about("With a database: table.", "staging.orders")] = None
+    database: Annotated[str | None, about("Database or database file.", "./sales.duckdb")] = None
+    key: Annotated[str | list[str] | None, about("With `mode: upsert`: key columns.", "id")] = None
     columns: Annotated[
         dict[str, str] | list[str] | None,
-        about("Which columns to write; a map goes from the target's name to the source's.", aliases=("mapping",)),
+        about("Columns to write; a map is from the target's name to the source's.", aliases=("mapping",)),
     ] = None
-    path: Annotated[str | None, about("With files and object stores: the file.", "out/orders.parquet")] = None
-    format: Annotated[Format | None, about("The format of the file; by default its name tells.", "parquet")] = None
+    path: Annotated[str | None, about("With files and object stores: file.", "out/orders.parquet")] = None
+    format: Annotated[Format | None, about("Format of the file; by default derived from its name.", "parquet")] = None
 
 
 class Input(ToolInput, frozen=True, kw_only=True):
-    """Rows to move."""
+    """Rows to copy."""
 
-    source: Annotated[Source, about("Where the rows come from.", {"kind": "postgres", "table": "orders"})]
-    target: Annotated[Target, about("Where they go.", {"kind": "duckdb", "table": "orders"})]
-    mode: Annotated[WriteMode, about("How rows meet what the target holds.", "upsert")] = "append"
+    source: Annotated[Source, about("Source of the rows.", {"kind": "postgres", "table": "orders"})]
+    target: Annotated[Target, about("Target of the rows.", {"kind": "duckdb", "table": "orders"})]
+    mode: Annotated[WriteMode, about("How to write rows.", "upsert")] = "append"
     chunk_size: Annotated[Rows, about("Rows per chunk.", 50000)] = 10000
 
 
 KIND = describe(
     Input,
     name="transfer",
-    summary="Moves rows between databases, files and object stores.",
+    summary="Copy rows between databases, files and object stores.",
     description="""
-    Rows stream in chunks, so a table of any size needs little memory. All chunks are one transaction, and a file takes its name
-    when it is whole: a transfer that fails leaves the target as it was. `insert` and `append` add rows to a table or a file,
-    `upsert` changes rows with the same key, `overwrite` replaces all rows. A table must be there, with its columns.
+    Rows stream in chunks, so a table of any size needs little memory. All chunks are one transaction, and a file is replaced
+    atomically: a failed transfer leaves the target unchanged. `insert` and `append` add rows to a table or a file, `upsert`
+    updates rows with the same key, `overwrite` replaces all rows. The table must exist, with its columns.
     """,
     result={
-        "row_count": "How many rows were written.",
-        "chunks": "In how many chunks.",
-        "bytes": "How many bytes were read.",
-        "elapsed": "Seconds it took.",
+        "row_count": "Number of rows written.",
+        "chunks": "Number of chunks.",
+        "bytes": "Number of bytes read.",
+        "elapsed": "Duration in seconds.",
     },
-    examples=(
-        KindExample(
-            "A query into a table elsewhere",
-            """
-            - load:
-                kind: transfer
-                source:
-                  kind: postgres
-                  auth: pg_main
-                  query: SELECT id, amount FROM orders WHERE day >= '{{ workload.since }}'
-                target:
-                  kind: snowflake
-                  auth: sf_main
-                  table: staging.orders
-                  key: id
-                mode: upsert
-                chunk_size: 50000
-            """,
-        ),
-        KindExample(
-            "A table into a file",
-            """
-            - name: export
-              kind: transfer
-              source: { kind: postgres, auth: pg_main, table: public.orders }
-              target: { kind: file, path: "{{ workload.folder }}/orders.parquet" }
-              set:
-                ctx.exported: "{{ output.data.row_count }}"
-            """,
-        ),
-    ),
+    examples="""
+    # A query into a table elsewhere
+    - load:
+        kind: transfer
+        source:
+          kind: postgres
+          auth: pg_main
+          query: SELECT id, amount FROM orders WHERE day >= '{{ workload.since }}'
+        target:
+          kind: snowflake
+          auth: sf_main
+          table: staging.orders
+          key: id
+        mode: upsert
+        chunk_size: 50000
+
+    # A table into a file
+    - name: export
+      kind: transfer
+      source: { kind: postgres, auth: pg_main, table: public.orders }
+      target: { kind: file, path: "{{ workload.folder }}/orders.parquet" }
+      set:
+        ctx.exported: "{{ output.data.row_count }}"
+    """,
 )
 
 
@@ -130,12 +124,12 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         async with aclosing(reading), write_rows(place, write, context) as add:
             async for rows in reading:
                 size += len(msgspec.json.encode(rows))
-                await add([_mapped(row, target.columns) for row in rows])
+                await add([_map_columns(row, target.columns) for row in rows])
                 chunks, count = chunks + 1, count + len(rows)
     except RowsError as error:
         return error.outcome
     except Exception as error:
-        known = _told(error)
+        known = _driver_outcome(error)
         if known is None:
             raise
         return known
@@ -143,7 +137,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     return ok({"row_count": count, "chunks": chunks, "bytes": size, "elapsed": elapsed})
 
 
-def _mapped(row: dict[str, Any], columns: dict[str, str] | list[str] | None) -> dict[str, Any]:
+def _map_columns(row: dict[str, Any], columns: dict[str, str] | list[str] | None) -> dict[str, Any]:
     if columns is None:
         return row
     names = columns if isinstance(columns, dict) else dict(zip(columns, columns, strict=True))
@@ -155,8 +149,8 @@ def _mapped(row: dict[str, Any], columns: dict[str, str] | list[str] | None) -> 
     return {new: row[old] for new, old in names.items()}
 
 
-def _told(error: Exception) -> Outcome | None:
-    """Give the outcome of a driver's error; None where it is none of theirs."""
+def _driver_outcome(error: Exception) -> Outcome | None:
+    """Convert a driver's error to an outcome; None for any other error."""
     home = type(error).__module__.partition(".")[0]
     if home == "psycopg" or isinstance(error, NoConnectionError):
         return pg_failed(error)

@@ -44,8 +44,8 @@ def test_every_topic_can_be_written() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("http", "# http\n\nSends one HTTP request"),
-        ("http", "- `url`: text, required. Where to send it. Also written `endpoint`."),
+        ("http", "# http\n\nSend one HTTP request"),
+        ("http", "- `url`: text, required. URL of the request. Also written `endpoint`."),
         ("http", "At most one of `body`, `json`, `data` and `form` may be there."),
         ("http", "`outcome.http`"),
         ("http", "```yaml\n- fetch:\n    kind: http"),

@@ -9,20 +9,8 @@ from hypothesis import strategies as st
 NAMES = ["a", "b", "ctx", "rows", "x"]
 KEYS = ["k", "m", "items", "data"]
 FILTERS = [
-    "length",
-    "string",
-    "int",
-    "upper",
-    "list",
-    "sort",
-    "first",
-    "last",
-    "tojson",
-    "sum",
-    "unique",
-    "join",
-    "keys",
-]
+    "length", "string", "int", "upper", "list", "sort", "first", "last", "tojson", "sum", "unique", "join", "keys",
+]  # fmt: skip
 TESTS = ["defined", "undefined", "none", "string", "number", "mapping", "sequence", "odd", "true"]
 
 scalars = st.one_of(
@@ -92,7 +80,7 @@ texts = st.one_of(
     st.builds("{{% if {} %}}{{% set x = {} %}}{{% endif %}}{{{{ x }}}}".format, expressions, expressions),
 )
 templates = st.one_of(lone, texts)
-# Text that is rarely a template: pieces of one, in any order.
+# Text that is rarely a template: fragments of one, in any order.
 garbage = st.lists(
     st.sampled_from(
         ["{{", "}}", "{%", "%}", "{#", "#}", " ", "a", ".k", "|", "upper", "(", ")", "[", "]", "'", '"', "=", "==", "if", "else",

@@ -11,12 +11,7 @@ from noetl.expr import Budget, BudgetExceeded, TemplateError, TemplateSyntaxErro
 from noetl.expr.budget import BYTES, OPERATIONS_PER_MS
 from tests.unit.expr.bombs import DEPTHS, LONG, SIZES, STEPS
 
-DATA: dict[str, Any] = {
-    "n": 7,
-    "big_text": "x" * 100_000,
-    "big_list": ["x"] * 20_000,
-    "other_list": ["x"] * 20_000,
-}
+DATA: dict[str, Any] = {"n": 7, "big_text": "x" * 100_000, "big_list": ["x"] * 20_000, "other_list": ["x"] * 20_000}
 
 
 def refused(source: str, budget: Budget) -> int:

@@ -22,19 +22,12 @@ def is_light(source: str) -> bool:
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ outcome.status == 'error' and outcome.http.status in [429,500] }}",
-        "{{ event.name == 'step.done' }}",
-        "{{ ctx.a }}",
-        "{{ not ctx.a or ctx.b != 5 }}",
-        "{{ 5 < ctx.n <= 10 }}",
-        "{{ ctx.rows | length > 0 }}",
-        "{{ ctx.x is defined and ctx.x is not none }}",
-        "{{ ctx.limit | default(10) }}",
-        "{{ ctx.a if ctx.b else ctx.c }}",
-        "{{ ctx.get('a', 5) }}",
-        "{{ [ctx.a, ctx.b] }}",
+        "{{ outcome.status == 'error' and outcome.http.status in [429,500] }}", "{{ event.name == 'step.done' }}",
+        "{{ ctx.a }}", "{{ not ctx.a or ctx.b != 5 }}", "{{ 5 < ctx.n <= 10 }}", "{{ ctx.rows | length > 0 }}",
+        "{{ ctx.x is defined and ctx.x is not none }}", "{{ ctx.limit | default(10) }}",
+        "{{ ctx.a if ctx.b else ctx.c }}", "{{ ctx.get('a', 5) }}", "{{ [ctx.a, ctx.b] }}",
     ],
-)
+)  # fmt: skip
 def test_light(source: str) -> None:
     assert is_light(source)
 
@@ -42,14 +35,10 @@ def test_light(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ ctx.a + 1 }}",
-        "{{ ctx.a | upper }}",
-        "{{ ctx.a == ctx.b }}",
-        "{{ 'x' in ctx.a }}",
-        "{{ (ctx.a, 1) }}",
+        "{{ ctx.a + 1 }}", "{{ ctx.a | upper }}", "{{ ctx.a == ctx.b }}", "{{ 'x' in ctx.a }}", "{{ (ctx.a, 1) }}",
         "{{ now() }}",
     ],
-)
+)  # fmt: skip
 def test_what_may_cost_more_than_its_length_is_not_light(source: str) -> None:
     assert not is_light(source)
 

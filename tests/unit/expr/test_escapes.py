@@ -19,16 +19,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gen_uuid": lambda: "u",
     "done": lambda step: True,
 }
-# Signs of Python in a text that a template made: what a class, a function or a module looks like when it is printed.
+# Signs of Python in a string that a template made: what a class, a function or a module looks like when it is printed.
 SIGNS = ("<class", "<function", "<built-in", "<bound method", "<module", "object at 0x", "<generator", "root:")
 
 
 def scope() -> dict[str, Any]:
-    return {
-        **corpus.data(),
-        "s": Result({"data": {"x": 1}}),
-        "output": Envelope({"status": "ok", "data": {"x": 1}}),
-    }
+    return {**corpus.data(), "s": Result({"data": {"x": 1}}), "output": Envelope({"status": "ok", "data": {"x": 1}})}
 
 
 def outcome(source: str, data: dict[str, Any]) -> Any:

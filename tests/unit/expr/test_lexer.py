@@ -1,4 +1,4 @@
-"""Templates are cut into the same pieces as by Jinja2, and each piece knows where it stands."""
+"""The lexer splits templates into the same lexemes as Jinja2, each with its offset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.expr import compile_template
-from noetl.expr.lexer import LexError, Piece, cut, tokens
+from noetl.expr.lexer import Lexeme, LexError, jinja_tokens, scan
 from tests.unit.expr import corpus
 from tests.unit.expr.strategies import garbage, templates
 
@@ -27,10 +27,10 @@ def by_jinja2(source: str) -> Any:
 
 
 def by_noetl(source: str) -> Any:
-    pieces: list[Piece] = []
+    lexemes: list[Lexeme] = []
     try:
-        cut(source, pieces)
-        return [(token.type, token.value) for token in tokens(pieces)]
+        scan(source, lexemes)
+        return [(token.type, token.value) for token in jinja_tokens(lexemes)]
     except LexError:
         return FAILED
 
@@ -72,14 +72,14 @@ def test_pieces_are_those_of_jinja2_for_any_text(source: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.one_of(garbage, templates))
 def test_each_piece_stands_where_it_says(source: str) -> None:
-    pieces: list[Piece] = []
+    lexemes: list[Lexeme] = []
     with suppress(LexError):
-        cut(source, pieces)
+        scan(source, lexemes)
     end = 0
-    for piece in pieces:
-        assert source.startswith(piece.text, piece.offset)
-        assert piece.offset >= end
-        end = piece.offset + len(piece.text)
+    for lexeme in lexemes:
+        assert source.startswith(lexeme.text, lexeme.offset)
+        assert lexeme.offset >= end
+        end = lexeme.offset + len(lexeme.text)
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,7 @@ SCOPE: dict[str, Any] = {"a": {"b": {"c": {"d": 1}}, "l": [{"x": 2}]}, "t": "tex
 
 
 @pytest.mark.parametrize(
-    "path",
-    [("a",), ("a", "b"), ("a", "b", "c"), ("a", "b", "c", "d"), ("a", "l", 0, "x"), ("t", 0)],
+    "path", [("a",), ("a", "b"), ("a", "b", "c"), ("a", "b", "c", "d"), ("a", "l", 0, "x"), ("t", 0)]
 )
 def test_the_fast_way_and_the_slow_way_agree(path: tuple[str | int, ...]) -> None:
     assert path_reader(path)(SCOPE) == read_path(SCOPE, path)

@@ -55,16 +55,16 @@ def test_method(expression: str, value: Any) -> None:
     [
         ("[1].upper()", "a list has no method `upper`"),
         ("5.5.split()", "a number has no method `split`"),
-        ("'x'.keys()", "a text has no method `keys`"),
+        ("'x'.keys()", "a string has no method `keys`"),
         ("none.items()", "null has no method `items`"),
-        ("'x'.join([1])", "must be a text, not a number"),
+        ("'x'.join([1])", "must be a string, not a number"),
         ("'x'.split('')", "separator is empty"),
         ("'x'.center(3, 'ab')", "one character"),
-        ("'x'.index('y')", "does not hold `y`"),
-        ("[1].index(2)", "does not hold the item"),
+        ("'x'.index('y')", "does not contain `y`"),
+        ("[1].index(2)", "does not contain the item"),
         ("'x'.replace('a')", "failed"),
         ("'x'.upper(1)", "failed"),
-        ("'x'.startswith(1)", "must be a text"),
+        ("'x'.startswith(1)", "must be a string"),
     ],
 )
 def test_what_does_not_fit_is_named(expression: str, message: str) -> None:
@@ -73,18 +73,8 @@ def test_what_does_not_fit_is_named(expression: str, message: str) -> None:
 
 def test_no_method_changes_anything() -> None:
     changing = {
-        "append",
-        "extend",
-        "insert",
-        "remove",
-        "pop",
-        "clear",
-        "sort",
-        "reverse",
-        "update",
-        "setdefault",
-        "popitem",
-    }
+        "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault", "popitem",
+    }  # fmt: skip
     assert not changing & METHODS
     assert not any(name.startswith("_") for name in METHODS)
 

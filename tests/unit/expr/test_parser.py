@@ -48,16 +48,11 @@ def test_statements_carry_the_offset_of_their_keyword() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "a\n\nb {{ name }}",
-        "{# comment #}{{ name }}",
-        "{% raw %}{{ x }}{% endraw %}{{ name }}",
-        "   {{- name -}}   ",
-        "a   {%- if x -%}   {{ name }}{% endif %}",
-        "{{ 'name' ~ name }}",
-        "é€😀{{ name }}",
+        "a\n\nb {{ name }}", "{# comment #}{{ name }}", "{% raw %}{{ x }}{% endraw %}{{ name }}",
+        "   {{- name -}}   ", "a   {%- if x -%}   {{ name }}{% endif %}", "{{ 'name' ~ name }}", "é€😀{{ name }}",
         "a\r\nb\r\n{{ name }}",
     ],
-)
+)  # fmt: skip
 def test_offsets_count_characters_of_the_source(source: str) -> None:
     assert offset_of(source, nodes.Name, -1) in {
         index for index in range(len(source)) if source.startswith("name", index)

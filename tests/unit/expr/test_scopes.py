@@ -93,18 +93,10 @@ def test_view(expression: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        "plain.zz",
-        "plain.data.zz",
-        "fetch.zz",
-        "output.zz",
-        "outcome.data.zz",
-        "failed.data",
-        "failed.zz",
-        "number.x",
-        "listed[9]",
-        "nothing.x",
+        "plain.zz", "plain.data.zz", "fetch.zz", "output.zz", "outcome.data.zz", "failed.data", "failed.zz",
+        "number.x", "listed[9]", "nothing.x",
     ],
-)
+)  # fmt: skip
 def test_what_is_nowhere_is_undefined(expression: str) -> None:
     value = compile_template("{{ " + expression + " }}").evaluate(SCOPE)
     assert isinstance(value, Undefined)

@@ -23,22 +23,15 @@ _ORACLE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 PLACES = (
-    "SELECT {{ v }} FROM t",
-    "SELECT '{{ v }}' FROM t",
-    "SELECT E'{{ v }}' FROM t",
-    "SELECT 'a''{{ v }}''b' FROM t",
-    "SELECT a, $${{ v }}$$ FROM t",
-    "SELECT $x$ {{ v }} $x$ FROM t",
-    'SELECT "{{ v }}" FROM t',
-    "SELECT 1 -- {{ v }}\nFROM t",
-    "SELECT 1 /* {{ v }} */ FROM t",
-    "SELECT '{{ v | replace(\"'\", \"''\") }}' FROM t",
-    "INSERT INTO t (a, b) VALUES ({{ v }}, '{{ v }}')",
+    "SELECT {{ v }} FROM t", "SELECT '{{ v }}' FROM t", "SELECT E'{{ v }}' FROM t", "SELECT 'a''{{ v }}''b' FROM t",
+    "SELECT a, $${{ v }}$$ FROM t", "SELECT $x$ {{ v }} $x$ FROM t", 'SELECT "{{ v }}" FROM t',
+    "SELECT 1 -- {{ v }}\nFROM t", "SELECT 1 /* {{ v }} */ FROM t",
+    "SELECT '{{ v | replace(\"'\", \"''\") }}' FROM t", "INSERT INTO t (a, b) VALUES ({{ v }}, '{{ v }}')",
     "UPDATE t SET a = {{ v }} WHERE b = '{{ v }}' AND c = {{ v }}",
     "DO $$ BEGIN PERFORM f('{{ v }}', {{ v }}); END $$",
     "CREATE FUNCTION f() RETURNS text AS $b$ SELECT '{{ v }}' /* {{ v }} */ $b$ LANGUAGE sql",
     "{% if v %}SELECT {{ v }}{% endif %}; SELECT {{ v | upper }}",
-)
+)  # fmt: skip
 DIALECTS: tuple[Dialect, ...] = ("postgres", "duckdb")
 
 

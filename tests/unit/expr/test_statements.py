@@ -54,15 +54,15 @@ def test_a_namespace_can_start_from_a_map() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("{% for a, b in [[1, 2, 3]] %}{% endfor %}", "3 items cannot be spread over 2 names"),
-        ("{% for a, b in [5] %}{% endfor %}", "a number cannot be spread over 2 names"),
-        ("{% set a, b = 5 %}", "a number cannot be spread over 2 names"),
-        ("{% for i in 5 %}{% endfor %}", "no items in a number"),
-        ("{% for i in rows recursive %}{{ loop(i) }}{% endfor %}", "not part of the language"),
-        ("{% set x = 1 %}{% set x.y = 2 %}", "is no namespace"),
-        ("{% set ns = namespace() %}{% set ns = 5 %}{% set ns.x = 1 %}", "is no namespace"),
+        ("{% for a, b in [[1, 2, 3]] %}{% endfor %}", "3 items cannot be unpacked into 2 names"),
+        ("{% for a, b in [5] %}{% endfor %}", "a number cannot be unpacked into 2 names"),
+        ("{% set a, b = 5 %}", "a number cannot be unpacked into 2 names"),
+        ("{% for i in 5 %}{% endfor %}", "cannot iterate over a number"),
+        ("{% for i in rows recursive %}{{ loop(i) }}{% endfor %}", "is not supported"),
+        ("{% set x = 1 %}{% set x.y = 2 %}", "is not a namespace"),
+        ("{% set ns = namespace() %}{% set ns = 5 %}{% set ns.x = 1 %}", "is not a namespace"),
         ("{% if false %}{% set ns = namespace() %}{% endif %}{% set ns.x = 1 %}", "not set yet"),
-        ("{% if true %}{{ 1 + 'a' }}{% endif %}", "`+` cannot take a number and a text"),
+        ("{% if true %}{{ 1 + 'a' }}{% endif %}", "`+` does not support a number and a string"),
     ],
 )
 def test_what_does_not_fit_is_named(source: str, message: str) -> None:

@@ -1,10 +1,17 @@
-"""A text that is no template is answered with its place, its reason and, where the mistake is a common one, the fix."""
+"""Errors of templates are one tree; a syntax error has its offset, its reason and, if known, a fix."""
 
 from __future__ import annotations
 
 import pytest
 
-from noetl.expr import TemplateSyntaxError, compile_template
+from noetl.expr import (
+    BudgetExceeded,
+    EvaluationError,
+    TemplateError,
+    TemplateSyntaxError,
+    UndefinedError,
+    compile_template,
+)
 
 # The text with ▲ before the character that the error points at, a part of the message, a part of the fix.
 MISTAKES = [
@@ -16,15 +23,15 @@ MISTAKES = [
     ("{% if a ▲}}x{% endif %}", "starts with `{%`", "`%}`"),
     ("{{ a ▲%}", "ends with `%}`", "`}}`"),
     ("{{ {'a': 1}▲} }}", "one `}` too many", "remove"),
-    ("{{ ▲{{ a }} }}", "inside", "drop the inner braces"),
+    ("{{ ▲{{ a }} }}", "inside", "remove the inner braces"),
     ("▲{# never", "`{#` is never closed", "`#}`"),
     ("▲{% raw %}x", "raw", "endraw"),
     ("{{ ▲(a }}", "`(` is never closed", "`)`"),
-    ("{{ f([1, 2▲) }}", "wants `]`", "`]`"),
+    ("{{ f([1, 2▲) }}", "expected `]`", "`]`"),
     ("{{ ▲[1, 2 }}", "`[` is never closed", "`]`"),
     ("{{ (a ▲", "", ""),
-    ("{{ a▲) }}", "no `(`", "remove"),
-    ("{{ a▲] }}", "no `[`", "remove"),
+    ("{{ a▲) }}", "no matching `(`", "remove"),
+    ("{{ a▲] }}", "no matching `[`", "remove"),
     ("{{ ▲'abc }}", "quote is never closed", "`'`"),
     ('{{ a == ▲"abc }}', "quote is never closed", '`"`'),
     ("{{ a | default(▲'x) }} and {{ b | default('y') }}", "quote is never closed", "`'`"),
@@ -52,14 +59,14 @@ MISTAKES = [
     ("▲{{ }}", "nothing between", "expression"),
     ("▲{%- %}", "nothing between", "expression"),
     ("{{ a. ▲}}", "a name is missing after `.`", "key"),
-    ("{{ a | ▲}}", "filter is missing", "filter"),
+    ("{{ a | ▲}}", "filter name is missing", "filter"),
     ("▲{% if a %}x", "`{% if … %}` is never closed", "endif"),
     ("{% if a %}▲{% for b in c %}x{% endif %}", "", ""),
-    ("{% for a in b %}{% ▲endif %}", "`endif` has no beginning", "endfor"),
-    ("x{% ▲endif %}", "`endif` has no beginning", "remove"),
+    ("{% for a in b %}{% ▲endif %}", "`endif` has no matching opening statement", "endfor"),
+    ("x{% ▲endif %}", "`endif` has no matching opening statement", "remove"),
     ("{% if a %}{% ▲elseif b %}{% endif %}", "`elseif`", "`elif`"),
-    ("{% ▲fro a in b %}", "no statement `fro`", "`for`"),
-    ("{% ▲whatever %}", "no statement `whatever`", "`if`, `for` and `set`"),
+    ("{% ▲fro a in b %}", "unknown statement `fro`", "`for`"),
+    ("{% ▲whatever %}", "unknown statement `whatever`", "`if`, `for` and `set`"),
     ("{{ a ▲b }}", "expected `}}`, got `b`", ""),
     ("{{ f(a ▲b) }}", "expected `,`, got `b`", ""),
     ("line\nline {{ a ▲= 1 }}", "`=` does not compare", "`==`"),
@@ -102,3 +109,23 @@ def test_an_error_is_raised_each_time() -> None:
 def test_a_template_that_is_too_long_is_refused() -> None:
     with pytest.raises(TemplateSyntaxError, match="characters long"):
         compile_template("{{ a }}" + "x" * 300_000)
+
+
+@pytest.mark.parametrize("error", [TemplateSyntaxError, EvaluationError, UndefinedError, BudgetExceeded])
+def test_one_tree(error: type[TemplateError]) -> None:
+    raised = error("what", 5, "fix")
+    assert isinstance(raised, TemplateError)
+    assert (str(raised), raised.message, raised.offset, raised.fix) == ("what", "what", 5, "fix")
+
+
+def test_what_goes_wrong_in_an_evaluation_is_an_evaluation_error() -> None:
+    assert issubclass(UndefinedError, EvaluationError)
+    assert issubclass(BudgetExceeded, EvaluationError)
+    assert not issubclass(TemplateSyntaxError, EvaluationError)
+
+
+def test_the_most_exact_place_is_kept() -> None:
+    error = EvaluationError("what")
+    error.at(7)
+    error.at(3)
+    assert error.offset == 7

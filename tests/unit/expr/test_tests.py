@@ -39,10 +39,10 @@ def test_test(expression: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("'x' is odd", "a number, not a text"),
+        ("'x' is odd", "a number, not a string"),
         ("4 is divisibleby(0)", "divisible by zero"),
-        ("4 is divisibleby('x')", "a number, not a text"),
-        ("4 is in 5", "cannot look into a number"),
+        ("4 is divisibleby('x')", "a number, not a string"),
+        ("4 is in 5", "does not support a number"),
         ("4 is lt 'a'", "cannot compare"),
     ],
 )

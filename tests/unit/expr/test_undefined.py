@@ -54,33 +54,14 @@ def test_it_says_what_is_missing(
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ ctx.zz + 1 }}",
-        "{{ 1 - ctx.zz }}",
-        "{{ ctx.zz * 2 }}",
-        "{{ 2 / ctx.zz }}",
-        "{{ ctx.zz % 2 }}",
-        "{{ 2 ** ctx.zz }}",
-        "{{ -ctx.zz }}",
-        "{{ 'a%s' % ctx.zz }}",
-        "{{ ctx.zz | int }}",
-        "{{ ctx.zz | float }}",
-        "{{ ctx.zz | abs }}",
-        "{{ ctx.zz | round }}",
-        "{{ ctx.zz | tojson }}",
-        "{{ [ctx.zz] | tojson }}",
-        "{{ ctx.zz | fromjson }}",
-        "{{ ctx.zz | to_datetime }}",
-        "{{ ctx.zz.split(',') }}",
-        "{{ ctx.zz.items() }}",
-        "{{ [1, ctx.zz] | sum }}",
-        "{{ [1, ctx.zz] | sort }}",
-        "{{ [1, ctx.zz] | max }}",
-        "{{ [[1, ctx.zz]] | sort }}",
-        "{{ ctx.zz is odd }}",
-        "{{ range(ctx.zz) }}",
-        "{{ 'x'.center(ctx.zz) }}",
+        "{{ ctx.zz + 1 }}", "{{ 1 - ctx.zz }}", "{{ ctx.zz * 2 }}", "{{ 2 / ctx.zz }}", "{{ ctx.zz % 2 }}",
+        "{{ 2 ** ctx.zz }}", "{{ -ctx.zz }}", "{{ 'a%s' % ctx.zz }}", "{{ ctx.zz | int }}", "{{ ctx.zz | float }}",
+        "{{ ctx.zz | abs }}", "{{ ctx.zz | round }}", "{{ ctx.zz | tojson }}", "{{ [ctx.zz] | tojson }}",
+        "{{ ctx.zz | fromjson }}", "{{ ctx.zz | to_datetime }}", "{{ ctx.zz.split(',') }}", "{{ ctx.zz.items() }}",
+        "{{ [1, ctx.zz] | sum }}", "{{ [1, ctx.zz] | sort }}", "{{ [1, ctx.zz] | max }}",
+        "{{ [[1, ctx.zz]] | sort }}", "{{ ctx.zz is odd }}", "{{ range(ctx.zz) }}", "{{ 'x'.center(ctx.zz) }}",
     ],
-)
+)  # fmt: skip
 def test_where_a_value_is_needed_the_error_names_the_path(source: str) -> None:
     with pytest.raises(UndefinedError) as caught:
         compile_template(source).evaluate(SCOPE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from noetl.lsp.complete import complete
-from noetl.lsp.rename import Edit, applied
+from noetl.lsp.rename import Edit, apply_edits
 from tests.unit.lsp.editing import HEAD, offered, typed
 
 STEP = f"{HEAD}  - step: store\n"
@@ -51,7 +51,7 @@ def test_json_is_completed_inside_of_its_quotes() -> None:
     reading, cursor = typed('{ "apiVersion": "noetl.io/v2", "workflow": [ { "step": "a", "ne‸" } ] }')
     found = complete(reading, cursor)
     item = next(item for item in found.items if item.label == "next")
-    text = applied(reading.text, [Edit(found.start, cursor, item.insert)])
+    text = apply_edits(reading.text, [Edit(found.start, cursor, item.insert)])
     assert text == reading.text.replace('"ne"', '"next"')
 
 
@@ -64,12 +64,12 @@ def test_a_key_brings_its_colon_unless_it_is_there() -> None:
         reading, cursor = typed(text)
         found = complete(reading, cursor)
         item = next(item for item in found.items if item.label.startswith(text.split("‸")[0].split()[-1]))
-        assert applied(reading.text, [Edit(found.start, cursor, item.insert)]).endswith(line)
+        assert apply_edits(reading.text, [Edit(found.start, cursor, item.insert)]).endswith(line)
 
 
 def test_fields_say_what_they_are_for() -> None:
     found = {item.label: item for item in complete(*typed(f"{STEP}    tool: {{ kind: http, ‸ }}\n")).items}
-    assert found["url"].detail == "Where to send it."
+    assert found["url"].detail == "URL of the request."
     assert "rendered on the worker" in found["url"].text
     assert found["url"].rank < found["method"].rank < found["desc"].rank
 

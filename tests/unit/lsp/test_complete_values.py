@@ -74,7 +74,7 @@ def test_actions_and_backoffs() -> None:
 
 def test_the_default_of_a_choice_is_told() -> None:
     items = complete(*typed(f"{STEP}    next: {{ spec: {{ mode: ‸ }} }}\n")).items
-    assert [(item.label, item.detail) for item in items] == [("exclusive", "The default."), ("inclusive", "")]
+    assert [(item.label, item.detail) for item in items] == [("exclusive", "Default."), ("inclusive", "")]
 
 
 def test_only_what_has_been_typed_is_replaced() -> None:

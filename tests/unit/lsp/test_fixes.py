@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetl.lsp.fixes import fixes
 from noetl.lsp.reading import Reading
-from noetl.lsp.rename import applied
+from noetl.lsp.rename import apply_edits
 from noetl.wiring import language_kinds
 from tests.corpus.corpus import files
 from tests.unit.lsp.editing import HEAD, typed
@@ -14,7 +14,7 @@ STEP = f"{HEAD}  - step: store\n"
 
 def fixed(text: str) -> list[str]:
     reading, offset = typed(text)
-    return [applied(reading.text, [fix.edit]) for fix in fixes(reading, offset, offset)]
+    return [apply_edits(reading.text, [fix.edit]) for fix in fixes(reading, offset, offset)]
 
 
 def test_the_name_that_was_meant_is_written() -> None:
@@ -60,7 +60,7 @@ def test_every_suggestion_of_the_broken_corpus_is_a_fix_that_helps() -> None:
                 if not found:
                     without.append(f"{path.name}: {diagnostic.message}")
                 for fix in found:
-                    after = reading.with_text(applied(reading.text, [fix.edit])).diagnostics
+                    after = reading.with_text(apply_edits(reading.text, [fix.edit])).diagnostics
                     assert len(after) < len(reading.diagnostics)
     assert without == []
     assert count > 30

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from noetl.dsl.layout import format_text
-from noetl.lsp.formatting import formatted
-from noetl.lsp.rename import applied
+from noetl.lsp.formatting import format_edits
+from noetl.lsp.rename import apply_edits
 from tests.unit.lsp.editing import good, typed
 
 UNEVEN = "apiVersion: noetl.io/v10\nkind:   Playbook\nmetadata: {name: a, path: b}\nworkflow:\n    - step: one\n      tool:\n         kind: noop\n‸"
@@ -12,25 +12,25 @@ UNEVEN = "apiVersion: noetl.io/v10\nkind:   Playbook\nmetadata: {name: a, path: 
 
 def test_the_edit_lays_the_text_out() -> None:
     reading, _ = typed(UNEVEN)
-    (edit,) = formatted(reading)
-    assert applied(reading.text, [edit]) == format_text(reading.text) != reading.text
+    (edit,) = format_edits(reading)
+    assert apply_edits(reading.text, [edit]) == format_text(reading.text) != reading.text
     assert edit.start > 0
 
 
 def test_line_ends_stay_what_they_were() -> None:
     reading, _ = typed(UNEVEN.replace("\n", "\r\n"))
-    after = applied(reading.text, formatted(reading))
+    after = apply_edits(reading.text, format_edits(reading))
     assert after.replace("\r\n", "\n") == format_text(reading.text).replace("\r\n", "\n")
     assert "\n" not in after.replace("\r\n", "")
 
 
 def test_what_is_laid_out_or_cannot_be_read_gets_no_edit() -> None:
     reading, _ = typed(UNEVEN)
-    assert formatted(reading.with_text(applied(reading.text, formatted(reading)))) == ()
-    assert formatted(reading.with_text("apiVersion: noetl.io/v10\nmetadata: {")) == ()
+    assert format_edits(reading.with_text(apply_edits(reading.text, format_edits(reading)))) == ()
+    assert format_edits(reading.with_text("apiVersion: noetl.io/v10\nmetadata: {")) == ()
 
 
 def test_good_playbooks_are_formatted_as_the_command_does() -> None:
     for _, reading in good():
-        after = applied(reading.text, formatted(reading))
+        after = apply_edits(reading.text, format_edits(reading))
         assert after.replace("\r\n", "\n") == format_text(reading.text).replace("\r\n", "\n")

@@ -31,11 +31,7 @@ def told(text: str) -> tuple[str, str]:
             "    next: fet‸ch\n    tool: { kind: noop }\n",
             "fetch",
             [
-                "· step",
-                "init (noop) → get (http)",
-                "Once per `city`",
-                "This is the entry.",
-                "From: `store`",
+                "· step", "init (noop) → get (http)", "Once per `city`", "This is the entry.", "From: `store`",
                 "- `store`",
             ],
         ),
@@ -59,7 +55,7 @@ def told(text: str) -> tuple[str, str]:
         (
             '    tool: { kind: noop, result: "{{ fetch.stats.fai‸led }}" }\n',
             "failed",
-            ["**fetch.stats.failed**", "items failed"],
+            ["**fetch.stats.failed**", "items that failed"],
         ),
         ('    tool: { kind: noop, result: "{{ 1 | rou‸nd }}" }\n', "round", ["· filter", "value | round("]),
         ('    tool: { kind: noop, result: "{{ 1 is not def‸ined }}" }\n', "defined", ["· test"]),
@@ -78,7 +74,7 @@ def told(text: str) -> tuple[str, str]:
         ),
         ("    tool: { kind: noop, result: '😀 it''s {{ work‸load.url }}' }\n", "workload", ["· scope"]),
     ],
-)
+)  # fmt: skip
 def test_what_is_told(body: str, word: str, parts: list[str]) -> None:
     about, text = told(STEP + body)
     assert about == word

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.lsp.members import members, shown
+from noetl.lsp.members import describe_value, members
 from tests.unit.lsp.editing import HEAD, typed
 
 
@@ -57,4 +57,4 @@ def test_scratch_values_and_signals() -> None:
 def test_defaults_are_shown_in_a_few_words() -> None:
     values: list[object] = [None, True, 1.5, "a\nb", {}, [], "x" * 99]
     words = ["No default.", "`true`", "`1.5`", "`a b`", "A map.", "A list.", f"`{'x' * 59}…`"]
-    assert [shown(value) for value in values] == words
+    assert [describe_value(value) for value in values] == words

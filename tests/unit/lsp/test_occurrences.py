@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from noetl.lsp.occurrences import occurrences
+from noetl.lsp.occurrences import Thing, occurrences
 from noetl.lsp.reading import Reading
-from noetl.lsp.things import Thing
 from noetl.wiring import language_kinds
 from tests.unit.lsp.editing import HEAD, good
 

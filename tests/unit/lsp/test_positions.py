@@ -14,10 +14,7 @@ pieces = st.sampled_from(["a", "ß", "€", "😀", "\n", "\r", "\r\n", "\u2028"
 texts = st.lists(pieces, max_size=30).map("".join)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "column"),
-    [("utf-8", 11), ("utf-16", 6), ("utf-32", 5)],
-)
+@pytest.mark.parametrize(("encoding", "column"), [("utf-8", 11), ("utf-16", 6), ("utf-32", 5)])
 def test_columns_are_counted_in_the_units_of_the_encoding(encoding: Encoding, column: int) -> None:
     lines = Lines("x\nß: 😀€x", encoding)
     offset = lines.text.index("€") + 1

@@ -10,7 +10,7 @@ from noetl.dsl.normalize import normalize
 from noetl.dsl.parse import parse
 from noetl.lsp.occurrences import occurrences
 from noetl.lsp.reading import Reading
-from noetl.lsp.rename import RefusedRename, applied, rename, target
+from noetl.lsp.rename import RefusedRename, apply_edits, rename, target
 from noetl.wiring import language_kinds
 from tests.unit.lsp.editing import HEAD, good, typed
 
@@ -20,7 +20,7 @@ STEP = f"{HEAD}  - step: store\n"
 
 def renamed(text: str, name: str = NEW) -> str:
     reading, offset = typed(text)
-    return applied(reading.text, rename(reading, offset, name))
+    return apply_edits(reading.text, rename(reading, offset, name))
 
 
 def refusal(text: str, name: str = NEW) -> str:
@@ -35,7 +35,7 @@ def test_every_step_of_a_good_playbook_can_be_renamed_and_back(number: int) -> N
     reading = good()[number][1]
     for step in reading.subject.playbook.workflow:
         assert step.name_at is not None
-        there = reading.with_text(applied(reading.text, rename(reading, step.name_at.start + 1, NEW)))
+        there = reading.with_text(apply_edits(reading.text, rename(reading, step.name_at.start + 1, NEW)))
         assert there.diagnostics == ()
         assert there.subject.playbook != reading.subject.playbook
         assert NEW in there.subject.names.steps
@@ -43,7 +43,7 @@ def test_every_step_of_a_good_playbook_can_be_renamed_and_back(number: int) -> N
         back = there.subject.playbook.step(NEW)
         assert back is not None
         assert back.name_at is not None
-        again = applied(there.text, rename(there, back.name_at.start + 1, step.name))
+        again = apply_edits(there.text, rename(there, back.name_at.start + 1, step.name))
         assert again == reading.text
         assert normalize(parse(again)) == reading.subject.playbook
 
@@ -60,13 +60,13 @@ def test_tasks_and_iterators_of_good_playbooks_can_be_renamed_and_back() -> None
             except RefusedRename as reason:
                 reasons.append(str(reason))
                 continue
-            there = reading.with_text(applied(reading.text, edits))
+            there = reading.with_text(apply_edits(reading.text, edits))
             assert there.diagnostics == ()
-            assert applied(there.text, rename(there, edits[0].start, one.thing.name)) == reading.text
+            assert apply_edits(there.text, rename(there, edits[0].start, one.thing.name)) == reading.text
             done += 1
     assert done > 100
     assert len(reasons) < done / 20
-    assert all(re.search("as well|Python code", reason) for reason in reasons)
+    assert all(re.search("also names|Python code", reason) for reason in reasons)
 
 
 def test_a_step_is_renamed_in_arcs_settings_templates_and_functions() -> None:
@@ -113,16 +113,16 @@ def test_columns_behind_an_emoji_and_all_scalar_styles_are_exact() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("fetch", "There is a step called 'fetch' already"),
-        ("two words", "is no name"),
-        ("with-dash", "is no name"),
-        ("1st", "is no name"),
-        ("", "is no name"),
-        ("ctx", "is a name of the language"),
-        ("workload", "is a name of the language"),
-        ("true", "means something else"),
-        ("yes", "means something else"),
-        ("not", "means something else"),
+        ("fetch", "A step named 'fetch' already exists"),
+        ("two words", "is not a valid name"),
+        ("with-dash", "is not a valid name"),
+        ("1st", "is not a valid name"),
+        ("", "is not a valid name"),
+        ("ctx", "is a reserved name of the language"),
+        ("workload", "is a reserved name of the language"),
+        ("true", "has another meaning"),
+        ("yes", "has another meaning"),
+        ("not", "has another meaning"),
     ],
 )
 def test_names_that_cannot_be(name: str, reason: str) -> None:
@@ -131,9 +131,9 @@ def test_names_that_cannot_be(name: str, reason: str) -> None:
 
 def test_a_name_that_would_change_what_templates_read_is_refused() -> None:
     body = '    tool: { kind: noop, result: "{{ url }}" }\n'
-    assert "would read something else" in refusal(f"{STEP.replace('step: store', 'step: st‸ore')}{body}", "url")
+    assert "would read other data" in refusal(f"{STEP.replace('step: store', 'step: st‸ore')}{body}", "url")
     captured = '    tool: { kind: noop, result: "{% for x in [1] %}{{ fetch.stats }}{{ x }}{% endfor %}" }\n'
-    assert "would read something else" in refusal(f"{STEP.replace('step: fetch', 'step: fe‸tch')}{captured}", "x")
+    assert "would read other data" in refusal(f"{STEP.replace('step: fetch', 'step: fe‸tch')}{captured}", "x")
 
 
 def test_a_name_that_would_bring_a_diagnostic_is_refused() -> None:
@@ -145,9 +145,9 @@ def test_a_name_that_would_bring_a_diagnostic_is_refused() -> None:
 
 def test_what_is_ambiguous_is_refused() -> None:
     twice = f"{STEP.replace('step: store', 'step: st‸ore')}    tool: {{ kind: noop }}\n  - step: store\n    tool: {{ kind: noop }}\n"
-    assert "There are 2 steps called 'store'" in refusal(twice)
+    assert "There are 2 steps named 'store'" in refusal(twice)
     both = f"{STEP}    tool: [ {{ name: ti‸dy, kind: workbook }} ]\n"
-    assert "names a task of the workbook as well" in refusal(both)
+    assert "also names a task of the workbook" in refusal(both)
     code = f'{STEP}    loop: {{ in: [1], iterator: ro‸w }}\n    tool: {{ kind: python, code: "result = row + 1" }}\n'
     assert "Python code on line 19 uses 'row'" in refusal(code)
     escaped = f'{STEP.replace("step: store", "step: st‸ore")}    tool: {{ kind: noop }}\nexecutor: {{ spec: {{ final_step: "s\\x74ore" }} }}\n'
@@ -155,17 +155,15 @@ def test_what_is_ambiguous_is_refused() -> None:
 
 
 def test_a_document_that_cannot_be_read_is_left_alone() -> None:
-    assert "cannot be read to its end" in refusal(
-        f"{STEP.replace('step: store', 'step: st‸ore')}    tool: {{ kind: noop\n"
-    )
+    assert "has syntax errors" in refusal(f"{STEP.replace('step: store', 'step: st‸ore')}    tool: {{ kind: noop\n")
 
 
 def test_nothing_to_rename() -> None:
     reading, offset = typed(f"{STEP}    de‸sc: x\n")
     assert target(reading, offset) is None
-    assert "no step, task or iterator" in refusal(f"{STEP}    de‸sc: x\n")
+    assert "Nothing to rename here" in refusal(f"{STEP}    de‸sc: x\n")
     unknown = f"{STEP}    next: no‸where\n"
-    assert "from nowhere" in refusal(unknown)
+    assert "has no definition" in refusal(unknown)
     reading, offset = typed(f"{STEP.replace('step: store', 'step: st‸ore')}    tool: {{ kind: noop }}\n")
     assert rename(reading, offset, "store") == ()
 
@@ -183,5 +181,5 @@ def test_a_rename_may_put_something_right() -> None:
     )
     reading, offset = typed(text)
     before = reading.diagnostics
-    after = Reading(applied(reading.text, rename(reading, offset, NEW)), "after.yaml", language_kinds()).diagnostics
+    after = Reading(apply_edits(reading.text, rename(reading, offset, NEW)), "after.yaml", language_kinds()).diagnostics
     assert len(after) < len(before)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from noetl.lsp.complete import complete
 from noetl.lsp.definition import definitions, references
 from noetl.lsp.fixes import fixes
-from noetl.lsp.formatting import formatted
+from noetl.lsp.formatting import format_edits
 from noetl.lsp.hover import hover
 from noetl.lsp.reading import Reading
 from noetl.lsp.rename import RefusedRename, rename, target
@@ -19,27 +19,9 @@ from noetl.wiring import language_kinds
 from tests.unit.lsp.editing import good
 
 SPOILERS = (
-    "",
-    "'",
-    '"',
-    "{",
-    "}",
-    "{{",
-    "}}",
-    "[",
-    ":",
-    "- ",
-    "\n",
-    "|",
-    "&a ",
-    "*a ",
-    "\t",
-    "😀",
-    "\x00",
-    "{% for",
-    "<<: ",
+    "", "'", '"', "{", "}", "{{", "}}", "[", ":", "- ", "\n", "|", "&a ", "*a ", "\t", "😀", "\x00", "{% for", "<<: ",
     "\r",
-)
+)  # fmt: skip
 
 
 def use(text: str, offset: int) -> None:
@@ -52,7 +34,7 @@ def use(text: str, offset: int) -> None:
     for start, end in (*definitions(reading, offset), *references(reading, offset)):
         assert 0 <= start <= end <= len(reading.text)
     symbols(reading)
-    formatted(reading)
+    format_edits(reading)
     list(fixes(reading, offset, offset))
     target(reading, offset)
     with suppress(RefusedRename):

@@ -54,27 +54,31 @@ def test_a_good_file_has_no_troubles_and_names_its_playbook() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("mokcs: {}\n" + GOOD, "1:1", "'mokcs' is not a key of a file of tests. Did you mean 'mocks'?"),
+        ("mokcs: {}\n" + GOOD, "1:1", "'mokcs' is not a key of a test file. Did you mean 'mocks'?"),
         (GOOD.replace("status:", "statsu:"), "5:14", "'statsu' is not a key of `expect`. Did you mean 'status'?"),
         (GOOD.replace("completed", "complete"), "5:22", "not 'complete'. Did you mean 'completed'?"),
-        (GOOD.replace("fetch:", "fetsh:"), "2:9", "There is no step or task `fetsh`. Did you mean `fetch`?"),
+        (GOOD.replace("fetch:", "fetsh:"), "2:9", "Unknown step or task `fetsh`. Did you mean `fetch`?"),
         (GOOD.replace("fetch:", "fetch.gte:"), "2:9", "Did you mean `fetch.get`?"),
         (GOOD.replace("{ok: 1}", "{ok: 1, error: timeout}"), "2:16", "An outcome is one of `ok` and `error`"),
-        (GOOD.replace("{ok: 1}", "{error: timeuot}"), "2:24", "no kind of error `timeuot`. Did you mean `timeout`?"),
-        (GOOD.replace("{ok: 1}", "{error: {kind: 3}}"), "2:31", "no kind of error `3`"),
+        (
+            GOOD.replace("{ok: 1}", "{error: timeuot}"),
+            "2:24",
+            "Unknown kind of error `timeuot`. Did you mean `timeout`?",
+        ),
+        (GOOD.replace("{ok: 1}", "{error: {kind: 3}}"), "2:31", "Unknown kind of error `3`"),
         (GOOD.replace("mocks:", "messages: [{at: 1, signal: null}]\nmocks:"), "2:12", "A message is one of signal"),
-        (GOOD.replace("{ok: 1}", "{ok: 1, takes: soon}"), "2:31", "`soon` is no time"),
-        (GOOD.replace("{status: completed}", "{}"), "5:13", "The case expects nothing"),
+        (GOOD.replace("{ok: 1}", "{ok: 1, takes: soon}"), "2:31", "`soon` is not a duration"),
+        (GOOD.replace("{status: completed}", "{}"), "5:13", "The case has no expectations"),
         (GOOD.replace("    expect: {status: completed}", ""), "4:5", "A case needs 'expect'"),
         (GOOD.replace("status: completed", "route: [fetch, stor]"), "5:29", "Did you mean `store`?"),
         (GOOD.replace("status: completed", "events: [step.doen]"), "5:23", "Did you mean `step.done`?"),
-        (GOOD.replace("mocks:", "real: [pyton]\nmocks:"), "2:8", "no tool kind `pyton`. Did you mean `python`?"),
+        (GOOD.replace("mocks:", "real: [pyton]\nmocks:"), "2:8", "Unknown tool kind `pyton`. Did you mean `python`?"),
         (GOOD.replace("mocks:", "messages: [{at: 1}]\nmocks:"), "2:12", "A message is one of signal, patch"),
-        (GOOD.replace("{ok: 1}", "{items: {0: {ok: 1}}}"), "2:24", "The step `fetch` is no loop"),
+        (GOOD.replace("{ok: 1}", "{items: {0: {ok: 1}}}"), "2:24", "The step `fetch` has no loop"),
         ("tests: []", "1:8", "'tests' is empty"),
         ("mocks: {}", "1:1", "neither 'tests' nor 'saga'"),
         ("tests: [", "1:9", ""),
-        (GOOD + "  - name: one\n    expect: {status: failed}\n", "6:11", "Two cases are called `one`"),
+        (GOOD + "  - name: one\n    expect: {status: failed}\n", "6:11", "Two cases are named `one`"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(text: str, place: str, said: str) -> None:
@@ -132,24 +136,9 @@ TEXTS = [
     path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parents[3] / "examples").rglob("*.test.yaml"))
 ]
 PIECES = [
-    "",
-    " ",
-    "- ",
-    ": ",
-    "{}",
-    "[]",
-    "null",
-    "\n",
-    "  ",
-    "x",
-    "0",
-    "true",
-    "{{ x }}",
-    "saga",
-    "items",
-    "else",
+    "", " ", "- ", ": ", "{}", "[]", "null", "\n", "  ", "x", "0", "true", "{{ x }}", "saga", "items", "else",
     "&a *a",
-]
+]  # fmt: skip
 
 
 @given(st.sampled_from(TEXTS), st.integers(0, 4_000), st.integers(0, 30), st.sampled_from(PIECES))

@@ -132,7 +132,7 @@ def test_a_call_without_a_mock_is_told_and_nothing_is_really_called() -> None:
     [result] = run("tests: [{name: one, expect: {route: [fetch, bad]}}]", FETCH)
     assert result.status == "failed"
     [found] = result.failures
-    assert found.found == "`fetch` (http) was called, and there is no mock for it"
+    assert found.found == "`fetch` (http) was called, but has no mock"
 
 
 def test_items_of_a_loop_have_outcomes_of_their_own() -> None:

@@ -111,7 +111,7 @@ def test_it_holds_errors_times_messages_and_no_secret() -> None:
 def test_what_a_log_does_not_tell_is_said() -> None:
     failing = TESTS.replace("fetch.check: {ok: 8}", "fetch.check: {error: python}")
     made, _ = recorded(tests=failing)
-    assert made["notes"] == ["the result of `test/play:fetch.get` is not known: a later task of its step failed"]
+    assert made["notes"] == ["the result of `test/play:fetch.get` is not recorded: a later task of its step failed"]
     assert made["status"] == "failed"
 
 
@@ -142,7 +142,7 @@ def test_secrets_are_masked_by_name() -> None:
 
 def test_what_is_no_cassette_is_refused() -> None:
     for text in (b"a: 1", b"- 1", b"a: [", b"cassette: 2"):
-        with pytest.raises(InvalidInput, match=r"x\.yaml is (no cassette|not YAML)"):
+        with pytest.raises(InvalidInput, match=r"x\.yaml is (not a cassette|not YAML)"):
             read_cassette(text, "x.yaml")
 
 

@@ -133,18 +133,18 @@ def test_promises_that_a_log_does_not_keep_are_told() -> None:
     ]
     a, b = _undo("undo_a#1", "a#1"), _undo("undo_b#1", "b#1")
     assert list(broken_promises(playbook, _log(*done, *b, *a))) == []
-    assert list(broken_promises(playbook, _log(*done, *a, *b))) == ["compensation went over a#1 b#1, not over b#1 a#1"]
-    assert "a#1 was undone 0 times and given up 0 times" in list(broken_promises(playbook, _log(*done, *b)))
+    assert list(broken_promises(playbook, _log(*done, *a, *b))) == ["compensated a#1 b#1, expected b#1 a#1"]
+    assert "a#1 was compensated 0 times and given up 0 times" in list(broken_promises(playbook, _log(*done, *b)))
     twice = list(broken_promises(playbook, _log(*done, *b, *a, *_undo("undo_a#2", "a#1"))))
-    assert twice == ["a#1 was undone 2 times and given up 0 times"]
+    assert twice == ["a#1 was compensated 2 times and given up 0 times"]
     given_up = _undo("undo_b#1", "b#1", ok=False, dead=True)
     assert list(broken_promises(playbook, _log(*done, *given_up, *a))) == [
-        "`compensated` is True, and 1 compensations were given up"
+        "`compensated` is True, but 1 compensations were given up"
     ]
     assert list(broken_promises(playbook, _log(*done, *given_up, *a, compensated=False))) == []
     lost = [(kind, run, {key: value for key, value in told.items() if key != "letter"}) for kind, run, told in given_up]
     assert list(broken_promises(playbook, _log(*done, *lost, *a, compensated=False))) == [
-        "1 compensations were given up, and 0 wait in the dead letters"
+        "1 compensations were given up, but 0 are dead letters"
     ]
     assert "though the execution is completed" in next(broken_promises(playbook, _log(*done, *b, status="completed")))
-    assert list(broken_promises(playbook, [])) == ["the execution has not ended"]
+    assert list(broken_promises(playbook, [])) == ["the execution has not finished"]

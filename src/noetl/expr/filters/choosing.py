@@ -1,6 +1,6 @@
-"""Filters that apply another filter or test to every item: `map`, `select`, `reject` and their kin.
+"""Filters that apply a filter or test to every item: `map`, `select`, `reject`, ….
 
-The tables they look names up in are given to them, because they stand in those tables themselves. Tested in
+They receive the tables of filters and tests as arguments, because they are entries of those tables. Tested in
 tests/unit/expr/test_filters.py.
 """
 
@@ -19,19 +19,19 @@ from noetl.expr.registry import Callee
 def _find(table: Mapping[str, Callee], kind: str, name: Any) -> Callee:
     callee = table.get(name) if isinstance(name, str) else None
     if callee is None:
-        raise EvaluationError(f"there is no {kind} `{name}`", None, did_you_mean(nearest(str(name)[:100], table)))
+        raise EvaluationError(f"unknown {kind} `{name}`", None, did_you_mean(nearest(str(name)[:100], table)))
     return callee
 
 
-def choosing(filters: Mapping[str, Callee], tests: Mapping[str, Callee]) -> Mapping[str, Callable[..., Any]]:
-    """The filters of this module over these tables."""
+def item_filters(filters: Mapping[str, Callee], tests: Mapping[str, Callee]) -> Mapping[str, Callable[..., Any]]:
+    """Return the filters of this module for these tables."""
 
     def map_(context: Context, value: Any, *args: Any, **named: Any) -> list[Any]:
-        """The items, each looked up by `attribute` or sent through a filter: `map('upper')`, `map(attribute='id')`."""
+        """Look up `attribute` in, or apply a filter to, every item: `map('upper')`."""
         if not args and "attribute" in named:
             change: Callable[[Any], Any] = attribute_getter(named.pop("attribute"), named.pop("default", None))
             if named:
-                raise EvaluationError(f"`map` does not know the argument `{next(iter(named))}`")
+                raise EvaluationError(f"`map` has no argument `{next(iter(named))}`")
         elif args:
             callee, rest = _find(filters, "filter", args[0]), args[1:]
 
@@ -52,19 +52,19 @@ def choosing(filters: Mapping[str, Callee], tests: Mapping[str, Callee]) -> Mapp
         return [item for item in items if bool(callee.call(context, get(item), *rest)) is keep]
 
     def select(context: Context, value: Any, *args: Any) -> list[Any]:
-        """The items that are true, or that pass a test: `select('>', 3)`."""
+        """Keep items that are true or pass a test: `select('>', 3)`."""
         return chosen(context, value, attribute_getter(None), args, True)
 
     def reject(context: Context, value: Any, *args: Any) -> list[Any]:
-        """The items that are not true, or that fail a test: `reject('none')`."""
+        """Drop items that are true or pass a test: `reject('none')`."""
         return chosen(context, value, attribute_getter(None), args, False)
 
     def selectattr(context: Context, value: Any, attribute: Any, *args: Any) -> list[Any]:
-        """The items whose `attribute` is true, or passes a test: `selectattr('age', '>', 18)`."""
+        """Keep items whose `attribute` passes a test: `selectattr('age', '>', 18)`."""
         return chosen(context, value, attribute_getter(attribute), args, True)
 
     def rejectattr(context: Context, value: Any, attribute: Any, *args: Any) -> list[Any]:
-        """The items whose `attribute` is not true, or fails a test: `rejectattr('id', 'none')`."""
+        """Drop items whose `attribute` passes a test: `rejectattr('id', 'none')`."""
         return chosen(context, value, attribute_getter(attribute), args, False)
 
     return {"map": map_, "reject": reject, "rejectattr": rejectattr, "select": select, "selectattr": selectattr}

@@ -1,4 +1,4 @@
-"""Filters that write values in other notations and read them back. Tested in tests/unit/expr/test_filters.py."""
+"""Filters that encode, decode and hash. Tested in tests/unit/expr/test_filters.py."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HASHES: Final = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
 def tojson(
     context: Context, value: Any, indent: int | None = None, sort_keys: bool = False, ensure_ascii: bool = True
 ) -> str:
-    """The value as JSON, on one line or indented."""
+    """Serialize as JSON, on one line or indented."""
     if isinstance(value, Undefined):
         value.fail()
     weight = context.budget.weigh(value)
@@ -33,7 +33,7 @@ def tojson(
     try:
         return json.dumps(value, indent=indent, sort_keys=sort_keys, ensure_ascii=ensure_ascii, default=_written)
     except (TypeError, ValueError) as error:
-        raise EvaluationError(f"this cannot be written as JSON: {error}") from None
+        raise EvaluationError(f"cannot be serialized as JSON: {error}") from None
 
 
 def _written(value: Any) -> Any:
@@ -45,38 +45,38 @@ def _written(value: Any) -> Any:
         return value.total_seconds()
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"it holds {kind_of(value)}")
+    raise TypeError(f"it contains {kind_of(value)}")
 
 
 def fromjson(context: Context, value: Any) -> Any:
-    """The value that a JSON text stands for."""
+    """Parse JSON."""
     if isinstance(value, Undefined):
         value.fail()
     if not isinstance(value, str):
         raise EvaluationError(
-            f"`fromjson` takes a text, not {kind_of(value)}", None, "it is data already: drop the filter"
+            f"`fromjson` takes a string, not {kind_of(value)}", None, "it is parsed already: remove the filter"
         )
     context.spend(len(value) // SLOT)
     context.produce(len(value) * 2)
     try:
         return json.loads(value)
     except json.JSONDecodeError as error:
-        raise EvaluationError(f"the text is no JSON: {error.msg} at character {error.pos}") from None
+        raise EvaluationError(f"not valid JSON: {error.msg} at character {error.pos}") from None
 
 
 def b64encode(context: Context, value: Any) -> str:
-    """The text in Base64."""
+    """Encode a string in Base64."""
     data = _bytes(context, value)
     context.produce(len(data) * 4 // 3 + 4)
     return base64.b64encode(data).decode("ascii")
 
 
 def b64decode(context: Context, value: Any) -> str:
-    """The text that a Base64 text stands for."""
+    """Decode a Base64 string."""
     try:
         return base64.b64decode(_bytes(context, value), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise EvaluationError("the text is no Base64 of a text") from None
+        raise EvaluationError("not a Base64-encoded string") from None
 
 
 def _bytes(context: Context, value: Any) -> bytes:
@@ -86,7 +86,7 @@ def _bytes(context: Context, value: Any) -> bytes:
 
 
 def urlencode(context: Context, value: Any) -> str:
-    """The text, or the pairs of a map, as they stand in a URL."""
+    """Percent-encode a string, or the pairs of a map as a query string."""
     if not isinstance(value, Mapping | list | tuple):
         return _quoted(context, value, "/")
     pairs = list(value.items()) if isinstance(value, Mapping) else list(value)
@@ -94,7 +94,7 @@ def urlencode(context: Context, value: Any) -> str:
     made: list[str] = []
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise EvaluationError("`urlencode` takes a text, a map, or a list of pairs")
+            raise EvaluationError("`urlencode` takes a string, a map, or a list of pairs")
         made.append("=".join(_quoted(context, part, "").replace("%20", "+") for part in pair))
     return "&".join(made)
 
@@ -105,40 +105,31 @@ def _quoted(context: Context, value: Any, safe: str) -> str:
     return quote_from_bytes(data, safe)
 
 
-def hashed(context: Context, value: Any, algorithm: str = "sha1") -> str:
-    """The hash of the text, in hexadecimal, by md5, sha1, sha224, sha256, sha384 or sha512."""
+def hash_(context: Context, value: Any, algorithm: str = "sha1") -> str:
+    """Hash in hexadecimal, by md5, sha1, sha224, sha256, sha384 or sha512."""
     if algorithm not in _HASHES:
-        raise EvaluationError(f"there is no hash `{algorithm}`", None, f"use one of {', '.join(_HASHES)}")
+        raise EvaluationError(f"unknown hash `{algorithm}`", None, f"use one of {', '.join(_HASHES)}")
     data = _bytes(context, value)
     context.spend(len(data) // 64)
     return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
 
 
 def md5(context: Context, value: Any) -> str:
-    """The MD5 hash of the text, in hexadecimal."""
-    return hashed(context, value, "md5")
+    """MD5 hash in hexadecimal."""
+    return hash_(context, value, "md5")
 
 
 def sha1(context: Context, value: Any) -> str:
-    """The SHA-1 hash of the text, in hexadecimal."""
-    return hashed(context, value, "sha1")
+    """SHA-1 hash in hexadecimal."""
+    return hash_(context, value, "sha1")
 
 
 def sha256(context: Context, value: Any) -> str:
-    """The SHA-256 hash of the text, in hexadecimal."""
-    return hashed(context, value, "sha256")
+    """SHA-256 hash in hexadecimal."""
+    return hash_(context, value, "sha256")
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
-    "b64decode": b64decode,
-    "b64encode": b64encode,
-    "from_json": fromjson,
-    "fromjson": fromjson,
-    "hash": hashed,
-    "md5": md5,
-    "sha1": sha1,
-    "sha256": sha256,
-    "to_json": tojson,
-    "tojson": tojson,
-    "urlencode": urlencode,
-}
+    "b64decode": b64decode, "b64encode": b64encode, "from_json": fromjson, "fromjson": fromjson, "hash": hash_,
+    "md5": md5, "sha1": sha1, "sha256": sha256, "to_json": tojson, "tojson": tojson, "urlencode": urlencode,
+}  # fmt: skip

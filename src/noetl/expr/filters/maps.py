@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
-from noetl.expr.iterate import folded, items_of, sorted_by
+from noetl.expr.iterate import fold_case, items_of, sort_by
 from noetl.expr.kinds import kind_of
 from noetl.expr.lookup import lookup
 from noetl.expr.undefined import Undefined
@@ -25,7 +25,7 @@ def _map(context: Context, name: str, value: Any) -> Mapping[Any, Any]:
 
 
 def items(context: Context, value: Any) -> list[tuple[Any, Any]]:
-    """The pairs of keys and values."""
+    """Pairs of key and value."""
     return list(_map(context, "items", value).items())
 
 
@@ -42,16 +42,16 @@ def values(context: Context, value: Any) -> list[Any]:
 def dictsort(
     context: Context, value: Any, case_sensitive: bool = False, by: str = "key", reverse: bool = False
 ) -> list[tuple[Any, Any]]:
-    """The pairs of keys and values, ordered by `key` or by `value`."""
+    """Pairs of key and value, sorted by `key` or by `value`."""
     if by not in {"key", "value"}:
         raise EvaluationError("`by` must be `key` or `value`")
     pairs = items(context, value)
     ordered = [pair[by == "value"] for pair in pairs]
-    return sorted_by(context, pairs, ordered if case_sensitive else [folded(key) for key in ordered], bool(reverse))
+    return sort_by(context, pairs, ordered if case_sensitive else [fold_case(key) for key in ordered], bool(reverse))
 
 
 def combine(context: Context, value: Any, *others: Any, recursive: bool = False) -> dict[Any, Any]:
-    """One map of this and the others; later ones win, key by key all the way down with `recursive`."""
+    """Merge maps; later ones win, recursively with `recursive`."""
     merged = dict(_map(context, "combine", value))
     for other in others:
         merged = _merged(context, merged, _map(context, "combine", other), recursive)
@@ -71,12 +71,12 @@ def _merged(context: Context, base: Mapping[Any, Any], other: Mapping[Any, Any],
 
 
 def dict2items(context: Context, value: Any, key_name: str = "key", value_name: str = "value") -> list[dict[str, Any]]:
-    """A list of maps with `key` and `value`, one for each key."""
+    """List of maps with `key` and `value`, one per key."""
     return [{key_name: key, value_name: item} for key, item in _map(context, "dict2items", value).items()]
 
 
 def items2dict(context: Context, value: Any, key_name: str = "key", value_name: str = "value") -> dict[Any, Any]:
-    """A map made of a list of maps with `key` and `value`."""
+    """Map from a list of maps with `key` and `value`."""
     made: dict[Any, Any] = {}
     for item in items_of(context, value):
         key = lookup(item, key_name, ("(item)",))

@@ -1,4 +1,4 @@
-"""Filters that make numbers and truth values of things. Tested in tests/unit/expr/test_filters.py."""
+"""Filters for numbers and booleans. Tested in tests/unit/expr/test_filters.py."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _PRECISION: Final = 300
 _TRUE: Final = frozenset({"true", "yes", "on", "1", "t", "y"})
 
 
-def _given(value: Any) -> Any:
+def _defined(value: Any) -> Any:
     if isinstance(value, Undefined):
         value.fail()
     return value
 
 
 def absolute(_context: Context, value: Any) -> Any:
-    """The number without its sign."""
-    if not isinstance(_given(value), int | float):
+    """Absolute value of a number."""
+    if not isinstance(_defined(value), int | float):
         raise EvaluationError(f"`abs` takes a number, not {kind_of(value)}")
     return abs(value)
 
 
 def integer(context: Context, value: Any, default: Any = 0, base: int = 10) -> Any:
-    """The value as a whole number, or `default` if it is none."""
-    _given(value)
+    """Convert to an integer, or return `default`."""
+    _defined(value)
     if isinstance(value, str):
         context.spend(len(value) // 8)
         check_bits(len(value) * 4)
@@ -46,19 +46,19 @@ def integer(context: Context, value: Any, default: Any = 0, base: int = 10) -> A
 
 
 def floating(_context: Context, value: Any, default: Any = 0.0) -> Any:
-    """The value as a number with decimals, or `default` if it is none."""
+    """Convert to a float, or return `default`."""
     try:
-        return float(_given(value))
+        return float(_defined(value))
     except (TypeError, ValueError, OverflowError):
         return default
 
 
-def rounded(_context: Context, value: Any, precision: int = 0, method: str = "common") -> Any:
-    """The number rounded to `precision` decimals; `method` is `common`, `ceil` or `floor`."""
-    if not isinstance(_given(value), int | float):
+def round_(_context: Context, value: Any, precision: int = 0, method: str = "common") -> Any:
+    """Round to `precision` decimals; `method` is `common`, `ceil` or `floor`."""
+    if not isinstance(_defined(value), int | float):
         raise EvaluationError(f"`round` takes a number, not {kind_of(value)}")
     if abs(number("precision", precision)) > _PRECISION:
-        raise EvaluationError(f"`precision` may be {_PRECISION} at most")
+        raise EvaluationError(f"`precision` must be at most {_PRECISION}")
     if method not in {"common", "ceil", "floor"}:
         raise EvaluationError("`method` must be `common`, `ceil` or `floor`")
     try:
@@ -67,11 +67,11 @@ def rounded(_context: Context, value: Any, precision: int = 0, method: str = "co
         operate = math.ceil if method == "ceil" else math.floor
         return operate(value * (10**precision)) / (10**precision)
     except (OverflowError, ValueError):
-        raise EvaluationError("the number is too large to be rounded") from None
+        raise EvaluationError("the number is too large to be round_") from None
 
 
 def boolean(_context: Context, value: Any) -> bool:
-    """True for a true value and for the texts true, yes, on, 1, t and y; false for anything else."""
+    """Convert to a boolean; strings are true if they are true, yes, on, 1, t or y."""
     return value.strip().lower() in _TRUE if isinstance(value, str) else bool(value)
 
 
@@ -80,5 +80,5 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "bool": boolean,
     "float": floating,
     "int": integer,
-    "round": rounded,
+    "round": round_,
 }

@@ -1,4 +1,4 @@
-"""Filters with regular expressions, which run on RE2. Tested in tests/unit/expr/test_regex.py."""
+"""Regular expression filters, on RE2. Tested in tests/unit/expr/test_regex.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from noetl.expr.budget import Context
 from noetl.expr.errors import EvaluationError
-from noetl.expr.regex import compiled, expanded, matches
+from noetl.expr.regex import compile_pattern, expand, matches
 
 
 def regex_replace(
@@ -20,12 +20,12 @@ def regex_replace(
     multiline: bool = False,
     count: int = 0,
 ) -> str:
-    """The text with every match of `pattern` replaced; `\\1` and `\\g<name>` stand for groups."""
+    """Replace every match of `pattern`; `\\1` and `\\g<name>` insert groups."""
     text, new = context.text(value), context.text(replacement)
     made: list[str] = []
     end = 0
     for match in matches(context, pattern, text, ignorecase, multiline):
-        filled = expanded(context, match, new)
+        filled = expand(context, match, new)
         context.produce(match.start() - end)
         made += (text[end : match.start()], filled)
         end = match.end()
@@ -36,34 +36,34 @@ def regex_replace(
     return "".join(made)
 
 
-def _found(context: Context, match: Any, groups: tuple[Any, ...]) -> Any:
+def _match_value(context: Context, match: Any, groups: tuple[Any, ...]) -> Any:
     if match is None:
         return None
     if not groups:
         return match.group()
-    return [expanded(context, match, f"\\{group}" if isinstance(group, int) else str(group)) for group in groups]
+    return [expand(context, match, f"\\{group}" if isinstance(group, int) else str(group)) for group in groups]
 
 
 def regex_search(
     context: Context, value: Any, pattern: str, *groups: Any, ignorecase: bool = False, multiline: bool = False
 ) -> Any:
-    """The first match of `pattern`, or null; with `groups` such as `'\\\\1'`, a list of these."""
+    """First match of `pattern`, or null; with `groups` (`'\\\\1'`), a list of these."""
     text = context.text(value)
-    return _found(context, compiled(context, pattern, text, ignorecase, multiline).search(text), groups)
+    return _match_value(context, compile_pattern(context, pattern, text, ignorecase, multiline).search(text), groups)
 
 
 def regex_match(
     context: Context, value: Any, pattern: str, *groups: Any, ignorecase: bool = False, multiline: bool = False
 ) -> Any:
-    """The match of `pattern` at the beginning of the text, or null; with `groups`, a list of these."""
+    """Match of `pattern` at the beginning, or null; with `groups`, a list of these."""
     text = context.text(value)
-    return _found(context, compiled(context, pattern, text, ignorecase, multiline).match(text), groups)
+    return _match_value(context, compile_pattern(context, pattern, text, ignorecase, multiline).match(text), groups)
 
 
 def regex_findall(
     context: Context, value: Any, pattern: str, ignorecase: bool = False, multiline: bool = False
 ) -> list[Any]:
-    """All matches of `pattern`: texts, or lists of texts if it has several groups."""
+    """All matches of `pattern`: strings, or lists of strings if it has several groups."""
     text = context.text(value)
     found: list[Any] = []
     for match in matches(context, pattern, text, ignorecase, multiline):
@@ -77,11 +77,11 @@ def regex_findall(
 
 
 def regex_escape(context: Context, value: Any) -> str:
-    """The text as a pattern that matches exactly it."""
+    """Escape a string into a pattern that matches exactly it."""
     text = context.text(value)
     context.produce(len(text) * 2)
     if "\0" in text:
-        raise EvaluationError("a pattern cannot hold a zero character")
+        raise EvaluationError("a pattern cannot contain a NUL character")
     return re.escape(text)
 
 

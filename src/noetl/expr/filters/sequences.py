@@ -1,4 +1,4 @@
-"""Filters on lists. A map gives its keys, a text its characters. Tested in tests/unit/expr/test_filters.py."""
+"""Filters on lists; a map yields its keys. Tested in tests/unit/expr/test_filters.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from noetl.expr.budget import SLOT, Context
 from noetl.expr.errors import EvaluationError
-from noetl.expr.iterate import attribute_getter, check_keys, folded, identity, items_of, number, sorted_by, unchanged
+from noetl.expr.iterate import attribute_getter, check_keys, fold_case, identity, items_of, number, sort_by, unchanged
 from noetl.expr.kinds import kind_of
 from noetl.expr.lookup import Group
 from noetl.expr.operators import add
@@ -15,20 +15,20 @@ from noetl.expr.undefined import Undefined
 
 
 def default(_context: Context, value: Any, default_value: Any = "", boolean: bool = False) -> Any:
-    """The value, or `default_value` if it is undefined (with `boolean`: if it is false or empty)."""
+    """The value, or `default_value` if undefined (with `boolean`: if false or empty)."""
     return default_value if isinstance(value, Undefined) or (boolean and not value) else value
 
 
 def length(_context: Context, value: Any) -> int:
-    """The number of items, keys or characters."""
+    """Number of items, keys or characters."""
     try:
         return len(value)
     except TypeError:
-        raise EvaluationError(f"there is no length of {kind_of(value)}") from None
+        raise EvaluationError(f"{kind_of(value)} has no length") from None
 
 
 def first(context: Context, value: Any) -> Any:
-    """The first item."""
+    """First item."""
     if isinstance(value, str | list | tuple):
         return value[0] if value else Undefined(("(value)", "first"))
     items = items_of(context, value)
@@ -36,48 +36,48 @@ def first(context: Context, value: Any) -> Any:
 
 
 def last(context: Context, value: Any) -> Any:
-    """The last item."""
+    """Last item."""
     if isinstance(value, str | list | tuple):
         return value[-1] if value else Undefined(("(value)", "last"))
     items = items_of(context, value)
     return items[-1] if items else Undefined(("(value)", "last"))
 
 
-def listed(context: Context, value: Any) -> list[Any]:
-    """The items as a list."""
+def to_list(context: Context, value: Any) -> list[Any]:
+    """Convert to a list."""
     items = items_of(context, value)
     context.produce(len(items) * SLOT)
     return list(items)
 
 
 def reverse(context: Context, value: Any) -> Any:
-    """The items, or the text, from the end to the beginning."""
+    """Reverse a list or string."""
     if isinstance(value, str):
         context.produce(len(value))
         return value[::-1]
-    return listed(context, value)[::-1]
+    return to_list(context, value)[::-1]
 
 
 def sort(
     context: Context, value: Any, reverse: bool = False, case_sensitive: bool = False, attribute: Any = None
 ) -> list[Any]:
-    """The items in order, by `attribute` (`'a.b'`, or several: `'a,b'`) if given."""
-    items = listed(context, value)
+    """Sort items, optionally by `attribute` (`'a.b'`, or several: `'a,b'`)."""
+    items = to_list(context, value)
     parts = attribute.split(",") if isinstance(attribute, str) else [attribute]
     getters = [attribute_getter(part) for part in parts]
     context.spend(len(items) * len(getters))
-    fold = unchanged if case_sensitive else folded
+    fold = unchanged if case_sensitive else fold_case
     if len(getters) == 1:
         keys = [fold(getters[0](item)) for item in items]
     else:
         keys = [[fold(get(item)) for get in getters] for item in items]
-    return sorted_by(context, items, keys, bool(reverse))
+    return sort_by(context, items, keys, bool(reverse))
 
 
 def unique(context: Context, value: Any, case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
-    """The items without repetitions, in their order."""
+    """Remove duplicates; keeps the order."""
     get = attribute_getter(attribute)
-    fold = unchanged if case_sensitive else folded
+    fold = unchanged if case_sensitive else fold_case
     found: dict[Any, Any] = {}
     for item in items_of(context, value):
         found.setdefault(identity(context, fold(get(item))), item)
@@ -86,7 +86,7 @@ def unique(context: Context, value: Any, case_sensitive: bool = False, attribute
 
 
 def join(context: Context, value: Any, d: Any = "", attribute: Any = None) -> str:
-    """The items as one text, with `d` between them."""
+    """Join items into a string, separated by `d`."""
     get = attribute_getter(attribute)
     between = context.text(d)
     parts: list[str] = []
@@ -97,8 +97,8 @@ def join(context: Context, value: Any, d: Any = "", attribute: Any = None) -> st
     return between.join(parts)
 
 
-def total(context: Context, value: Any, attribute: Any = None, start: Any = 0) -> Any:
-    """The sum of the items, or of their `attribute`."""
+def sum_items(context: Context, value: Any, attribute: Any = None, start: Any = 0) -> Any:
+    """Sum of the items, or of their `attribute`."""
     get = attribute_getter(attribute)
     result = start
     for item in items_of(context, value):
@@ -113,28 +113,28 @@ def _extreme(
     if not items:
         return Undefined(("(value)", name))
     get = attribute_getter(attribute)
-    keys = [get(item) if case_sensitive else folded(get(item)) for item in items]
+    keys = [get(item) if case_sensitive else fold_case(get(item)) for item in items]
     check_keys(context, keys)
     try:
         return items[choose(range(len(items)), key=keys.__getitem__)]
     except TypeError:
         kinds = sorted({kind_of(key) for key in keys})
-        raise EvaluationError(f"these cannot be put in order: {', '.join(kinds)}") from None
+        raise EvaluationError(f"cannot sort values of these types together: {', '.join(kinds)}") from None
 
 
 def smallest(context: Context, value: Any, case_sensitive: bool = False, attribute: Any = None) -> Any:
-    """The smallest item."""
+    """Smallest item."""
     return _extreme(context, value, case_sensitive, attribute, min, "min")
 
 
 def largest(context: Context, value: Any, case_sensitive: bool = False, attribute: Any = None) -> Any:
-    """The largest item."""
+    """Largest item."""
     return _extreme(context, value, case_sensitive, attribute, max, "max")
 
 
 def batch(context: Context, value: Any, linecount: int, fill_with: Any = None) -> list[list[Any]]:
-    """The items in lists of `linecount`, the last one filled up with `fill_with` if given."""
-    items = listed(context, value)
+    """Split into lists of `linecount` items; fills up the last one with `fill_with`."""
+    items = to_list(context, value)
     size = number("linecount", linecount)
     if size < 1:
         raise EvaluationError("`linecount` must be positive")
@@ -147,8 +147,8 @@ def batch(context: Context, value: Any, linecount: int, fill_with: Any = None) -
 
 
 def spread(context: Context, value: Any, slices: int, fill_with: Any = None) -> list[list[Any]]:
-    """The items spread over as many lists of about the same length."""
-    items = listed(context, value)
+    """Distribute the items over `slices` lists of about the same length."""
+    items = to_list(context, value)
     count = number("slices", slices)
     if count < 1:
         raise EvaluationError("`slices` must be positive")
@@ -169,11 +169,11 @@ def spread(context: Context, value: Any, slices: int, fill_with: Any = None) -> 
 def groupby(
     context: Context, value: Any, attribute: Any, default: Any = None, case_sensitive: bool = False
 ) -> list[Group]:
-    """The items grouped by `attribute`, as pairs of the common value and the items that have it."""
-    items = listed(context, value)
+    """Group items by `attribute`: pairs of the common value and its items."""
+    items = to_list(context, value)
     get = attribute_getter(attribute, default)
-    keys = [get(item) if case_sensitive else folded(get(item)) for item in items]
-    ordered = sorted_by(context, list(range(len(items))), keys, False)
+    keys = [get(item) if case_sensitive else fold_case(get(item)) for item in items]
+    ordered = sort_by(context, list(range(len(items))), keys, False)
     groups: list[tuple[Any, list[Any]]] = []
     for index in ordered:
         if not groups or keys[index] != groups[-1][0]:
@@ -183,9 +183,9 @@ def groupby(
 
 
 def flatten(context: Context, value: Any, levels: int | None = None) -> list[Any]:
-    """The items of lists within the list, `levels` deep or all the way."""
+    """Flatten nested lists, `levels` deep or completely."""
     depth = 200 if levels is None else number("levels", levels, 200)
-    items = listed(context, value)
+    items = to_list(context, value)
     while depth > 0 and any(isinstance(item, list | tuple) for item in items):
         flat: list[Any] = []
         for item in items:
@@ -208,7 +208,7 @@ def _by_identity(context: Context, value: Any) -> dict[Any, Any]:
 
 
 def union(context: Context, value: Any, other: Any) -> list[Any]:
-    """The items of both lists, each once."""
+    """Items of either list, without duplicates."""
     found = _by_identity(context, value)
     for key, item in _by_identity(context, other).items():
         found.setdefault(key, item)
@@ -216,53 +216,34 @@ def union(context: Context, value: Any, other: Any) -> list[Any]:
 
 
 def intersect(context: Context, value: Any, other: Any) -> list[Any]:
-    """The items that both lists have, each once."""
+    """Items of both lists, without duplicates."""
     kept = _by_identity(context, other)
     return [item for key, item in _by_identity(context, value).items() if key in kept]
 
 
 def difference(context: Context, value: Any, other: Any) -> list[Any]:
-    """The items that the other list does not have, each once."""
+    """Items that the other list does not contain, without duplicates."""
     left_out = _by_identity(context, other)
     return [item for key, item in _by_identity(context, value).items() if key not in left_out]
 
 
-def zipped(context: Context, value: Any, *others: Any) -> list[tuple[Any, ...]]:
-    """The first items together, the second items together, up to the end of the shortest list."""
+def zip_lists(context: Context, value: Any, *others: Any) -> list[tuple[Any, ...]]:
+    """Combine lists item by item, up to the end of the shortest."""
     lists = [items_of(context, other) for other in (value, *others)]
     context.produce(min(map(len, lists)) * len(lists) * SLOT)
     return list(zip(*lists, strict=False))
 
 
 def ternary(_context: Context, value: Any, when_true: Any, when_false: Any, when_null: Any = None) -> Any:
-    """One of two values, by whether this one is true; a third one for null if given."""
+    """Choose between two values by whether this one is true; a third for null."""
     if value is None and when_null is not None:
         return when_null
     return when_true if value else when_false
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
-    "batch": batch,
-    "count": length,
-    "d": default,
-    "default": default,
-    "difference": difference,
-    "first": first,
-    "flatten": flatten,
-    "groupby": groupby,
-    "intersect": intersect,
-    "join": join,
-    "last": last,
-    "length": length,
-    "list": listed,
-    "max": largest,
-    "min": smallest,
-    "reverse": reverse,
-    "slice": spread,
-    "sort": sort,
-    "sum": total,
-    "ternary": ternary,
-    "union": union,
-    "unique": unique,
-    "zip": zipped,
-}
+    "batch": batch, "count": length, "d": default, "default": default, "difference": difference, "first": first,
+    "flatten": flatten, "groupby": groupby, "intersect": intersect, "join": join, "last": last, "length": length,
+    "list": to_list, "max": largest, "min": smallest, "reverse": reverse, "slice": spread, "sort": sort, "sum": sum_items,
+    "ternary": ternary, "union": union, "unique": unique, "zip": zip_lists,
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Filters on text. Anything that is no text is written as text first. Tested in tests/unit/expr/test_filters.py."""
+"""Filters on strings; converts other values. Tested in tests/unit/expr/test_filters.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ESCAPES: Final = {"&": "&amp;", ">": "&gt;", "<": "&lt;", "'": "&#39;", '"': "&
 _SAFE_IN_SHELL: Final = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 
 
-def _made(context: Context, text: str) -> str:
+def _produced(context: Context, text: str) -> str:
     context.produce(len(text))
     return text
 
@@ -32,41 +32,41 @@ def _words(context: Context, value: Any) -> str:
 
 
 def upper(context: Context, value: Any) -> str:
-    """The text in capitals."""
+    """Convert to upper case."""
     return _words(context, value).upper()
 
 
 def lower(context: Context, value: Any) -> str:
-    """The text in small letters."""
+    """Convert to lower case."""
     return _words(context, value).lower()
 
 
 def capitalize(context: Context, value: Any) -> str:
-    """The text with its first letter capital and all others small."""
+    """Upper-case the first letter, lower-case the others."""
     return _words(context, value).capitalize()
 
 
 def title(context: Context, value: Any) -> str:
-    """The text with every word capitalised."""
+    """Capitalize every word."""
     parts = _WORD_START.split(_words(context, value))
     context.spend(len(parts))
     return "".join(part[0].upper() + part[1:].lower() for part in parts if part)
 
 
 def trim(context: Context, value: Any, chars: str | None = None) -> str:
-    """The text without white space, or without `chars`, at its ends."""
+    """Remove white space, or `chars`, from both ends."""
     return _words(context, value).strip(chars)
 
 
 def center(context: Context, value: Any, width: int = 80) -> str:
-    """The text in the middle of `width` characters."""
+    """Center in `width` characters."""
     text = context.text(value)
     context.produce(max(len(text), number("width", width)))
     return text.center(width)
 
 
 def indent(context: Context, value: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    """Every line but the first indented by `width` spaces, or by the text `width`."""
+    """Indent every line but the first by `width` spaces, or by the string `width`."""
     text = context.text(value)
     if not isinstance(width, str):
         context.produce(number("width", width))
@@ -82,19 +82,19 @@ def indent(context: Context, value: Any, width: int | str = 4, first: bool = Fal
 def truncate(
     context: Context, value: Any, length: int = 255, killwords: bool = False, end: str = "...", leeway: int = 5
 ) -> str:
-    """The text cut to `length` characters, at the end of a word unless `killwords`."""
+    """Cut to `length` characters, at the end of a word unless `killwords`."""
     text = context.text(value)
     number("leeway", leeway)
     if number("length", length) < len(end):
-        raise EvaluationError(f"`length` must be {len(end)} at least, to have room for `{end}`")
+        raise EvaluationError(f"`length` must be at least {len(end)}, the length of `{end}`")
     if len(text) <= length + leeway:
         return text
     cut = text[: length - len(end)]
-    return _made(context, (cut if killwords else cut.rsplit(" ", 1)[0]) + end)
+    return _produced(context, (cut if killwords else cut.rsplit(" ", 1)[0]) + end)
 
 
 def wordcount(context: Context, value: Any) -> int:
-    """The number of words."""
+    """Number of words."""
     return len(_WORD.findall(_words(context, value)))
 
 
@@ -106,11 +106,11 @@ def wordwrap(
     wrapstring: str = "\n",
     break_on_hyphens: bool = True,
 ) -> str:
-    """The text wrapped to lines of `width` characters."""
+    """Wrap to lines of `width` characters."""
     text = _words(context, value)
     if number("width", width) <= 0:
         raise EvaluationError("`width` must be positive")
-    # Cutting one long word moves the rest of it once per line.
+    # Wrapping one long word copies the rest of it once per line.
     longest = max(map(len, text.split()), default=0)
     context.spend(longest * longest // (width * 1024) + len(text) // SLOT)
     context.produce(len(text) // width * len(wrapstring))
@@ -130,8 +130,8 @@ def wordwrap(
     return wrapstring.join(lines)
 
 
-def replaced(context: Context, text: str, old: str, new: str, count: int = -1) -> str:
-    """`text.replace(old, new, count)` with the size of the result drawn first."""
+def replace_text(context: Context, text: str, old: str, new: str, count: int = -1) -> str:
+    """Return `text.replace(old, new, count)`, drawing the size of the result first."""
     context.spend(len(text) // 64)
     times = text.count(old)
     times = times if count < 0 else min(times, count)
@@ -140,17 +140,17 @@ def replaced(context: Context, text: str, old: str, new: str, count: int = -1) -
 
 
 def replace(context: Context, value: Any, old: Any, new: Any, count: int | None = None) -> str:
-    """The text with `old` replaced by `new`, `count` times or everywhere."""
+    """Replace `old` by `new`, everywhere or `count` times."""
     times = -1 if count is None else number("count", count)
-    return replaced(context, context.text(value), context.text(old), context.text(new), times)
+    return replace_text(context, context.text(value), context.text(old), context.text(new), times)
 
 
 def split(context: Context, value: Any, separator: str | None = None, maxsplit: int = -1) -> list[str]:
-    """The parts of the text between separators, or between white space."""
+    """Split at a separator, or at white space."""
     if separator == "":
-        raise EvaluationError("the separator is empty", None, "write `| list` for the single characters")
+        raise EvaluationError("the separator is empty", None, "use `| list` for single characters")
     if separator is not None and not isinstance(separator, str):
-        raise EvaluationError(f"the separator must be a text, not {kind_of(separator)}")
+        raise EvaluationError(f"the separator must be a string, not {kind_of(separator)}")
     text = context.text(value)
     context.spend(len(text) // SLOT)
     parts = text.count(separator) + 1 if separator else len(text) // 2 + 1
@@ -159,47 +159,47 @@ def split(context: Context, value: Any, separator: str | None = None, maxsplit: 
 
 
 def string(context: Context, value: Any) -> str:
-    """The value as text."""
+    """Convert to a string."""
     return context.text(value)
 
 
 def escape(context: Context, value: Any) -> str:
-    """The text with `& < > ' "` written as HTML writes them."""
+    """Escape `& < > ' "` as HTML entities."""
     text = _words(context, value)
     for sign, written in _ESCAPES.items():
-        text = replaced(context, text, sign, written)
+        text = replace_text(context, text, sign, written)
     return text
 
 
 def unchanged(_context: Context, value: Any) -> Any:
-    """The value as it is: nothing is escaped here, so nothing needs to be marked as safe."""
+    """The value unchanged: templates do not escape, so nothing is marked safe."""
     return value
 
 
 def raw(_context: Context, value: Any) -> Any:
-    """The value as it is; in SQL, spliced in as it stands, which is yours to make safe."""
+    """The value unchanged; in SQL, inserted unquoted: you must make it safe."""
     return value
 
 
 def quote(context: Context, value: Any) -> str:
-    """The text as one word of a shell command, whatever it holds."""
+    """Quote as one word of a shell command."""
     text = context.text(value)
     if _SAFE_IN_SHELL.fullmatch(text):
         return text
-    return "'" + replaced(context, text, "'", "'\"'\"'") + "'"
+    return "'" + replace_text(context, text, "'", "'\"'\"'") + "'"
 
 
 def format_(context: Context, value: Any, *args: Any, **named: Any) -> str:
-    """The text with its `%s` filled in: `'%s is %d' | format(name, age)`."""
+    """Fill in `%s`: `'%s is %d' | format(name, age)`."""
     return percent(context, context.text(value), named or args)
 
 
 def filesizeformat(_context: Context, value: Any, binary: bool = False) -> str:
-    """A number of bytes as people read it: `13.5 kB`, or `13.2 KiB` with `binary`."""
+    """Human-readable size in bytes: `13.5 kB`, or `13.2 KiB` with `binary`."""
     try:
         size = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise EvaluationError(f"the number of bytes must be a number, not {kind_of(value)}") from None
+        raise EvaluationError(f"the size must be a number, not {kind_of(value)}") from None
     step = 1024 if binary else 1000
     units = (
         ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"]
@@ -217,25 +217,8 @@ def filesizeformat(_context: Context, value: Any, binary: bool = False) -> str:
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
-    "capitalize": capitalize,
-    "center": center,
-    "e": escape,
-    "escape": escape,
-    "filesizeformat": filesizeformat,
-    "forceescape": escape,
-    "format": format_,
-    "indent": indent,
-    "lower": lower,
-    "quote": quote,
-    "raw": raw,
-    "replace": replace,
-    "safe": unchanged,
-    "split": split,
-    "string": string,
-    "title": title,
-    "trim": trim,
-    "truncate": truncate,
-    "upper": upper,
-    "wordcount": wordcount,
-    "wordwrap": wordwrap,
-}
+    "capitalize": capitalize, "center": center, "e": escape, "escape": escape, "filesizeformat": filesizeformat,
+    "forceescape": escape, "format": format_, "indent": indent, "lower": lower, "quote": quote, "raw": raw,
+    "replace": replace, "safe": unchanged, "split": split, "string": string, "title": title, "trim": trim,
+    "truncate": truncate, "upper": upper, "wordcount": wordcount, "wordwrap": wordwrap,
+}  # fmt: skip

@@ -1,6 +1,6 @@
-"""Cassettes: what the tasks of a real run came to, kept so that a test can answer with it.
+"""Cassettes: recorded outcomes of a real run, replayed in tests.
 
-Made by `recording`, written as YAML, and read back as answers to the calls of a play. Times are seconds. Tested in
+Made by `recording`, written as YAML, and read back as outcomes of calls. Times are seconds. Tested in
 tests/unit/testing/test_cassette.py.
 """
 
@@ -23,7 +23,7 @@ from noetl.testing.cases.expect import route
 from noetl.testing.cases.read import Given, duration_ms
 
 VERSION: Final = 1
-_MOST_SHOWN: Final = 2_000  # bytes of a result that a first test compares
+_MOST_SHOWN: Final = 2_000  # largest result in bytes that a first test compares
 
 
 class Cassette(Struct, frozen=True):
@@ -35,7 +35,7 @@ class Cassette(Struct, frozen=True):
     calls: list[dict[str, Any]] = []
 
     def given(self, given: Given) -> tuple[Given, Mapping[str, Any]]:
-        """Give what a case is given with this cassette below it, and the answers by call."""
+        """Return the inputs of a case merged over the cassette, and outcomes by call."""
         answers: dict[str, Any] = {}
         for call in self.calls:
             answer = {name: value for name, value in call.items() if name not in ("call", "visit")}
@@ -51,39 +51,36 @@ def read_cassette(text: bytes, name: str) -> Cassette:
     """Read a cassette. Raises InvalidInput."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        data = yaml.load(text, loader)  # noqa: S506 - it is one of the safe loaders
+        data = yaml.load(text, loader)  # noqa: S506 - one of the safe loaders
     except yaml.YAMLError as error:
         raise InvalidInput(f"{name} is not YAML: {error}") from None
     if not isinstance(data, dict) or data.get("cassette") != VERSION:
-        raise InvalidInput(f"{name} is no cassette; `noetl record ID -o FILE` makes one.")
+        raise InvalidInput(f"{name} is not a cassette; create one with `noetl record ID -o FILE`.")
     return Cassette(
         str(data.get("playbook", "")), data.get("workload") or {}, data.get("messages") or [], data.get("calls") or []
     )
 
 
 def written(made: Mapping[str, Any]) -> str:
-    """Write a cassette as YAML."""
-    head = "# A cassette: what the tasks of a real run came to. Made by `noetl record`; change it as you like.\n"
+    """Format a cassette as YAML."""
+    head = "# Cassette: recorded task outcomes of a real run. Created by `noetl record`; edit it freely.\n"
     return head + str(yaml.safe_dump(dict(made), sort_keys=False, allow_unicode=True, width=120))
 
 
 def first_test(made: Mapping[str, Any], events: Sequence[Event], cassette: str) -> str:
-    """Write a first file of tests, which expects of the cassette what the run came to."""
+    """Format a first test file that expects what was recorded."""
     expect: dict[str, Any] = {"status": made.get("status") or "waiting", "route": route(list(events))}
     ended = next((event for event in reversed(events) if event.event_type == "playbook.finished"), None)
     result = ended.payload.get("result") if ended is not None else None
     if result is not None and len(msgspec.json.encode(result)) <= _MOST_SHOWN:
         expect["result"] = result
     name = str(made.get("playbook", "")).rpartition("/")[2]
-    data = {
-        "playbook": f"{name}.yaml",
-        "tests": [{"name": "goes as it was recorded", "cassette": cassette, "expect": expect}],
-    }
+    data = {"playbook": f"{name}.yaml", "tests": [{"name": "runs as recorded", "cassette": cassette, "expect": expect}]}
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
 
 
 async def fetched(reference: Mapping[str, Any], get: Callable[[str], Awaitable[bytes]]) -> Any:
-    """Give the value of a reference whose bytes a server gives, part by part where it has parts."""
+    """Load the value of a reference from a server, part by part for a manifest."""
     if not is_manifest(reference):
         return msgspec.json.decode(await get(str(reference["ref"])))
     parts = [part["value"] if "value" in part else await fetched(part, get) for part in reference["parts"]]

@@ -1,6 +1,6 @@
-"""Counts which arcs and which rules of policies and gates the cases went through.
+"""Coverage of arcs and of rules of policies and gates.
 
-What was decided is told by the log: `next.evaluated`, `policy.task.evaluated` and `policy.admit.evaluated`. Tested in
+Derived from the log: `next.evaluated`, `policy.task.evaluated` and `policy.admit.evaluated`. Tested in
 tests/unit/testing/test_cases.py.
 """
 
@@ -20,7 +20,7 @@ Part = Literal["arc", "rule", "gate"]
 
 
 class Branch(Struct, frozen=True):
-    """One way that a playbook can go: an arc, or a rule of a task's policy or of a gate."""
+    """An arc, or a rule of a task's policy or of a gate."""
 
     part: Part
     step: str
@@ -28,7 +28,7 @@ class Branch(Struct, frozen=True):
     number: int
 
     def told(self, playbook: Playbook) -> str:
-        """Say which one it is, in the words of the playbook."""
+        """Describe the branch in the words of the playbook."""
         step = playbook.step(self.step)
         if self.part == "arc" and step is not None:
             return f"arc {self.step} → {step.arcs[self.number].step}"
@@ -37,7 +37,7 @@ class Branch(Struct, frozen=True):
 
 
 class Covered:
-    """What was gone through of one playbook, by any of its cases."""
+    """Coverage of one playbook by all of its cases."""
 
     def __init__(self, playbook: Playbook, file: str, content: bytes) -> None:
         self.playbook = playbook
@@ -64,7 +64,7 @@ class Covered:
         return sum(1 for number in self.hits.values() if number)
 
     def missed(self) -> Iterator[tuple[int, str]]:
-        """Give what no case went through: the line of the playbook, and which it is."""
+        """Yield uncovered branches: line of the playbook, and description."""
         for branch, number in self.hits.items():
             if not number:
                 node = self.branches[branch]
@@ -72,29 +72,29 @@ class Covered:
 
 
 class Coverage:
-    """What was gone through of every playbook that has tests."""
+    """Coverage of every playbook that has tests."""
 
     def __init__(self) -> None:
         self.playbooks: dict[str, Covered] = {}
 
     def know(self, playbook: Playbook, file: str, content: bytes) -> None:
-        """Begin to count for a playbook."""
+        """Start counting for a playbook."""
         if playbook.path not in self.playbooks:
             self.playbooks[playbook.path] = Covered(playbook, file, content)
 
     def is_quiet(self, path: str) -> bool:
-        """Tell whether items of loops do not tell all of their rules."""
+        """Whether loop items do not log all of their rules."""
         return self.playbooks[path].is_quiet
 
     def add(self, path: str, seen: Seen) -> None:
-        """Count what a play of a playbook went through, in its own execution and in its children."""
+        """Count the branches of a play, including its child executions."""
         for name, events in [(path, seen.events), *seen.children]:
             if name in self.playbooks:
                 self.playbooks[name].count(events)
 
     @property
     def percent(self) -> float:
-        """How many of a hundred arcs and rules were gone through; a playbook without any is wholly covered."""
+        """Percentage of covered arcs and rules; 100 if there are none."""
         total = sum(one.total for one in self.playbooks.values())
         return 100.0 * sum(one.hit for one in self.playbooks.values()) / total if total else 100.0
 
@@ -113,7 +113,7 @@ def _branches(playbook: Playbook) -> Iterator[tuple[Branch, Node | None]]:
 
 
 def _without_routing(playbook: Playbook) -> set[str]:
-    """Give the steps whose `next` is ignored: the final one, and compensations that nothing else leads to."""
+    """Return steps whose `next` is ignored: the final one, and compensations."""
     led_to = {arc.step for step in playbook.workflow for arc in step.arcs} | {playbook.entry}
     undoing = {step.compensate for step in playbook.workflow if step.compensate is not None} - led_to
     return {str(name) for name in (*undoing, playbook.executor.setting("final_step"))}

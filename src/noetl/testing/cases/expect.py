@@ -1,6 +1,6 @@
-"""Holds what was seen of a play to what a case expects of it.
+"""Compare a play with the expectations of its case.
 
-Each key of `expect` is one function here. Tested in tests/unit/testing/test_cases.py.
+Each key of `expect` is one function. Tested in tests/unit/testing/test_cases.py.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Names = Mapping[str, Any]
 
 
 def differences(case: Case, seen: Seen) -> Iterator[Difference]:
-    """Give everything that is not as the case expects it."""
+    """Yield every difference from the case's expectations."""
     expect = case.expect
     for problem in seen.problems:
-        yield Difference(case.at, "mocks", "every call to be answered", problem)
+        yield Difference(case.at, "mocks", "every call has a mock", problem)
     if seen.law is not None:
-        yield Difference(case.at, "log", "the log to give the state", seen.law)
+        yield Difference(case.at, "log", "the log folds to the state", seen.law)
     if seen.refused is not None and "refused" not in expect:
-        yield Difference(case.at, "start", "the execution to start", f"it was refused: {seen.refused}")
+        yield Difference(case.at, "start", "the execution starts", f"it was refused: {seen.refused}")
         return
     names = names_of(seen)
     for entry in expect.entries:
@@ -37,7 +37,7 @@ def differences(case: Case, seen: Seen) -> Iterator[Difference]:
 
 
 def names_of(seen: Seen) -> dict[str, Any]:
-    """Give the names that conditions may read."""
+    """Return the names that conditions may read."""
     state = seen.state
     return {
         "status": seen.status,
@@ -52,16 +52,14 @@ def names_of(seen: Seen) -> dict[str, Any]:
 
 
 def route(events: list[Event]) -> list[str]:
-    """Give the step-runs in the order in which they were scheduled."""
+    """Return the step-runs in scheduling order."""
     runs = (str(event.step_run_id) for event in events if event.event_type == "step.scheduled")
     return [found.removesuffix("#1") for found in dict.fromkeys(runs)]
 
 
 def compensations(events: list[Event]) -> list[str]:
-    """Give the compensations that succeeded, in order."""
-    roles = {
-        event.step_run_id for event in events if event.payload.get("role") == "compensation"
-    }  # runs that were scheduled to undo another one
+    """Return the compensations that succeeded, in order."""
+    roles = {event.step_run_id for event in events if event.payload.get("role") == "compensation"}  # compensation runs
     return [step_of(event) for event in events if event.event_type == "step.done" and event.step_run_id in roles]
 
 
@@ -132,7 +130,7 @@ def _visits(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
     for item in node.items if isinstance(node, ListNode) else ():
         name = str(plain(item)).removesuffix("#1")
         if name not in rest:
-            yield Difference(item, "visits", name, f"it does not come here; route: {' '.join(found)}")
+            yield Difference(item, "visits", name, f"not reached in this order; route: {' '.join(found)}")
             return
 
 
@@ -183,7 +181,7 @@ def _calls(node: Node, seen: Seen, names: Names) -> Iterator[Difference]:
 
 
 def is_of(key: str, call: Call) -> bool:
-    """Tell whether a call is one of a task that is named as in `mocks`."""
+    """Whether a call belongs to a task named as in `mocks`."""
     playbook, _, place = key.rpartition(":")
     step, _, task = place.partition(".")
     site = call.site
@@ -207,19 +205,7 @@ def _refused(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
 
 
 _CHECKS: Mapping[str, Callable[[Node, Seen, Names], Iterator[Difference]]] = {
-    "status": _status,
-    "result": _result,
-    "ctx": _ctx,
-    "error": _error,
-    "route": _route,
-    "visits": _visits,
-    "avoids": _avoids,
-    "failed": _failed,
-    "events": _events,
-    "calls": _calls,
-    "compensations": _compensations,
-    "compensated": _compensated,
-    "world": _world,
-    "took": _took,
-    "refused": _refused,
-}
+    "status": _status, "result": _result, "ctx": _ctx, "error": _error, "route": _route, "visits": _visits,
+    "avoids": _avoids, "failed": _failed, "events": _events, "calls": _calls, "compensations": _compensations,
+    "compensated": _compensated, "world": _world, "took": _took, "refused": _refused,
+}  # fmt: skip

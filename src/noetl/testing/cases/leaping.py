@@ -1,7 +1,7 @@
-"""Pretended time that leaps over housekeeping: thirty days in which nothing happens take milliseconds.
+"""Virtual time that skips housekeeping: 30 idle days take milliseconds.
 
-A server and a worker look after leases, timers and progress many times a second. Where nothing else happened for a while,
-time goes on at once to the next moment that matters: a timer of the store, delayed work, the end of a tool, a message.
+Server and worker poll leases, timers and progress many times a second. After a while of nothing else, time advances to
+the next relevant moment: a timer of the store, delayed work, the end of a tool, a message.
 Tested in tests/unit/testing/test_cases.py.
 """
 
@@ -13,11 +13,11 @@ from typing import Final
 from noetl.stores.memory import MemoryStore
 from noetl.testing.virtual_time import BEGIN, VirtualClock, VirtualLoop
 
-_PATIENCE: Final = 30  # moments of housekeeping alone, about two seconds of it, before a leap
+_PATIENCE: Final = 30  # housekeeping wake-ups, about two seconds of them, before skipping ahead
 
 
 class Leaping:
-    """Knows which sleeps are housekeeping, and when something of the store is due."""
+    """Tracks which sleeps are housekeeping, and when the store has something due."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -29,11 +29,11 @@ class Leaping:
         loop.leap_by(self._leap)
 
     def clock(self, soft: frozenset[float] | None = None) -> VirtualClock:
-        """Give a clock whose sleeps are housekeeping: all of them, or those that take exactly so long."""
+        """Return a clock whose sleeps (all, or those of these durations) are housekeeping."""
         return _SoftClock(self, soft)
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep without keeping time from leaping."""
+        """Sleep without keeping time from advancing further."""
         future = self._loop.create_future()
         handle = self._loop.call_later(seconds, _wake, future)
         self._soft.add(handle)
@@ -63,7 +63,7 @@ class Leaping:
 
 
 class _SoftClock(VirtualClock):
-    """A clock some of whose sleeps are housekeeping."""
+    """Clock with some sleeps that are housekeeping."""
 
     def __init__(self, leaping: Leaping, soft: frozenset[float] | None) -> None:
         super().__init__()

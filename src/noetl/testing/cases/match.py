@@ -1,7 +1,7 @@
-"""Compares what was expected, as it is written, with what was found; every difference has its place in the file.
+"""Compare expected nodes with values; every difference has its position.
 
-Of a map the written keys are compared and others may be there; a list is compared whole; a template is a condition that
-sees what was found as `value`; anything else must be equal. Tested in tests/unit/testing/test_cases.py.
+Maps are compared by the expected keys only, lists completely; a template is a condition on `value`; anything else must be
+equal. Tested in tests/unit/testing/test_cases.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOTHING = object()
 
 
 class Difference(Struct, frozen=True):
-    """One place where something else was found."""
+    """One difference, with its position."""
 
     node: Node
     path: str
@@ -29,7 +29,7 @@ class Difference(Struct, frozen=True):
 
 
 def matched(node: Node, found: Any, path: str, names: Mapping[str, Any]) -> Iterator[Difference]:
-    """Give every difference between what is written and what was found."""
+    """Yield every difference between a node and a value."""
     if is_template(node) and isinstance(node, Scalar):
         yield from _condition(node, found, path, names)
     elif found is NOTHING:
@@ -69,14 +69,14 @@ def _condition(node: Scalar, found: Any, path: str, names: Mapping[str, Any]) ->
 
 
 def same(expected: Any, found: Any) -> bool:
-    """Tell whether two plain values are equal; true is not 1."""
+    """Whether two plain values are equal; true is not 1."""
     if isinstance(expected, bool) or isinstance(found, bool):
         return expected is found
     return bool(expected == found)
 
 
 def shown(value: Any) -> str:
-    """Write a value on one line, as JSON, cut where it is long."""
+    """Format a value as JSON on one line, truncated."""
     import msgspec
 
     try:

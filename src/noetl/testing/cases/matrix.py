@@ -1,7 +1,8 @@
-"""The saga test: every call of a play fails in turn, then every compensation that follows fails too.
+"""Saga test: every call fails in turn, then every compensation that follows.
 
-After each play the promises of the engine and the invariants of the file must hold. A call fails for good, or once; a
-compensation fails for good, once, or after it took effect, with its answer lost. Tested in tests/unit/testing/test_sagas.py.
+After each play the engine's guarantees and the file's invariants must hold. A call fails permanently or once; a
+compensation fails permanently, once, or after it took effect, with its response lost. Tested in
+tests/unit/testing/test_sagas.py.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from noetl.testing.cases.read import Given, Saga, TestFile
 from noetl.testing.cases.running import Failure, failure
 from noetl.testing.cases.values import TemplateTroubleError, holds
 
-_LOST: Final = {"kind": "connection", "message": "the answer was lost", "retryable": True, "sent": True}
+_LOST: Final = {"kind": "connection", "message": "the response was lost", "retryable": True, "sent": True}
 _PASSING: Final = {"kind": "connection", "message": "it failed once", "retryable": True}
 _WAYS: Final[Mapping[str, Fault]] = {
     "fails once": Fault(_PASSING, once=True),
-    "takes effect, and its answer is lost": Fault(_LOST, once=True, lost=True),
+    "takes effect, and its response is lost": Fault(_LOST, once=True, lost=True),
 }
 
 
 class Row(Struct):
-    """What became of the plays in which one call fails for good."""
+    """Results of the plays in which one call fails permanently."""
 
     what: str
     ended: str = ""
@@ -40,7 +41,7 @@ class Row(Struct):
 
 
 class SagaResult(Struct):
-    """What became of a saga test."""
+    """Result of a saga test."""
 
     line: int
     rows: list[Row] = field(default_factory=list)
@@ -61,7 +62,7 @@ def run_saga(
     *,
     crash: bool = False,
 ) -> SagaResult:
-    """Try the saga of a file; with `crash` the process also dies before every commit, and another one goes on."""
+    """Run the saga test; with `crash` the process also dies before every commit."""
     assert tests.saga is not None
     trial = _Trial(tests, tests.saga, stage, given, recorded, coverage, crash)
     return trial.run()
@@ -119,7 +120,7 @@ class _Trial:
         for commit in range(seen.commits) if self._crash else ():
             self._play(row, {site: for_good}, f"{what} fails, and the process dies before commit {commit + 1}", commit)
         for way, fault in _WAYS.items():
-            if not fault.lost:  # a call that took effect and failed is not one that completed
+            if not fault.lost:  # a call that took effect but failed did not complete
                 self._play(row, {site: fault}, f"{what} {way}")
         for undo in _sites(seen):
             if (undo.playbook, undo.step) in self._undoing:
@@ -148,13 +149,13 @@ class _Trial:
         return seen
 
     def _broken(self, seen: Seen) -> Iterator[tuple[Node, str, str]]:
-        """Give what does not hold: its place, what it says, and what was found."""
+        """Yield what does not hold: position, expectation and finding."""
         here = self._saga.at
-        yield from ((here, "every call to be answered", problem) for problem in seen.problems)
+        yield from ((here, "every call has a mock", problem) for problem in seen.problems)
         if seen.law is not None:
-            yield here, "the log to give the state", seen.law
+            yield here, "the log folds to the state", seen.law
         if seen.refused is not None:
-            yield here, "the execution to start", seen.refused
+            yield here, "the execution starts", seen.refused
             return
         for path, events in [(self._stage.main.tree.path, seen.events), *seen.children]:
             for said in broken_promises(self._trees[path], events) if path in self._trees else ():
@@ -177,7 +178,7 @@ def _sites(seen: Seen) -> Sequence[Site]:
 
 
 def _names(seen: Seen) -> dict[str, Any]:
-    """Give the names that invariants may read: those of conditions, and what was undone in this play."""
+    """Return the names that invariants may read."""
     logs = [undoing(events) for events in (seen.events, *(events for _, events in seen.children))]
 
     def steps(runs: Sequence[str]) -> list[str]:

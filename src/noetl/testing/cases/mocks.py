@@ -1,6 +1,6 @@
-"""Tools that do what a case says: by mocks, by a cassette, for real, or not at all; and what they do to the pretended world.
+"""Mocked tools of a case: mocks, cassettes, real tools, faults and effects.
 
-Every call is remembered with its playbook, step, task and item. A fault makes one of them fail, whatever the mocks say.
+Every call is recorded with its playbook, step, task and item. A fault makes a call fail, whatever the mocks say.
 Tested in tests/unit/testing/test_cases.py.
 """
 
@@ -19,21 +19,20 @@ from noetl.model.outcome import Outcome, failed
 from noetl.ports import Runner, ToolContext, Tools
 from noetl.testing.cases.read import Given
 from noetl.testing.cases.values import TemplateTroubleError, rendered
-from noetl.testing.scripted import DEFAULT_MS, ScriptedTools, item_of, outcome_of
+from noetl.testing.scripted import DEFAULT_MS, TIE_MS, ScriptedTools, item_of, outcome_of
 from noetl.testing.virtual_time import threads
 
-_TIE_MS: Final = 0.001  # no two calls take equally long, so that nothing depends on who was woken first
 _UNKNOWN: Final = "UNMOCKED"
 
 
 class Site(Struct, frozen=True, order=True):
-    """Where a call comes from: the same in every play of the same playbook."""
+    """Origin of a call, equal in every play of the same playbook."""
 
     playbook: str
     step: str
     task: str
-    index: int | str | None = None  # of an item; of a row that a cursor claimed, its key
-    visit: int = 1  # of this item of this task, each time under a new idempotency key
+    index: int | str | None = None  # of an item; for a claimed row, its key
+    visit: int = 1  # of this item of this task, each with a new idempotency key
 
     def __str__(self) -> str:
         item = "" if self.index is None else f"[{self.index}]"
@@ -43,11 +42,11 @@ class Site(Struct, frozen=True, order=True):
 
 
 class Fault(Struct, frozen=True):
-    """What goes wrong at a site: every attempt fails, or the first one, perhaps after it took effect."""
+    """Fault at a site: every attempt fails, or the first, perhaps after its effect."""
 
     error: Any
     once: bool = False
-    lost: bool = False  # it takes effect, and the answer is lost
+    lost: bool = False  # it takes effect, and the response is lost
 
 
 class Call(Struct, frozen=True):
@@ -61,7 +60,7 @@ class Call(Struct, frozen=True):
 
 
 class MockedTools(ScriptedTools):
-    """The tool kinds of a play."""
+    """Tool kinds of a play."""
 
     def __init__(
         self,
@@ -81,14 +80,12 @@ class MockedTools(ScriptedTools):
         self._cursors = cursors
         self._keys: dict[tuple[str, str, str, int | str | None], list[str]] = {}
         self._failed: Counter[Site] = Counter()
-        self._done: set[str] = set()  # idempotency keys whose effect the world has seen
+        self._done: set[str] = set()  # idempotency keys whose effects were applied
         self.world: dict[str, Any] = msgspec.to_builtins(given.world)
         self.called: list[Call] = []
-        self.problems: list[str] = []  # calls that nothing answers, templates that cannot be rendered
+        self.problems: list[str] = []  # unanswered calls, templates that cannot be rendered
 
     def runner(self, kind: str) -> Runner | None:
-        """Give what plays the part of a kind."""
-
         async def run(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
             return await self._called(kind, fields, context)
 
@@ -162,19 +159,19 @@ class MockedTools(ScriptedTools):
         return await self._taking(rendered(given, names) if found is not None else given, fields)
 
     async def _taking(self, given: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
-        """Take the time of an outcome, and give it."""
+        """Wait for the duration of an outcome, and return it."""
         if given.get("hang"):
             await asyncio.Event().wait()
-        await asyncio.sleep((float(given.get("takes", DEFAULT_MS)) + len(self.called) * _TIE_MS) / 1000)
+        await asyncio.sleep((float(given.get("takes", DEFAULT_MS)) + len(self.called) * TIE_MS) / 1000)
         try:
             return outcome_of(given, fields)
         except msgspec.ValidationError as error:
-            raise TemplateTroubleError(f"the error is none: {error}") from None
+            raise TemplateTroubleError(f"invalid error: {error}") from None
 
     async def _really(self, kind: str, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
         runner = self._real.runner(kind) if self._real is not None else None
         if runner is None:
-            return failed("unknown", f"no tool of kind `{kind}` can run here", code=_UNKNOWN)
+            return failed("unknown", f"no tool of kind `{kind}` is available", code=_UNKNOWN)
         with threads():
             return await runner(fields, context)
 
@@ -187,7 +184,7 @@ class MockedTools(ScriptedTools):
         return self._next(turn, given)
 
     def _recording(self, site: Site) -> Mapping[str, Any] | None:
-        """Give what was recorded of a visit; a visit that was not recorded is answered as the last one that was."""
+        """Return the recording of a visit, or of the last recorded one before it."""
         item = "" if site.index is None else f"[{site.index}]"
         call = f"{site.playbook}:{site.step}.{site.task}{item}"
         visits = (visit for visit in range(site.visit, 0, -1) if f"{call}#{visit}" in self._recorded)
@@ -195,7 +192,7 @@ class MockedTools(ScriptedTools):
         return self._next(f"{name}|{site.visit}", self._recorded.get(name))
 
     def _next(self, turn: str, given: Any) -> Mapping[str, Any] | None:
-        """Give the outcome of this call where there is a list of them; the last one stands for all that follow."""
+        """Return the outcome of this call from a list; its last entry repeats."""
         if not isinstance(given, list):
             return given  # type: ignore[no-any-return]
         number = self._turns[turn]
@@ -205,13 +202,13 @@ class MockedTools(ScriptedTools):
     def _without_mock(self, kind: str, site: Site) -> Mapping[str, Any]:
         if kind == "noop" or self._case.unmocked == "empty":
             return {}
-        said = f"`{site}` ({kind}) was called, and there is no mock for it"
+        said = f"`{site}` ({kind}) was called, but has no mock"
         if said not in self.problems:
             self.problems.append(said)
         return {"error": {"kind": "unknown", "message": said, "code": _UNKNOWN}}
 
     def _affect(self, playbook: tuple[str, str], site: Site, key: str, names: Mapping[str, Any]) -> None:
-        """Change the world, once for each idempotency key: who is asked again under it has done it already."""
+        """Apply effects to the world, once per idempotency key."""
         found = entry_of(self._case.effects, playbook, site.step, site.task)
         if found is None or key in self._done:
             return
@@ -221,14 +218,14 @@ class MockedTools(ScriptedTools):
 
 
 def _row_of(key: str, task: str) -> str | None:
-    """Give the key of the row that an idempotency key names; None for the claim itself."""
+    """Return the row key in an idempotency key; None for the claim itself."""
     rest = key.split(":", 2)[-1]
     at = rest.rfind(f":{task}")
     return rest[:at] if at > 0 else None
 
 
 def entry_of(table: Mapping[str, Any], playbook: tuple[str, str], step: str, task: str) -> tuple[str, Any] | None:
-    """Give the entry that is meant for a task: the one that says most about it first."""
+    """Return the most specific entry for a task."""
     places = [f"{step}.{task}", step]
     keys = [f"{name}:{place}" for place in places for name in playbook] + places
     return next(((key, table[key]) for key in keys if key in table), None)

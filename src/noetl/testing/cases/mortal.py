@@ -1,4 +1,4 @@
-"""A store whose process dies: after so many commits nothing is written any more, and another process goes on.
+"""Store that simulates a crash: after a number of commits, all writes fail.
 
 Tested in tests/unit/testing/test_sagas.py.
 """
@@ -15,7 +15,7 @@ from noetl.stores.tables import Tables
 
 
 class MortalStore(MemoryStore):
-    """Counts what is written, and dies before a commit where it is told to."""
+    """Counts commits, and fails from commit `dies_at` on."""
 
     def __init__(self, tables: Tables | None = None, dies_at: int | None = None) -> None:
         super().__init__(tables)

@@ -1,4 +1,4 @@
-"""Holds the names in a file of tests to the playbook: steps, tasks, kinds and event types, each with the nearest known one.
+"""Check names in a test file: steps, tasks, kinds and event types.
 
 Tested in tests/unit/testing/test_case_files.py.
 """
@@ -21,20 +21,20 @@ _ROUTES: Final = ("route", "visits", "avoids", "failed", "compensations")
 
 
 class Names(Struct, frozen=True):
-    """What may be named."""
+    """Names that a test file may use."""
 
     main: Playbook
     playbooks: Sequence[Playbook]  # the main one and those it calls
     kinds: Kinds
 
     def tasks(self) -> list[str]:
-        """Give every way to name a task of the main playbook, and the steps of the others."""
+        """Return every way to name a task of the main playbook, and steps of the others."""
         found = [step.name for step in self.main.workflow]
         found += [f"{step.name}.{task.label}" for step in self.main.workflow for task in step.tasks]
         return found + [f"{one.name}:{step.name}" for one in self.playbooks[1:] for step in one.workflow]
 
     def has_task(self, key: str) -> bool:
-        """Tell whether a key names a task: `step`, `step.task` or `playbook:step`."""
+        """Whether a key names a task: `step`, `step.task` or `playbook:step`."""
         playbook, _, place = key.rpartition(":")
         step, _, label = place.partition(".")
         for one in self.playbooks:
@@ -53,7 +53,7 @@ class Names(Struct, frozen=True):
 
 
 def name_troubles(tests: TestFile, names: Names) -> Iterator[Trouble]:
-    """Give every name that nothing has."""
+    """Yield every unknown name."""
     source, root = tests.source, tests.root
     maps = [root, *(one for one in _items(root.get("tests")) if isinstance(one, MapNode))]
     for node in maps:
@@ -102,17 +102,20 @@ def _tasks(tests: TestFile, names: Names, node: Node | None) -> Iterator[Trouble
 
 
 def _items_of(tests: TestFile, names: Names, key: str, items: MapNode) -> Iterator[Trouble]:
-    """Look at the items of a mock: there must be a loop, and only rows that a cursor claims have keys of their own."""
+    """Check the items of a mock: the step must be a loop.
+
+    Only rows that a cursor claims have keys other than indexes.
+    """
     place = key.rpartition(":")[2].partition(".")[0]
     loops = [step.loop for one in names.playbooks for step in one.workflow if step.name == place]
     if not any(loops):
         yield at(
-            tests.source, items, f"The step `{place}` is no loop, so it has no items.", "Write the outcome itself."
+            tests.source, items, f"The step `{place}` has no loop, so it has no items.", "Write the outcome itself."
         )
     elif all(loop is None or loop.cursor is None for loop in loops):
         for entry in items:
             if entry.key.text != "else" and not entry.key.text.isdigit():
-                said = f"`{entry.key.text}` is no index of an item."
+                said = f"`{entry.key.text}` is not an item index."
                 yield at(tests.source, entry.key, said, "Write a number from 0, or `else`.")
 
 

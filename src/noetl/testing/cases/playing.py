@@ -1,4 +1,4 @@
-"""Plays one case: the real server and worker, mocked tools, pretended time; gives what was seen.
+"""Play one case: real server and worker, mocked tools, virtual time.
 
 Tested in tests/unit/testing/test_cases.py.
 """
@@ -42,7 +42,7 @@ _HOUSEKEEPING_S: Final = frozenset({FLUSH_MS / 2000, 1.0})  # a worker's flushes
 
 
 class Loaded(Protocol):
-    """A playbook that was read and checked."""
+    """A parsed and checked playbook."""
 
     @property
     def tree(self) -> Playbook: ...
@@ -68,7 +68,7 @@ class Stage:
 
 @dataclass
 class Seen:
-    """What was seen of a play."""
+    """Result of a play."""
 
     refused: str | None
     state: Execution
@@ -83,7 +83,7 @@ class Seen:
 
     @property
     def status(self) -> str:
-        """How it ended, or stands."""
+        """Final or current status."""
         return status_of(self.state)
 
 
@@ -94,7 +94,7 @@ def play(
     faults: Mapping[Site, Fault] | None = None,
     dies_at: int | None = None,
 ) -> Seen:
-    """Play once, from the start until nothing can happen any more; before commit `dies_at` the process dies, once."""
+    """Play once until nothing is left; the process dies once before commit `dies_at`."""
 
     async def main() -> Seen:
         player = _CasePlayer(stage, given, recorded, faults, MortalStore(dies_at=dies_at))
@@ -157,7 +157,7 @@ class _CasePlayer(Player):
         super().__init__(scenario, self._memory, stage.kinds, self.mocked, self._leaping.clock())
 
     async def lived(self) -> Seen:
-        """Play to the end; where the process dies on the way, another one goes on."""
+        """Play to the end; if the process dies, another one continues."""
         if not self._memory.is_mortal:
             return await self.seen()
         playing = asyncio.ensure_future(self.play())
@@ -172,7 +172,7 @@ class _CasePlayer(Player):
         return await heir.seen()
 
     async def _begin(self, start: Start) -> None:
-        """Start, or take over what another process left."""
+        """Start, or take over from the dead process."""
         rows = await self._memory.executions(Selection(limit=1_000))
         if not any(row["execution_id"] == EXECUTION for row in rows):
             await super()._begin(start)
@@ -180,7 +180,7 @@ class _CasePlayer(Player):
             await self.control.take_over(str(row["execution_id"]))
 
     async def seen(self) -> Seen:
-        """Play, and give what was seen."""
+        """Play, and return the result."""
         played = await self.play()
         state = played.live or Execution(EXECUTION)
         law = None
@@ -243,7 +243,7 @@ class _CasePlayer(Player):
 
 
 def mocked(tree: Playbook, mocks: Mapping[str, Any]) -> Playbook:
-    """Give a playbook in which a task that would wait or call a playbook, and has a mock, is a plain call of it."""
+    """Return a playbook in which mocked tasks that would suspend are plain calls."""
     playbook = (tree.path, tree.name)
 
     def task_of(step: Step, task: Task) -> Task:

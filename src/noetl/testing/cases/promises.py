@@ -1,7 +1,7 @@
-"""What the engine promises of compensation, looked for in the log of a play.
+"""Compensation guarantees of the engine, checked against a log.
 
-Newest first over the runs that completed, once each, all of them where the execution failed and none where it did not; and
-the execution says whether everything was undone. Tested in tests/unit/testing/test_sagas.py.
+Completed runs are compensated newest first, once each: all of them if the execution failed, none otherwise. The execution
+records whether every compensation succeeded. Tested in tests/unit/testing/test_sagas.py.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from noetl.model.events import Event
 
 
 class Undoing(Struct, frozen=True):
-    """What a log tells of compensation."""
+    """Compensation facts of a log."""
 
-    completed: tuple[str, ...]  # runs that can be compensated, as they ended
+    completed: tuple[str, ...]  # runs with a compensation, in completion order
     begun: tuple[str, ...]  # runs whose compensation began, in order
-    undone: tuple[str, ...]  # and those where it succeeded, each time
+    undone: tuple[str, ...]  # runs whose compensation succeeded, each time
     given_up: tuple[str, ...]
-    letters: int  # of those, how many wait in the dead letters
-    status: str | None  # None: it has not ended
+    letters: int  # how many of those are dead letters
+    status: str | None  # None: not finished
     compensated: bool | None
 
 
 def undoing(events: list[Event]) -> Undoing:
-    """Read what was undone."""
+    """Extract the compensation facts of a log."""
     completed: list[str] = []
     begun: list[str] = []
     undone: list[str] = []
     given_up: list[str] = []
-    undoes: dict[str, str] = {}  # compensation run → the run it undoes
+    undoes: dict[str, str] = {}  # compensation run → compensated run
     letters, status, compensated = 0, None, None
-    waiting: set[str] = set()  # runs of which an item waits in the dead letters
+    waiting: set[str] = set()  # runs with an item in the dead letters
     for event in events:
         run = str(event.step_run_id)
         match event.event_type:
@@ -57,34 +57,34 @@ def undoing(events: list[Event]) -> Undoing:
 
 
 def broken_promises(playbook: Playbook, events: list[Event]) -> Iterator[str]:
-    """Say which promises a log does not keep."""
+    """Yield the guarantees that a log violates."""
     found = undoing(events)
     if found.status is None:
-        yield "the execution has not ended"
+        yield "the execution has not finished"
         return
     state = fold(events[0].execution_id, events)
     if state.runs or state.tokens:
-        yield f"the execution has ended, and something of it goes on: {sorted([*state.runs, *state.tokens])}"
+        yield f"the execution has finished, but these continue: {sorted([*state.runs, *state.tokens])}"
     if not _rolls_back(playbook, found, events):
         if found.begun:
-            yield f"compensations ran though the execution is {found.status}: {' '.join(found.begun)}"
+            yield f"compensations ran although the execution is {found.status}: {' '.join(found.begun)}"
         return
     order = tuple(dict.fromkeys(found.begun))
     newest_first = tuple(reversed(found.completed))
     if order != newest_first:
-        yield f"compensation went over {' '.join(order) or 'nothing'}, not over {' '.join(newest_first) or 'nothing'}"
+        yield f"compensated {' '.join(order) or 'nothing'}, expected {' '.join(newest_first) or 'nothing'}"
     for run in found.completed:
         ended = found.undone.count(run) + found.given_up.count(run)
         if ended != 1:
-            yield f"{run} was undone {found.undone.count(run)} times and given up {found.given_up.count(run)} times"
+            yield f"{run} was compensated {found.undone.count(run)} times and given up {found.given_up.count(run)} times"
     if found.letters != len(found.given_up):
-        yield f"{len(found.given_up)} compensations were given up, and {found.letters} wait in the dead letters"
+        yield f"{len(found.given_up)} compensations were given up, but {found.letters} are dead letters"
     if found.compensated is not (not found.given_up):
-        yield f"`compensated` is {found.compensated}, and {len(found.given_up)} compensations were given up"
+        yield f"`compensated` is {found.compensated}, but {len(found.given_up)} compensations were given up"
 
 
 def _rolls_back(playbook: Playbook, found: Undoing, events: list[Event]) -> bool:
-    """Tell whether an execution undoes what it did: it failed before its final step, or was cancelled with that wish."""
+    """Whether an execution compensates: failed before its final step, or on cancel."""
     if found.status == "cancelled":
         return found.compensated is not None
     if found.status != "failed" or playbook.rollback != "on_fail":

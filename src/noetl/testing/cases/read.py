@@ -1,7 +1,7 @@
-"""Reads a file of tests: its cases, with what the file gives to all of them, and everything that is wrong with it.
+"""Read a test file: its cases, their shared inputs, and its problems.
 
-A case holds plain data for what is given, and nodes for what is expected, so that a difference can be shown in its place.
-Whether names fit the playbook is looked at in `names`. Tested in tests/unit/testing/test_case_files.py.
+A case holds plain data for its inputs, and nodes for its expectations, so that a difference has a position. Names are
+checked against the playbook in `names`. Tested in tests/unit/testing/test_case_files.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BESIDE: Final = ("data", "run", "compensate", "abandon")
 
 
 class Given(Struct, frozen=True):
-    """What a play is given; times are milliseconds."""
+    """Inputs of a play; times are milliseconds."""
 
     workload: dict[str, Any] = {}
     mocks: dict[str, Any] = {}
@@ -42,7 +42,7 @@ class Given(Struct, frozen=True):
     effects: dict[str, dict[str, Any]] = {}
 
     def over(self, own: Given, written: MapNode) -> Given:
-        """Lay what a case gives over what the file gives."""
+        """Merge the inputs of a case over those of the file."""
         return Given(
             workload=merge(self.workload, own.workload),
             mocks={**self.mocks, **own.mocks},
@@ -58,7 +58,7 @@ class Given(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """One play, and what must come of it."""
+    """One play and its expectations."""
 
     name: str
     at: Node
@@ -68,7 +68,7 @@ class Case(Struct, frozen=True):
 
 
 class Invariant(Struct, frozen=True):
-    """What must hold at the end of every play of a saga."""
+    """Condition that must hold at the end of every play of a saga."""
 
     name: str
     check: str
@@ -77,7 +77,7 @@ class Invariant(Struct, frozen=True):
 
 
 class Saga(Struct, frozen=True):
-    """How the saga of a playbook is tried."""
+    """Configuration of the saga test."""
 
     at: Node
     invariants: tuple[Invariant, ...]
@@ -87,13 +87,13 @@ class Saga(Struct, frozen=True):
 
 
 class TestFile(Struct, frozen=True):
-    """A file of tests; nothing is played where there are troubles."""
+    """Content of a test file; nothing is played if it has problems."""
 
     __test__ = False
 
     source: Source
     root: MapNode
-    playbook: str  # from the folder of the file
+    playbook: str  # relative to the folder of the file
     given: Given = Given()
     cases: tuple[Case, ...] = ()
     saga: Saga | None = None
@@ -101,7 +101,7 @@ class TestFile(Struct, frozen=True):
 
 
 def read_tests(text: bytes | str, file: str, name: str) -> TestFile:
-    """Read a file of tests; `name` is that of the file, from which the name of its playbook follows."""
+    """Read a test file; the playbook's default name derives from `name`."""
     document = parse(text, file)
     source = document.source
     root = document.root if isinstance(document.root, MapNode) else MapNode(0, 0, ())
@@ -121,7 +121,7 @@ def read_tests(text: bytes | str, file: str, name: str) -> TestFile:
 
 
 class _Reading(Struct, frozen=True):
-    """One reading; what is wrong is gathered."""
+    """One reading; collects problems."""
 
     source: Source
     troubles: list[Trouble]
@@ -131,13 +131,13 @@ class _Reading(Struct, frozen=True):
 
     def file(self, root: MapNode, playbook: str, cases: tuple[Case, ...]) -> None:
         if not cases and "saga" not in root:
-            self.wrong(root, "The file has neither 'tests' nor 'saga'.", "Write at least one case under `tests`.")
+            self.wrong(root, "The file has neither 'tests' nor 'saga'.", "Add at least one case under `tests`.")
         if not playbook:
-            self.wrong(root, "No playbook is named.", "Write `playbook: FILE`, or call the file `NAME.test.yaml`.")
+            self.wrong(root, "The file names no playbook.", "Add `playbook: FILE`, or name the file `NAME.test.yaml`.")
         seen: set[str] = set()
         for case in cases:
             if case.name in seen:
-                self.wrong(case.at, f"Two cases are called `{case.name}`.", "Give each a name of its own.")
+                self.wrong(case.at, f"Two cases are named `{case.name}`.", "Use unique names.")
             seen.add(case.name)
 
     def given(self, node: MapNode) -> Given:
@@ -167,13 +167,13 @@ class _Reading(Struct, frozen=True):
         return {"items": {"else": own, **found} if own else found}
 
     def outcome(self, node: Node) -> dict[str, Any]:
-        """Give one outcome as plain data, its time in milliseconds."""
+        """Convert one outcome to plain data, with its time in milliseconds."""
         found: dict[str, Any] = dict(plain(node) or {})
         if isinstance(node, MapNode):
             ways = [name for name in ("ok", "error", "hang", "real") if name in node]
             if len(ways) > 1:
                 said = " and ".join(f"`{name}`" for name in ways)
-                self.wrong(node, f"An outcome is one of {said}, not both.", "Keep one of them.")
+                self.wrong(node, f"An outcome is one of {said}, not both.", "Remove one of them.")
             takes = node.get("takes")
             if takes is not None:
                 found["takes"] = self.duration(takes)
@@ -183,7 +183,7 @@ class _Reading(Struct, frozen=True):
         return found
 
     def error(self, node: Node) -> Any:
-        """Give an error as it is raised: its kind, or a map; a kind that no error has is a trouble."""
+        """Convert an error: its kind, or a map. Reports unknown kinds."""
         place = node.get("kind") if isinstance(node, MapNode) else node
         kind = str(plain(place))
         if kind not in _KINDS:
@@ -197,7 +197,7 @@ class _Reading(Struct, frozen=True):
         found: dict[str, Any] = dict(plain(node))
         said = [name for name in _SAYS if found.get(name) not in (None, False)]
         if len(said) != 1:
-            self.wrong(node, f"A message is one of {', '.join(_SAYS)}.", "Write exactly one of them beside `at`.")
+            self.wrong(node, f"A message is one of {', '.join(_SAYS)}.", "Use exactly one of them besides `at`.")
         moment = node.get("at")
         kept = {name: found[name] for name in said} | {name: found[name] for name in _BESIDE if name in found}
         kept |= {name: str(kept[name]) for name in ("signal", "cancel") if name in kept}
@@ -207,14 +207,16 @@ class _Reading(Struct, frozen=True):
         value = node.value if isinstance(node, Scalar) else None
         found = duration_ms(value)
         if found is None:
-            self.wrong(node, f"`{value}` is no time.", "Write seconds, or a number with ms, s, m, h, d or w: `1h30m`.")
+            self.wrong(
+                node, f"`{value}` is not a duration.", "Use seconds, or a number with ms, s, m, h, d or w: `1h30m`."
+            )
         return found or 0.0
 
     def case(self, node: MapNode, common: Given) -> Case:
         expect = node.get("expect")
-        assert isinstance(expect, MapNode)  # its shape was compared
+        assert isinstance(expect, MapNode)  # its shape was checked
         if not expect.entries:
-            self.wrong(expect, "The case expects nothing.", "Say what must come of it, such as `status: completed`.")
+            self.wrong(expect, "The case has no expectations.", "Add one, such as `status: completed`.")
         skip = plain(node.get("skip"))
         why = None if skip in (None, False) else "" if skip is True else str(skip)
         name = node.get("name")
@@ -233,7 +235,7 @@ class _Reading(Struct, frozen=True):
 
 
 def duration_ms(value: Any) -> float | None:
-    """Read a time: a number of seconds, or a text such as `1h30m`; None where it is neither."""
+    """Parse a duration: seconds, or a string such as `1h30m`; None if invalid."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value * 1_000.0
     text = str(value).replace(" ", "")
@@ -254,7 +256,7 @@ def _entries(node: Node | None) -> Iterator[Any]:
 
 
 def texts(node: Node | None) -> Iterator[Scalar]:
-    """Give the texts of a list, each with its place."""
+    """Iterate over the scalars of a list."""
     for item in node.items if isinstance(node, ListNode) else ():
         if isinstance(item, Scalar):
             yield item

@@ -1,4 +1,4 @@
-"""What tools of a test need that really run: themselves, child processes and an HTTP client.
+"""Real tools for tests: tool kinds, child processes and an HTTP client.
 
 Tested in tests/acceptance/test_test_cli.py.
 """
@@ -15,13 +15,12 @@ from noetl.wiring import child_processes, egress_rules, language_kinds
 
 
 def real_tools() -> Tools:
-    """Give the tools that really run."""
     return cast(Tools, language_kinds())
 
 
 @asynccontextmanager
 async def really_running(settings: Settings) -> AsyncIterator[tuple[Children, Callable[..., Any]]]:
-    """Give child processes and what makes HTTP requests; both end with this."""
+    """Yield child processes and an HTTP client factory, closed on exit."""
     from noetl.worker.web import HttpClient
 
     client = HttpClient(egress_rules(settings))

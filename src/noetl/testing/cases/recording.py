@@ -1,8 +1,8 @@
-"""Makes a cassette of the log of an execution and of its children: what each call of a task came to, and what was said to it.
+"""Make a cassette from the logs of an execution and its children.
 
-A log holds every error, and of each pipeline the last result of each task; where a task was visited several times, or a
-pipeline failed after tasks that went well, what is not in the log is told in `notes`. Secrets were masked by value before
-they reached the log, and are masked by name here. Tested in tests/unit/testing/test_cassette.py.
+A log has every error, and the last result of each task of a pipeline. Results that it does not have (of repeated visits,
+or of a pipeline that failed later) are listed in `notes`. Secrets were masked by value before they reached the log, and
+are masked by name here. Tested in tests/unit/testing/test_cassette.py.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _TEXTS: Final = Secrets()
 
 
 class Log(Struct, frozen=True):
-    """The log of one execution, and the playbook that it ran."""
+    """Log of one execution, and its playbook."""
 
     playbook: Playbook
     events: Sequence[Event]
 
 
 class Recorded(Struct):
-    """What was read of the logs."""
+    """What was read from the logs."""
 
     calls: list[dict[str, Any]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    visits: dict[str, list[str]] = field(default_factory=dict)  # of each call, under which keys it was made
+    visits: dict[str, list[str]] = field(default_factory=dict)  # idempotency keys of each call
 
     def entry(self, call: str, key: str) -> dict[str, Any]:
-        """Give a new entry; a later visit of the same task, also in another child, says so."""
+        """Add an entry; later visits of the same task, even in a child, are numbered."""
         keys = self.visits.setdefault(call, [])
         if key not in keys:
             keys.append(key)
@@ -55,7 +55,7 @@ class Recorded(Struct):
 
 
 async def cassette(main: Log, children: Sequence[Log], load: Load) -> dict[str, Any]:
-    """Give a cassette as plain data; `load` gives the values of results that were stored."""
+    """Build a cassette as plain data; `load` returns the values of stored results."""
     found = Recorded()
     _Reading(main, found, messages=True).read()
     for child in children:
@@ -77,7 +77,7 @@ async def cassette(main: Log, children: Sequence[Log], load: Load) -> dict[str, 
 
 
 class _Reading:
-    """One reading of a log."""
+    """One pass over a log."""
 
     def __init__(self, log: Log, found: Recorded, *, messages: bool = False) -> None:
         self._log = log
@@ -86,12 +86,12 @@ class _Reading:
         self._seen: set[tuple[str | None, int | None]] = set()
         self._open: dict[
             tuple[str, int | None], list[tuple[str, dict[str, Any]]]
-        ] = {}  # results that are still to come
+        ] = {}  # calls whose results are still to come
 
     def read(self) -> None:
         for step in self._log.playbook.workflow:
             if step.loop is not None and step.loop.cursor is not None:
-                said = f"the rows that `{step.name}` claimed are not known: give mocks for it and `{step.name}_claim`"
+                said = f"the rows claimed by `{step.name}` are not recorded: mock it and `{step.name}_claim`"
                 self._found.notes.append(said)
         for event in self._log.events:
             if event.event_type in _ENDS:
@@ -130,14 +130,14 @@ class _Reading:
         entry["takes"] = round((event.duration_ms or 0.0) / 1000, 3)
 
     def _result(self, event: Event) -> None:
-        """Fill in the results of a pipeline that ended well."""
+        """Fill in the results of a pipeline that succeeded."""
         step = self._step(event)
         waiting = self._open.pop((str(event.step_run_id), event.iteration), [])
         if step is None or (step.loop is not None and event.event_type == "step.done"):
             return
         results = results_of(step, event.payload.get("result"))
         told = {label for label, _ in waiting}
-        if event.iteration is not None:  # of an item that went well, the log tells no more than its end
+        if event.iteration is not None:  # of a successful item, the log has only its end
             for task in step.tasks:
                 if task.label not in told and task.kind not in _NOT_CALLED and task.label in results:
                     key = f"{event.execution_id}:{event.step_run_id}:{event.iteration}"
@@ -146,16 +146,20 @@ class _Reading:
         for number, (label, entry) in enumerate(waiting):
             entry["ok"] = results.get(label)
             if any(label == later for later, _ in waiting[number + 1 :]):
-                self._found.notes.append(f"`{entry['call']}` was visited more than once: only its last result is known")
+                self._found.notes.append(
+                    f"`{entry['call']}` was visited more than once: only its last result is recorded"
+                )
             result: Any = entry["ok"]
             status = result.get("status_code") if isinstance(result, Mapping) else None
             if isinstance(status, int):
                 entry["http"] = {"status": status}
 
     def _lost(self, event: Event) -> None:
-        """Tell what a pipeline that failed does not tell of its earlier tasks."""
+        """Note the results that a failed pipeline did not log."""
         for _, entry in self._open.pop((str(event.step_run_id), event.iteration), []):
-            self._found.notes.append(f"the result of `{entry['call']}` is not known: a later task of its step failed")
+            self._found.notes.append(
+                f"the result of `{entry['call']}` is not recorded: a later task of its step failed"
+            )
 
     def _message(self, event: Event) -> None:
         at = round((event.timestamp - self._log.events[0].timestamp) / 1000, 3)
@@ -169,7 +173,7 @@ class _Reading:
 
 
 def results_of(step: Step, result: Any) -> dict[str, Any]:
-    """Give the results of the tasks of a step-run or an item by their labels."""
+    """Return the results of the tasks of a step-run or item, by label."""
     labels = [task.label for task in step.tasks]
     alone = len(labels) == 1
     if alone and (labels[0] == f"{step.name}_task" or not isinstance(result, Mapping)):
@@ -181,7 +185,7 @@ def results_of(step: Step, result: Any) -> dict[str, Any]:
 
 
 async def _loaded(value: Any, load: Load) -> Any:
-    """Give plain data with the stored results in it loaded."""
+    """Return plain data with stored results loaded."""
     if is_ref(value):
         return await _loaded(await load(value), load)
     if isinstance(value, Mapping):
@@ -192,7 +196,7 @@ async def _loaded(value: Any, load: Load) -> Any:
 
 
 def masked(value: Any) -> Any:
-    """Mask what stands under the name of a secret, in maps and in texts."""
+    """Mask values under the name of a secret, in maps and strings."""
     if isinstance(value, str):
         return _TEXTS.text(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Runs a file of tests: every case is played, compared, and told as data.
+"""Run a test file: play and compare every case.
 
 Tested in tests/unit/testing/test_cases.py.
 """
@@ -24,7 +24,7 @@ Status = Literal["passed", "failed", "skipped"]
 
 
 class Failure(Struct, frozen=True):
-    """Something that is not as it was expected, with its place in the file."""
+    """One difference, with its position in the file."""
 
     file: str
     start: Position
@@ -36,14 +36,14 @@ class Failure(Struct, frozen=True):
 
 
 class CaseResult(Struct, frozen=True):
-    """What became of a case."""
+    """Result of a case."""
 
     name: str
     line: int
     status: Status
     took_ms: float = 0.0  # of real time
     failures: Sequence[Failure] = ()
-    why: str = ""  # it was skipped
+    why: str = ""  # why it was skipped
 
 
 Recording = Callable[[Given], tuple[Given, Mapping[str, Any]]]
@@ -56,7 +56,7 @@ def run_cases(
     chosen: Callable[[str], bool] = lambda _: True,
     covered: Coverage | None = None,
 ) -> list[CaseResult]:
-    """Play the cases that are chosen, in their order."""
+    """Play the selected cases, in order."""
     return [_run(tests, stage, recording, case, covered) for case in tests.cases if chosen(case.name)]
 
 
@@ -80,6 +80,6 @@ def _run(tests: TestFile, stage: Stage, recording: Recording, case: Case, covere
 
 
 def failure(tests: TestFile, found: Difference) -> Failure:
-    """Give a difference with its place."""
+    """Convert a difference to a failure with its position."""
     start, end = span(tests.source, found.node.start, found.node.end)
     return Failure(tests.source.file, start, end, found.path, found.expected, found.found, found.note)

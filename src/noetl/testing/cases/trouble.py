@@ -1,6 +1,6 @@
-"""What is wrong with a file of tests: where, what, and how to put it right.
+"""Problems of a test file: position, message and fix.
 
-A trouble is data; the command prints it. Tested in tests/unit/testing/test_case_files.py.
+Tested in tests/unit/testing/test_case_files.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from noetl.testing.cases.levels import TITLES
 
 
 class Trouble(Struct, frozen=True):
-    """One thing that is wrong, with its place."""
+    """One problem with its position."""
 
     file: str
     start: Position
@@ -32,22 +32,22 @@ class Trouble(Struct, frozen=True):
 
 
 def at(source: Source, node: Node, message: str, fix: str = "") -> Trouble:
-    """Make a trouble with a node."""
+    """Make a problem at a node."""
     return Trouble(source.file, *span(source, node.start, node.end), message, fix)
 
 
 def unknown(source: Source, node: Node, what: str, name: str, known: Iterable[str]) -> Trouble:
-    """Make a trouble with a name that nothing has, with the nearest that something has."""
+    """Make a problem for an unknown name, with the nearest known one."""
     names = list(dict.fromkeys(known))
     meant = nearest(name, names)
-    message = f"There is no {what} `{name}`."
+    message = f"Unknown {what} `{name}`."
     if meant is not None:
         return at(source, node, f"{message} Did you mean `{meant}`?", f"Write `{meant}`.")
     return at(source, node, message, f"Known: {', '.join(names[:12])}." if names else "")
 
 
 def shape_troubles(source: Source, root: Node | None, level: Level) -> Iterator[Trouble]:
-    """Compare a document with its level."""
+    """Check a document against its level."""
     for finding in compared(root, level):
         yield at(source, finding.node, *_told(finding))
 
@@ -67,7 +67,7 @@ def _told(found: ShapeFinding) -> tuple[str, str]:
         case "empty-list":
             return f"'{found.name}' is empty.", f"Write {found.field.summary if found.field else 'an item'}"
         case "not-templated":
-            return f"'{found.name}' is not a template: it is read as it stands.", "Write a plain value."
+            return f"'{found.name}' must not be a template.", "Write a plain value."
         case _:
             wanted = _wanted(found)
             owner = f"'{found.name}'" if found.name else title[:1].upper() + title[1:]

@@ -1,4 +1,4 @@
-"""Templates in a file of tests: rendered over a few names, without the names of an execution.
+"""Templates in test files, rendered over a few names.
 
 Tested in tests/unit/testing/test_cases.py.
 """
@@ -14,7 +14,7 @@ from noetl.expr import TemplateError, first_undefined
 
 
 class TemplateTroubleError(Exception):
-    """A template of a file of tests that cannot be rendered."""
+    """A template of a test file cannot be rendered."""
 
 
 def rendered(data: Any, names: Mapping[str, Any]) -> Any:
@@ -39,10 +39,10 @@ def rendered(data: Any, names: Mapping[str, Any]) -> Any:
 
 
 def holds(condition: str, names: Mapping[str, Any]) -> bool:
-    """Tell whether a condition is true. Raises TemplateTroubleError."""
+    """Whether a condition is true. Raises TemplateTroubleError."""
     compiled = template(condition)
     if compiled is None:
-        raise TemplateTroubleError(f"`{condition}` is no template; write it in braces: `{{{{ … }}}}`")
+        raise TemplateTroubleError(f"`{condition}` is not a template; write it in braces: `{{{{ … }}}}`")
     try:
         return compiled.test(names)
     except TemplateError as error:
