@@ -1,7 +1,6 @@
-"""Finds the code in other languages that a playbook holds: SQL, shell commands, Python.
+"""Find the code that a playbook embeds: SQL, shell commands and Python.
 
-Which fields hold code is told by the types of the tool kinds. Nothing is judged here. Tested in
-tests/unit/dsl/test_code.py.
+The types of the tool kinds say which fields hold code. Tested in tests/unit/dsl/test_code.py.
 """
 
 from __future__ import annotations
@@ -14,12 +13,11 @@ from noetl.dsl.grammar import LEVELS
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.playbook import Playbook, Task, Value
-from noetl.dsl.shape import fits
-from noetl.dsl.types import Level, LevelOf, ListOf, MapOf, OneOf, Text, Type
+from noetl.dsl.types import Level, LevelOf, ListOf, MapOf, OneOf, Text, Type, fits
 
 
 class Code(Struct, frozen=True, eq=False):
-    """One text of code where it stands."""
+    """One piece of code and its position."""
 
     language: str  # sql, shell or python
     node: Scalar
@@ -28,7 +26,7 @@ class Code(Struct, frozen=True, eq=False):
 
 
 def code(playbook: Playbook, kinds: Kinds) -> tuple[Code, ...]:
-    """Give all code of a playbook in file order of its parts."""
+    """Return all code of a playbook, part by part in file order."""
     found: list[Code] = []
     for task in playbook.workbook:
         found.extend(_of_task(task, kinds))

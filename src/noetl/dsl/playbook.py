@@ -214,6 +214,11 @@ class Playbook(Part, frozen=True, eq=False):
     rollback: str | None = None
     at: Node | None = None
 
+    @property
+    def all_tasks(self) -> tuple[Task, ...]:
+        """Every task, those of the workbook first."""
+        return (*self.workbook, *(task for step in self.workflow for task in step.tasks))
+
     def step(self, name: str) -> Step | None:
         return next((step for step in self.workflow if step.name == name), None)
 

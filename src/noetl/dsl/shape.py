@@ -1,7 +1,7 @@
-"""Compares a document with the grammar: one walk, every misshapen place.
+"""Compare a document with the grammar in one walk and return every shape finding.
 
-It says what is wrong in the grammar's terms; the files in `rules/` turn findings into diagnostics. It knows nothing of
-names, templates or the net. Tested in tests/unit/dsl/test_shape.py.
+The files in `rules/` turn findings into diagnostics. Names, templates and the net are not checked here.
+Tested in tests/unit/dsl/test_shape.py.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from msgspec import Struct
 
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.dialects import LegacyForm, recognise
-from noetl.dsl.finding import ACTION_FIELDS, SETS, ShapeFinding, settled, stand_ins
+from noetl.dsl.finding import ACTION_FIELDS, SETS, ShapeFinding, settled
 from noetl.dsl.grammar import LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.grammar.places import Place, place
 from noetl.dsl.kinds import Kind, Kinds, Need
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type, fits
 
-__all__ = ["ShapeFinding", "compared", "findings", "fits", "is_template", "stand_ins"]
+__all__ = ["ShapeFinding", "compared", "findings", "fits", "is_template"]
 
 _TASK_LEVELS = ("task", "workbook_task")
 _RULE_LEVELS = ("task_rule", "admit_rule")
 _SPECS = frozenset({"executor_spec", "step_spec", "loop_spec", "task_spec", "next_spec", "arc_spec"})
-# Where an action may stand by mistake as a part of a task policy: there it is only misplaced.
+# Levels of a task policy, where an action is only misplaced.
 _POLICY_LEVELS = frozenset({"task_policy", "task_rule", "task_else"})
 _PROSE = frozenset({"desc", "description"})
 
 
 def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
-    """Give every place of the document that does not fit the grammar."""
+    """Return every position of a playbook that does not fit the grammar."""
     if root is None:
         return ()
     walk = _Walk(kinds)
@@ -40,7 +40,7 @@ def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
 
 
 def compared(root: Node | None, level: Level) -> tuple[ShapeFinding, ...]:
-    """Give every place of a document that does not fit a level of its own, such as that of a file of tests."""
+    """Return every position of another document, such as a test file, that does not fit its level."""
     if root is None:
         return ()
     walk = _Walk({})
@@ -54,48 +54,23 @@ def is_template(node: Node) -> bool:
     return "{" in node.value and ("{{" in node.value or "{%" in node.value)
 
 
-def fits(node: Node, kind: Type) -> bool:
-    """Tell whether a node has the outer shape that a type asks for."""
-    fitting = _FITTING.get(type(kind))
-    if fitting is None:
-        return not isinstance(kind, OneOf) or any(fits(node, option) for option in kind.options)
-    held, wanted = fitting
-    if held is not Scalar:
-        return isinstance(node, held)
-    # A boolean is an integer to Python, but not a number to a person.
-    value = node.value if isinstance(node, Scalar) else None
-    return isinstance(value, wanted) and (wanted is not _NUMBERS or not isinstance(value, bool))
-
-
-_NUMBERS = (int, float)
-_FITTING: dict[type[Type], tuple[type[Node], Any]] = {
-    LevelOf: (MapNode, None),
-    MapOf: (MapNode, None),
-    ListOf: (ListNode, None),
-    Text: (Scalar, (str, int, float)),
-    Flag: (Scalar, bool),
-    Number: (Scalar, _NUMBERS),
-    Choice: (Scalar, str),
-}
-
-
 class _TaskLevels(NamedTuple):
-    """What a task of one kind may hold."""
+    """The levels of a task of one kind."""
 
     task: Level
     spec: Level
-    own: frozenset[str]  # the names of the kind's own inputs
+    own: frozenset[str]  # names of the kind's inputs
 
 
 class _Walk(Struct, frozen=True):
-    """One walk over a document; `found` gathers what does not fit. Hot: a large playbook has ten thousand values."""
+    """One walk over a document; `found` collects the findings. Hot path: large playbooks have 10,000 values."""
 
     kinds: Kinds
     found: list[ShapeFinding] = []
     known: dict[str, _TaskLevels] = {}
 
     def value(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
-        """Check one value against its type; the tests are ordered by how often they decide."""
+        """Check one value against its type; the most frequent cases come first."""
         shape = type(kind)
         if shape is Type:
             return
@@ -114,7 +89,7 @@ class _Walk(Struct, frozen=True):
             self.within(node, kind, field, level, name)
 
     def within(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
-        """Check what a value of the right outer shape holds."""
+        """Check the content of a value whose outer shape fits."""
         if isinstance(kind, LevelOf):
             self.map(node, kind.own or LEVELS[kind.level])
         elif isinstance(kind, MapOf):
@@ -134,7 +109,7 @@ class _Walk(Struct, frozen=True):
                 self.value(item, kind.item, field, level, name)
 
     def map(self, node: Node, level: Level) -> None:
-        """Check the keys of a map against its level; a task gets the level of its kind."""
+        """Check the keys of a map against its level; a task uses the level of its kind."""
         if not isinstance(node, MapNode):
             return
         if level.name in _TASK_LEVELS:
@@ -150,7 +125,7 @@ class _Walk(Struct, frozen=True):
             self.rule(node, level)
 
     def rule(self, node: MapNode, level: Level) -> None:
-        """Check that a rule has both parts, a condition and what follows from it."""
+        """Check that a rule has a condition and a consequence."""
         condition = node.entry("when") if _is_written(node, "when") else node.entry("else")
         if condition is None:
             self.found.append(ShapeFinding("incomplete", node, level, "when or else", owner=node))
@@ -177,10 +152,10 @@ class _Walk(Struct, frozen=True):
             self.value(value, field.type, field, level, name)
 
     def stranger(self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None) -> None:
-        """Say of a key that its level does not have whether it is an older form, belongs elsewhere, or is unknown."""
+        """Classify a key that its level does not have: an older form, misplaced, or unknown."""
         name, base = entry.key.text, level.name.partition(":")[0]
         form = recognise(legacy, entry, node)
-        if form and not (form.shape and level.open):  # by its shape alone it may as well be an input of an unknown kind
+        if form and not (form.shape and level.open):  # matched by shape alone, it may be an input of an unknown kind
             self.found.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
             self.inside(form, entry.value)
         elif name in SETS and base in _SPECS:
@@ -196,12 +171,12 @@ class _Walk(Struct, frozen=True):
             self.found.append(ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant))
 
     def inside(self, form: LegacyForm, node: Node) -> None:
-        """Look for older forms inside an older form; all else in there is said by the form itself."""
+        """Find older forms inside an older form; the outer form covers everything else in it."""
         if form.below and isinstance(node, ListNode):
             walk = _Walk(self.kinds)
             for item in node.items:
                 walk.map(item, LEVELS[form.below])
-            self.found.extend(one for one in walk.found if one.kind == "legacy")
+            self.found.extend(finding for finding in walk.found if finding.kind == "legacy")
 
     def home(self, entry: Entry, node: MapNode, level: str) -> Place | None:
         if level == "step" and self.is_tool_field(entry.key.text, node):
@@ -209,7 +184,7 @@ class _Walk(Struct, frozen=True):
         return place(LEVELS, level, entry.key.text, entry.value) if level in LEVELS else None
 
     def is_tool_field(self, name: str, step: MapNode) -> bool:
-        """Tell whether a key of a step is an input of its tool that stands one level too high."""
+        """Return whether a key of a step is an input of its tool, written one level too high."""
         tool = step.get("tool")
         inner = tool.get("kind") if isinstance(tool, MapNode) else None
         named = inner or step.get("kind")
@@ -225,7 +200,7 @@ class _Walk(Struct, frozen=True):
         return found
 
     def cursor(self, node: MapNode, level: Level) -> Level:
-        """Give the level of a cursor, which takes what its kind needs."""
+        """Return the level of a cursor, which depends on its kind."""
         named = node.get("kind")
         kind = self.kinds.get(named.text) if isinstance(named, Scalar) else None
         return level if kind is None else cursor_level(kind)
@@ -252,7 +227,7 @@ class _Walk(Struct, frozen=True):
             self.found.extend(_missing_in_task(node, levels.task, kind))
 
     def around_a_task(self, node: MapNode, level: Level) -> None:
-        """Check the keys beside the `tool` of a workbook's task, which may only name and describe it."""
+        """Check the keys beside the `tool` of a workbook task: only a name and a description are allowed."""
         for entry in node.entries:
             name = entry.key.text
             if name in ("name", "tool") or name in _PROSE:
@@ -274,7 +249,7 @@ class _Walk(Struct, frozen=True):
 
 
 def _may_hold_marks(kind: Type, field: Field | None, level: Level) -> bool:
-    """Tell whether template marks are as good as any text here: in free values, code and prose, and where it is rendered."""
+    """Return whether template marks are allowed here: in free values, code, prose and rendered fields."""
     if not isinstance(kind, Text):
         return type(kind) is Type
     if field is None or kind.code or level.name.startswith("tools."):
@@ -283,7 +258,7 @@ def _may_hold_marks(kind: Type, field: Field | None, level: Level) -> bool:
 
 
 def _is_control(level: str, name: str, value: Node) -> bool:
-    """Tell whether a key acts on a task's outcome at a place where there is none."""
+    """Return whether a key acts on a task's outcome at a level without one."""
     if level in _POLICY_LEVELS:
         return False
     if name == "rules":
@@ -313,7 +288,7 @@ def _is_null(node: Node) -> bool:
 
 
 def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeFinding]:
-    """A kind's field may stand on the task or under its `spec`."""
+    """Find missing and conflicting inputs of a kind; each may be on the task or under its `spec`."""
     spec = node.get("spec")
     holders = (node, spec) if isinstance(spec, MapNode) else (node,)
 
@@ -325,7 +300,7 @@ def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeF
                     return value
         return None
 
-    for field in level.required:  # a null there is told where it stands
+    for field in level.required:  # a null is reported at its own position
         if not written(field, may_be_null=True):
             yield ShapeFinding("missing", node, level, field.name, field, field.type, kind)
     own = {field.name: field for field in kind.input.fields}
@@ -342,7 +317,7 @@ def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeF
 
 
 def _applies(need: Need, field: Field, node: Node | None) -> bool:
-    """Tell whether a need holds; what a template will give is not known."""
+    """Return whether a need applies; the value of a template is not known."""
     if need.value is None:
         return node is not None and not _is_null(node)
     if node is None or _is_null(node):

@@ -1,7 +1,6 @@
-"""Checks a playbook against every rule in one pass and gives all that was found, in order.
+"""Check a playbook against every rule in one pass and return all diagnostics, sorted.
 
-Files are read by the caller; rules are in `rules/`. Tested in tests/unit/dsl/test_rules.py and over the corpus in
-tests/corpus.
+The caller reads the file; the rules are in `rules/`. Tested in tests/unit/dsl/test_rules.py and tests/corpus.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ def validate(
     catalog: Collection[str] | None = None,
     tolerant: bool = False,
 ) -> tuple[Diagnostic, ...]:
-    """Check one playbook; `tolerant` turns unknown keys into warnings."""
+    """Check the text of a playbook; `tolerant` turns errors about unknown keys into warnings."""
     return examine(Subject(parse(text, file), kinds, catalog), tolerant=tolerant)
 
 
 def examine(subject: Subject, *, tolerant: bool = False) -> tuple[Diagnostic, ...]:
-    """Check a document that was read already."""
+    """Check a parsed document."""
     return in_order(_diagnostics(subject, tolerant))
 
 
 def _diagnostics(subject: Subject, tolerant: bool) -> Iterator[Diagnostic]:
     for rule in RULES:
-        # Of a text that breaks off, what is missing in the part before the break may stand behind it.
+        # What is missing in the first part of a broken text may follow after the break.
         if rule.group != "reading" and (subject.root is None or not subject.document.whole):
             continue
         for found in rule.check(subject):

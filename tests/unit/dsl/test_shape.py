@@ -9,13 +9,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from noetl.dsl.finding import ShapeFinding, stand_ins
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.places import place
 from noetl.dsl.grammar.titles import TITLES, title, where
 from noetl.dsl.grammar.words import listed, shown, stands, takes
 from noetl.dsl.nodes import ListNode, MapNode, Scalar
 from noetl.dsl.parse import parse
-from noetl.dsl.shape import ShapeFinding, findings, fits, stand_ins
+from noetl.dsl.shape import findings, fits
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 from tests.unit.dsl.playbooks import Spelling, playbooks, written
 from tests.unit.dsl.rules.checked import HEAD, KINDS, with_rules, with_step, with_task

@@ -13,7 +13,7 @@ FIRST_FORMS: tuple[LegacyForm, ...] = (
         "playbook",
         "steps",
         "ran the steps in file order",
-        "a `workflow` list whose steps name their followers: `- step: a` … `next: b`",
+        "a `workflow` list whose steps name the next step: `- step: a` … `next: b`",
         replaces="workflow",
         routes=True,
         below="step",

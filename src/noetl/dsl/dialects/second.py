@@ -5,7 +5,7 @@ from __future__ import annotations
 from noetl.dsl.dialects.form import LegacyForm
 
 _RULES = "`spec.policy.rules` on the task: `- when: …` / `then: {do: retry, attempts: …, delay: …}`"
-_SINK = "a task of its own at the end of the pipeline, e.g. `- save: {kind: postgres, table: …, mode: upsert}`"
+_SINK = "a separate task at the end of the pipeline, e.g. `- save: {kind: postgres, table: …, mode: upsert}`"
 _SET = "`set: {ctx.<name>: …}` on the step; templates read it as `ctx.<name>`"
 
 SECOND_FORMS: tuple[LegacyForm, ...] = (
@@ -30,7 +30,7 @@ SECOND_FORMS: tuple[LegacyForm, ...] = (
         "v2",
         "step",
         "when",
-        "let the step run or not",
+        "decided whether the step ran",
         "an admission gate: `spec: {policy: {admit: {rules: [{when: …, then: {allow: true}}]}}}`",
         routes=True,
     ),
@@ -46,7 +46,13 @@ SECOND_FORMS: tuple[LegacyForm, ...] = (
     LegacyForm("v2", "loop", "collection", "gave the list to go over", "`in: …`", replaces="in"),
     LegacyForm("v2", "loop", "items", "gave the list to go over", "`in: …`", replaces="in"),
     LegacyForm("v2", "loop", "element", "named the loop variable", "`iterator: …`"),
-    LegacyForm("v2", "loop", "max_concurrency", "bounded the items at once", "`spec: {max_in_flight: …}` in the loop"),
+    LegacyForm(
+        "v2",
+        "loop",
+        "max_concurrency",
+        "limited the number of concurrent items",
+        "`spec: {max_in_flight: …}` in the loop",
+    ),
     LegacyForm(
         "v2",
         "arc",
@@ -60,12 +66,12 @@ SECOND_FORMS: tuple[LegacyForm, ...] = (
         "v2",
         "arc",
         "else",
-        "was the way out when nothing matched",
+        "was the route when nothing matched",
         "an arc without `when`, as the last one",
         replaces="step",
         routes=True,
     ),
-    LegacyForm("v2", "task", "eval", "chose what an outcome leads to", _RULES),
+    LegacyForm("v2", "task", "eval", "chose what to do after an outcome", _RULES),
     LegacyForm("v2", "task", "expr", "was the condition of a rule", _RULES, unless=("eval",)),
     LegacyForm("v2", "task_rule", "expr", "was the condition of a rule", '`when: "{{ … }}"`', replaces="when"),
 )

@@ -21,7 +21,7 @@ def test_only_the_head_of_what_never_runs_is_told() -> None:
       - { step: e, tool: { kind: noop }, next: d }
     """
     assert told(body) == [("NOE401", "b"), ("NOE401", "e")]
-    assert "'c', 'd' behind it" in diagnostics(body)[0].message
+    assert "'c', 'd' after it" in diagnostics(body)[0].message
 
 
 def test_a_cycle_that_nobody_enters_is_told_once() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetl.dsl.obscured import obscured
+from noetl.dsl.finding import obscured
 from noetl.dsl.parse import parse
 from noetl.dsl.subject import Subject
 from tests.unit.dsl.rules.checked import HEAD, KINDS

@@ -86,7 +86,7 @@ def test_guarded_names_are_fine(expression: str) -> None:
         ("null", "Write `none`"),
         ("response", "`outcome.result`"),
         ("loop", "`iter.index`"),
-        ("env", "no environment"),
+        ("env", "cannot read the environment"),
         ("zzz", "Declare 'zzz' under `workload`"),
     ],
 )
@@ -96,7 +96,7 @@ def test_an_unknown_name_comes_with_advice(name: str, words: str) -> None:
 
 def test_an_unknown_name_in_the_workload_is_not_sent_to_scopes_that_are_not_there() -> None:
     found = message('workload: { a: "{{ zzz }}" }\nworkflow: [{ step: only, tool: { kind: noop } }]\n')
-    assert "built-ins only" in found
+    assert "can only read built-ins" in found
     assert "ctx.zzz" not in found
 
 

@@ -67,9 +67,9 @@ def test_unknown_fields_are_warnings_when_tolerance_is_asked_for() -> None:
         ("kind: http", "needs 'url'"),
         ("kind: python", "needs 'code' or 'code_b64' or 'script'"),
         ("kind: sleep", "needs 'seconds' or 'until'"),
-        ("kind: nats, operation: kv_get, bucket: b", "with `operation: kv_get` needs 'key' too"),
+        ("kind: nats, operation: kv_get, bucket: b", "with `operation: kv_get` also needs 'key'"),
         ("kind: postgres, query: SELECT 1, mode: upsert", "Or remove `mode`"),
-        ("kind: artifact, action: put", "needs 'data' too"),
+        ("kind: artifact, action: put", "also needs 'data'"),
     ],
 )
 def test_missing_inputs_are_told_at_the_kind(fields: str, words: str) -> None:
