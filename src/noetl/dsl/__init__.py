@@ -1,1 +1,1 @@
-"""The playbook language: parsing, grammar, canonical tree, checks, formatter and drawings; pure."""
+"""The playbook language: parsing, grammar, checks, formatter and drawings; pure."""

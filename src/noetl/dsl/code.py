@@ -27,15 +27,15 @@ class Code(Struct, frozen=True, eq=False):
 
 def code(playbook: Playbook, kinds: Kinds) -> tuple[Code, ...]:
     """Return all code of a playbook, part by part in file order."""
-    found: list[Code] = []
+    parts: list[Code] = []
     for task in playbook.workbook:
-        found.extend(_of_task(task, kinds))
+        parts.extend(_of_task(task, kinds))
     for step in playbook.workflow:
         if step.loop and step.loop.cursor:
-            found.extend(_of_fields(step.loop.cursor, LEVELS["cursor"], None))
+            parts.extend(_of_fields(step.loop.cursor, LEVELS["cursor"], None))
         for task in step.tasks:
-            found.extend(_of_task(task, kinds))
-    return tuple(found)
+            parts.extend(_of_task(task, kinds))
+    return tuple(parts)
 
 
 def _of_task(task: Task, kinds: Kinds) -> Iterator[Code]:

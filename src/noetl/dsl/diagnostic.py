@@ -1,4 +1,4 @@
-"""A diagnostic: one message for the author of a playbook, with its position and its fix.
+"""A diagnostic: one message for a playbook's author, with position and fix.
 
 The files in `rules/` define which diagnostics exist; the CLI renders them. Tested in tests/unit/dsl/test_rules.py.
 """
@@ -47,7 +47,7 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def span(source: Source, start: int, end: int) -> tuple[Position, Position]:
-    """Return the positions of a range, cut to its first line so that a caret can underline it."""
+    """Return the positions of a range, cut to its first line."""
     first = source.position(start)
     newline = source.text.find("\n", start, max(end, start))
     return first, source.position(newline if newline >= 0 else max(end, start))

@@ -1,4 +1,4 @@
-"""Shape findings: what a comparison with the grammar reports, and what those findings hide from other rules.
+"""Shape findings, and what they hide from other rules.
 
 `shape` makes the findings and the files in `rules/` report them. A step, a label or a key that is written under a misspelled
 or an older key exists for its author, so rules about names ignore such words: one mistake is reported once.
@@ -65,7 +65,7 @@ class ShapeFinding(Struct, frozen=True):
 
 
 def stand_ins(findings: Iterable[ShapeFinding]) -> frozenset[tuple[int, str]]:
-    """Return the fields that a misspelled, misplaced or older key stands in for, as (id of the map, field name)."""
+    """Return the fields that wrong keys stand in for, as (id of the map, name)."""
     return frozenset((id(finding.owner), name) for finding in findings if (name := _stands_for(finding)))
 
 
@@ -79,7 +79,7 @@ def _stands_for(finding: ShapeFinding) -> str:
 
 
 def settled(findings: list[ShapeFinding]) -> tuple[ShapeFinding, ...]:
-    """Drop findings that only follow from another finding, so that one mistake is reported once."""
+    """Drop findings that follow from another one: report a mistake once."""
     instead = stand_ins(findings)
     absorbing = {id(finding.owner) for finding in findings if finding.form and finding.form.absorbs}
     actions = {id(finding.owner) for finding in findings if finding.kind == "control" and finding.name == "do"}
@@ -108,7 +108,7 @@ def _has_stand_in(finding: ShapeFinding, instead: frozenset[tuple[int, str]]) ->
 
 
 def obscured(findings: Iterable[ShapeFinding]) -> frozenset[str]:
-    """Return every key and every short value at or below the positions that do not fit the grammar."""
+    """Return every key and short value at or below a finding."""
     return frozenset(
         word
         for finding in findings
@@ -119,7 +119,7 @@ def obscured(findings: Iterable[ShapeFinding]) -> frozenset[str]:
 
 
 def stray_ranges(findings: Iterable[ShapeFinding]) -> list[tuple[int, int]]:
-    """Return the ranges of the values under misplaced and unknown keys, except a tool's own fields."""
+    """Return the ranges of values under stray keys, except a tool's own fields."""
     return [
         (part.start, part.end)
         for finding in findings
@@ -130,7 +130,7 @@ def stray_ranges(findings: Iterable[ShapeFinding]) -> list[tuple[int, int]]:
 
 
 def hides_routing(finding: ShapeFinding) -> bool:
-    """Return whether a finding may hide a part of the routing: an arc, its condition, the mode of a router."""
+    """Return whether a finding may hide an arc, its condition or a router's mode."""
     if finding.level.name in _ROUTING or finding.name in _ROUTING:
         return True
     return finding.place is not None and not _ROUTING.isdisjoint((finding.place.level, *finding.place.path.split(".")))

@@ -21,7 +21,7 @@ class KindExample(Struct, frozen=True):
 
 
 class Need(Struct, frozen=True):
-    """Where `field` has this `value` (None: any; a default counts), `fields` are required too."""
+    """`fields` are required where `field` has this `value` (None: any value)."""
 
     field: str
     fields: tuple[str, ...]

@@ -17,7 +17,7 @@ _NEWLINE = re.compile("\n")
 
 
 class Position(NamedTuple):
-    """A position in a source text; line and column count from 1, columns in characters."""
+    """A position in a source text; both numbers count from 1."""
 
     line: int
     column: int
@@ -31,7 +31,7 @@ class Node(Struct, frozen=True, eq=False):
 
 
 class Scalar(Node, frozen=True, eq=False):
-    """One value: `text` is the unquoted, unfolded content, `value` its meaning in the YAML 1.2 core schema."""
+    """One value: `text` is the unquoted content, `value` its YAML 1.2 meaning."""
 
     value: Any
     text: str
@@ -96,7 +96,7 @@ class Source:
 
     def _line_starts(self) -> list[int]:
         if self._starts is None:
-            self._starts = [0, *(found.end() for found in _NEWLINE.finditer(self.text))]
+            self._starts = [0, *(newline.end() for newline in _NEWLINE.finditer(self.text))]
         return self._starts
 
     def position(self, offset: int) -> Position:

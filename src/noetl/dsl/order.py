@@ -14,7 +14,7 @@ from noetl.dsl.scopes import step_writes
 
 
 def ended_before(net: Net, gates: Mapping[str, Iterable[str]]) -> tuple[int, ...]:
-    """Return, for each step, the steps that may have ended when it starts, as a bit set.
+    """Return the steps that may have ended when each step starts, as bit sets.
 
     `gates` names what the gate of a step reads: steps, and keys of `ctx`, which stand for the steps that write them.
     """
@@ -43,7 +43,7 @@ def _writers(steps: Iterable[Step]) -> dict[str, set[int]]:
 
 
 def _close(sources: list[set[int]]) -> list[int]:
-    """Return the transitive closure of the direct predecessors; a work list revisits only what grew."""
+    """Return the transitive closure of the direct predecessors."""
     before = [sum(1 << source for source in direct) for direct in sources]
     followers: list[list[int]] = [[] for _ in sources]
     for number, direct in enumerate(sources):

@@ -29,7 +29,7 @@ _GROUPS: Final[dict[str, Group]] = {
 
 
 class Found(Struct, frozen=True):
-    """A finding of a rule: the range in the source as offsets, what is wrong, and how to fix it."""
+    """A finding of a rule: range in the source, what is wrong, how to fix it."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ Check = Callable[[Subject], Iterator[Found]]
 
 
 class Rule(Struct, frozen=True):
-    """One rule. Texts are Markdown; `bad` and `good` are whole playbooks that differ in this one thing."""
+    """One rule; `bad` and `good` are whole playbooks that differ in one thing."""
 
     code: str
     name: str
@@ -75,5 +75,5 @@ def inside(
 
 
 def example(body: str) -> str:
-    """Return an example playbook: the required head, and `body` for everything after its metadata."""
+    """Return an example playbook with `body` after its metadata."""
     return f"apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{ name: hello, path: examples/hello }}\n{body}"

@@ -20,7 +20,7 @@ _OTHER_TOKENS = frozenset(
 
 @lru_cache(maxsize=4096)
 def is_secret_name(key: str) -> bool:
-    """Return whether a key of this name holds a secret itself, not the name or location of one."""
+    """Return whether a key of this name holds a secret itself."""
     name = key.rsplit(".", 1)[-1].lower().replace("-", "_")
     if name in _EXACT or name.endswith(_ENDINGS):
         return True

@@ -36,16 +36,16 @@ def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
         return ()
     walk = _Walk(kinds)
     walk.value(root, LevelOf("playbook"), None, LEVELS["playbook"], "")
-    return settled(walk.found) if walk.found else ()
+    return settled(walk.findings) if walk.findings else ()
 
 
 def compared(root: Node | None, level: Level) -> tuple[ShapeFinding, ...]:
-    """Return every position of another document, such as a test file, that does not fit its level."""
+    """Return every position of another document that does not fit its level."""
     if root is None:
         return ()
     walk = _Walk({})
     walk.value(root, LevelOf(level.name, level), None, level, "")
-    return settled(walk.found)
+    return settled(walk.findings)
 
 
 def is_template(node: Node) -> bool:
@@ -63,10 +63,10 @@ class _TaskLevels(NamedTuple):
 
 
 class _Walk(Struct, frozen=True):
-    """One walk over a document; `found` collects the findings. Hot path: large playbooks have 10,000 values."""
+    """One walk over a document. Hot path: large playbooks have 10,000 values."""
 
     kinds: Kinds
-    found: list[ShapeFinding] = []
+    findings: list[ShapeFinding] = []
     known: dict[str, _TaskLevels] = {}
 
     def value(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
@@ -82,9 +82,9 @@ class _Walk(Struct, frozen=True):
                 return
         if is_template(node) and not _may_hold_marks(kind, field, level):
             if field is None or not field.rendered:
-                self.found.append(ShapeFinding("not-templated", node, level, name, field, kind))
+                self.findings.append(ShapeFinding("not-templated", node, level, name, field, kind))
         elif not fits(node, kind):
-            self.found.append(ShapeFinding("wrong-type", node, level, name, field, kind))
+            self.findings.append(ShapeFinding("wrong-type", node, level, name, field, kind))
         elif shape is not Text and shape is not Flag:
             self.within(node, kind, field, level, name)
 
@@ -99,12 +99,12 @@ class _Walk(Struct, frozen=True):
         elif isinstance(kind, ListOf):
             self.list(node, kind, field, level, name)
         elif isinstance(kind, Choice | Number) and isinstance(node, Scalar) and _is_out_of_bounds(node.value, kind):
-            self.found.append(ShapeFinding("bad-value", node, level, name, field, kind))
+            self.findings.append(ShapeFinding("bad-value", node, level, name, field, kind))
 
     def list(self, node: Node, kind: ListOf, field: Field | None, level: Level, name: str) -> None:
         if isinstance(node, ListNode):
             if len(node.items) < kind.least:
-                self.found.append(ShapeFinding("empty-list", node, level, name, field))
+                self.findings.append(ShapeFinding("empty-list", node, level, name, field))
             for item in node.items:
                 self.value(item, kind.item, field, level, name)
 
@@ -128,11 +128,11 @@ class _Walk(Struct, frozen=True):
         """Check that a rule has a condition and a consequence."""
         condition = node.entry("when") if _is_written(node, "when") else node.entry("else")
         if condition is None:
-            self.found.append(ShapeFinding("incomplete", node, level, "when or else", owner=node))
+            self.findings.append(ShapeFinding("incomplete", node, level, "when or else", owner=node))
         elif not _is_written(node, "then") and not (
             condition.key.text == "else" and isinstance(condition.value, MapNode)
         ):
-            self.found.append(ShapeFinding("incomplete", condition.key, level, "then", owner=node))
+            self.findings.append(ShapeFinding("incomplete", condition.key, level, "then", owner=node))
 
     def entry(self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None = None) -> None:
         name, value = entry.key.text, entry.value
@@ -142,41 +142,43 @@ class _Walk(Struct, frozen=True):
             return
         if isinstance(value, Scalar) and value.value is None:
             if field.required:
-                self.found.append(ShapeFinding("wrong-type", value, level, name, field, field.type))
+                self.findings.append(ShapeFinding("wrong-type", value, level, name, field, field.type))
             return
         if name != field.name and (_is_written(node, field.name) or _earlier_alias(node, field, name)):
-            self.found.append(ShapeFinding("twice", entry.key, level, name, field, owner=node))
+            self.findings.append(ShapeFinding("twice", entry.key, level, name, field, owner=node))
         if field.required and tool is None and isinstance(value, Scalar) and not value.text.strip():
-            self.found.append(ShapeFinding("missing", value, level, name, field, field.type))
+            self.findings.append(ShapeFinding("missing", value, level, name, field, field.type))
         elif type(field.type) is not Type:
             self.value(value, field.type, field, level, name)
 
     def stranger(self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None) -> None:
-        """Classify a key that its level does not have: an older form, misplaced, or unknown."""
+        """Classify a key without a field: an older form, misplaced, or unknown."""
         name, base = entry.key.text, level.name.partition(":")[0]
         form = recognise(legacy, entry, node)
         if form and not (form.shape and level.open):  # matched by shape alone, it may be an input of an unknown kind
-            self.found.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
+            self.findings.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
             self.inside(form, entry.value)
         elif name in SETS and base in _SPECS:
-            self.found.append(ShapeFinding("set-in-spec", entry.key, level, name, owner=node))
+            self.findings.append(ShapeFinding("set-in-spec", entry.key, level, name, owner=node))
         elif level.open:
             return
         elif _is_control(base, name, entry.value):
-            self.found.append(ShapeFinding("control", entry.key, level, name, owner=node))
+            self.findings.append(ShapeFinding("control", entry.key, level, name, owner=node))
         elif home := self.home(entry, node, base):
-            self.found.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
+            self.findings.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
         else:
             meant = nearest(name, level.names()) or ""
-            self.found.append(ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant))
+            self.findings.append(
+                ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant)
+            )
 
     def inside(self, form: LegacyForm, node: Node) -> None:
-        """Find older forms inside an older form; the outer form covers everything else in it."""
+        """Find older forms inside an older form, and nothing else."""
         if form.below and isinstance(node, ListNode):
             walk = _Walk(self.kinds)
             for item in node.items:
                 walk.map(item, LEVELS[form.below])
-            self.found.extend(finding for finding in walk.found if finding.kind == "legacy")
+            self.findings.extend(finding for finding in walk.findings if finding.kind == "legacy")
 
     def home(self, entry: Entry, node: MapNode, level: str) -> Place | None:
         if level == "step" and self.is_tool_field(entry.key.text, node):
@@ -184,7 +186,7 @@ class _Walk(Struct, frozen=True):
         return place(LEVELS, level, entry.key.text, entry.value) if level in LEVELS else None
 
     def is_tool_field(self, name: str, step: MapNode) -> bool:
-        """Return whether a key of a step is an input of its tool, written one level too high."""
+        """Return whether a key of a step is an input of its tool."""
         tool = step.get("tool")
         inner = tool.get("kind") if isinstance(tool, MapNode) else None
         named = inner or step.get("kind")
@@ -193,11 +195,11 @@ class _Walk(Struct, frozen=True):
         return (name == "kind" and inner is None) or name in self.levels(self.kinds[named.text]).own
 
     def levels(self, kind: Kind) -> _TaskLevels:
-        found = self.known.get(kind.name)
-        if found is None:
-            found = _TaskLevels(task_level(kind), task_spec_level(kind), frozenset(kind.input.names()))
-            self.known[kind.name] = found
-        return found
+        levels = self.known.get(kind.name)
+        if levels is None:
+            levels = _TaskLevels(task_level(kind), task_spec_level(kind), frozenset(kind.input.names()))
+            self.known[kind.name] = levels
+        return levels
 
     def cursor(self, node: MapNode, level: Level) -> Level:
         """Return the level of a cursor, which depends on its kind."""
@@ -224,32 +226,32 @@ class _Walk(Struct, frozen=True):
         if kind is None:
             self.missing(node, level)
         else:
-            self.found.extend(_missing_in_task(node, levels.task, kind))
+            self.findings.extend(_missing_in_task(node, levels.task, kind))
 
     def around_a_task(self, node: MapNode, level: Level) -> None:
-        """Check the keys beside the `tool` of a workbook task: only a name and a description are allowed."""
+        """Check the keys next to the `tool` of a workbook task."""
         for entry in node.entries:
             name = entry.key.text
             if name in ("name", "tool") or name in _PROSE:
                 continue
             form = recognise("task", entry, node)
             if form:
-                self.found.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
+                self.findings.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
             elif level.field(name):
                 home = Place("workbook_task", "tool")
-                self.found.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
+                self.findings.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
             else:
                 meant = nearest(name, level.names()) or ""
-                self.found.append(ShapeFinding("unknown-key", entry.key, level, name, owner=node, meant=meant))
+                self.findings.append(ShapeFinding("unknown-key", entry.key, level, name, owner=node, meant=meant))
 
     def missing(self, node: MapNode, level: Level) -> None:
         for field in level.required:
             if field.name not in node and not any(name in node for name in field.aliases):
-                self.found.append(ShapeFinding("missing", node, level, field.name, field, field.type))
+                self.findings.append(ShapeFinding("missing", node, level, field.name, field, field.type))
 
 
 def _may_hold_marks(kind: Type, field: Field | None, level: Level) -> bool:
-    """Return whether template marks are allowed here: in free values, code, prose and rendered fields."""
+    """Return whether template braces are allowed: in free and rendered values."""
     if not isinstance(kind, Text):
         return type(kind) is Type
     if field is None or kind.code or level.name.startswith("tools."):
@@ -288,7 +290,7 @@ def _is_null(node: Node) -> bool:
 
 
 def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeFinding]:
-    """Find missing and conflicting inputs of a kind; each may be on the task or under its `spec`."""
+    """Find missing and conflicting inputs, on the task and under its `spec`."""
     spec = node.get("spec")
     holders = (node, spec) if isinstance(spec, MapNode) else (node,)
 
@@ -305,10 +307,10 @@ def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeF
             yield ShapeFinding("missing", node, level, field.name, field, field.type, kind)
     own = {field.name: field for field in kind.input.fields}
     for group in (*kind.one_of, *kind.at_most_one):
-        found = [name for name in group if written(own[name])]
-        if len(found) > 1:
-            yield ShapeFinding("twice", node, level, " or ".join(found), tool=kind, owner=node)
-        elif not found and group in kind.one_of:
+        present = [name for name in group if written(own[name])]
+        if len(present) > 1:
+            yield ShapeFinding("twice", node, level, " or ".join(present), tool=kind, owner=node)
+        elif not present and group in kind.one_of:
             yield ShapeFinding("missing", node, level, " or ".join(group), tool=kind, owner=node)
     for need in kind.needs:
         if _applies(need, own[need.field], written(own[need.field])):

@@ -1,4 +1,4 @@
-"""The document under check with everything derived from it, each part computed once on first use.
+"""The document under check, with everything derived from it.
 
 Tested with the rules in tests/unit/dsl/rules.
 """
@@ -25,7 +25,7 @@ from noetl.dsl.sites import Site, sites
 
 
 class Subject:
-    """A document under check; `catalog` holds the paths of the existing playbooks, None where they are not known."""
+    """A document under check; `catalog` holds the known playbook paths, if any."""
 
     def __init__(self, document: Document, kinds: Kinds, catalog: Collection[str] | None = None) -> None:
         self.document = document
@@ -53,7 +53,7 @@ class Subject:
         return tuple(finding.form for finding in self.shape if finding.form)
 
     def loop_means(self, loop: Loop, setting: str) -> bool:
-        """Return whether a loop has a setting that is misspelled, misplaced or misshapen, which is reported already."""
+        """Return whether a loop has a setting that is misspelled or misplaced."""
         spec = loop.at.get("spec") if isinstance(loop.at, MapNode) else None
         holders = {id(loop.at), id(spec)}
         if not self.stand_ins.isdisjoint((holder, setting) for holder in holders):
@@ -67,11 +67,11 @@ class Subject:
 
     @property
     def is_read_whole(self) -> bool:
-        """Whether the document has everything the text has: duplicate keys and broken values are dropped from it."""
+        """Whether nothing was dropped from the document: no duplicates, no errors."""
         return all(problem.kind == "legacy-boolean" for problem in self.document.problems)
 
     def is_misread(self, node: Node) -> bool:
-        """Return whether a read problem lies inside a node, around it, or directly before it."""
+        """Return whether a read problem is in a node, around it, or just before it."""
         text = self.source.text
         for problem in self.document.problems:
             if problem.kind == "legacy-boolean":
@@ -84,7 +84,7 @@ class Subject:
 
     @cached_property
     def net_is_whole(self) -> bool:
-        """Whether the arcs are all of the routing: misshapen parts, older forms and wrong names hide some of it."""
+        """Whether the net is complete: no misshapen parts, older forms, wrong names."""
         named = [step.name for step in self.playbook.workflow]
         workflow = self.root.get("workflow") if self.root else None
         complete = isinstance(workflow, ListNode) and len(named) == len(workflow.items)

@@ -58,14 +58,14 @@ class MapOf(Type, frozen=True):
 
 
 class LevelOf(Type, frozen=True):
-    """A map with the fields of a level; `own` is the level itself where the grammar does not have it."""
+    """A map with the fields of a level; `own` is a level outside the grammar."""
 
     level: str
     own: Level | None = None  # a map inside a tool's input
 
 
 class OneOf(Type, frozen=True):
-    """The first alternative that fits the node's shape; `pick` decides where the shape alone cannot."""
+    """The first alternative that fits the node's shape, or the one of `pick`."""
 
     options: tuple[Type, ...]
     pick: Callable[[Node], Type | None] | None = None
@@ -100,7 +100,7 @@ Rendered = Literal["", "start", "server", "worker"]
 
 
 class Field(Struct, frozen=True):
-    """One key of a map; `rendered` says where a template in it is rendered (`""`: not a template)."""
+    """One key of a map; `rendered` says where templates in it are rendered."""
 
     name: str
     type: Type

@@ -18,7 +18,7 @@ def slip_of(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def is_slip(written: str, meant: str) -> bool:
-    """Return whether one typing mistake separates two names: letters swapped, one missing, extra or wrong.
+    """Return whether two names differ by one swapped, missing or wrong letter.
 
     Names that differ in a digit or in their first letter only are a series (`page_1`, `page_2`; `a_done`, `b_done`).
     """

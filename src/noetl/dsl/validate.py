@@ -1,4 +1,4 @@
-"""Check a playbook against every rule in one pass and return all diagnostics, sorted.
+"""Check a playbook against every rule and return the diagnostics, sorted.
 
 The caller reads the file; the rules are in `rules/`. Tested in tests/unit/dsl/test_rules.py and tests/corpus.
 """
@@ -25,7 +25,7 @@ def validate(
     catalog: Collection[str] | None = None,
     tolerant: bool = False,
 ) -> tuple[Diagnostic, ...]:
-    """Check the text of a playbook; `tolerant` turns errors about unknown keys into warnings."""
+    """Check the text of a playbook; `tolerant` makes unknown keys warnings."""
     return examine(Subject(parse(text, file), kinds, catalog), tolerant=tolerant)
 
 
@@ -39,14 +39,14 @@ def _diagnostics(subject: Subject, tolerant: bool) -> Iterator[Diagnostic]:
         # What is missing in the first part of a broken text may follow after the break.
         if rule.group != "reading" and (subject.root is None or not subject.document.whole):
             continue
-        for found in rule.check(subject):
-            yield _diagnostic(subject, rule, found, tolerant)
+        for finding in rule.check(subject):
+            yield _diagnostic(subject, rule, finding, tolerant)
 
 
-def _diagnostic(subject: Subject, rule: Rule, found: Found, tolerant: bool) -> Diagnostic:
-    severity = found.severity or rule.severity
+def _diagnostic(subject: Subject, rule: Rule, finding: Found, tolerant: bool) -> Diagnostic:
+    severity = finding.severity or rule.severity
     if tolerant and rule.code in _TOLERATED:
         severity = "warning"
-    start, end = span(subject.source, found.start, found.end)
-    path = subject.path(found.start)
-    return Diagnostic(rule.code, severity, found.message, found.fix, subject.source.file, start, end, path)
+    start, end = span(subject.source, finding.start, finding.end)
+    path = subject.path(finding.start)
+    return Diagnostic(rule.code, severity, finding.message, finding.fix, subject.source.file, start, end, path)

@@ -1,4 +1,4 @@
-"""Older spellings of the language, recognised by their keys: one table per dialect.
+"""Older spellings of the language, recognised by key; one table per dialect.
 
 Tested in tests/unit/dsl/test_dialects.py.
 """
@@ -18,6 +18,6 @@ for _form in (*FIRST_FORMS, *SECOND_FORMS):
 
 
 def recognise(level: str, entry: Entry, owner: MapNode) -> LegacyForm | None:
-    """Return the first older form that matches an entry at this level of the language, or None."""
+    """Return the first older form that matches an entry at this level, or None."""
     forms = FORMS.get((level, entry.key.text), ())
     return next((form for form in forms if form.matches(entry.value, owner)), None)

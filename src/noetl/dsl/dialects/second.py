@@ -1,4 +1,4 @@
-"""The second dialect: `case`, `vars`, `sink`, `retry`, `loop.collection` and conditions on steps."""
+"""The second dialect: `case`, `vars`, `sink`, `retry`, `loop.collection`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawings of a playbook's net as text, Mermaid, Graphviz, SVG and JSON, all from one model."""
+"""Drawings of a playbook's net as text, Mermaid, Graphviz, SVG and JSON."""
 
 from __future__ import annotations
 

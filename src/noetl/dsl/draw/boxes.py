@@ -1,4 +1,7 @@
-"""Size of the box of a step in an SVG drawing. Tested in tests/unit/dsl/test_draw_svg.py."""
+"""Size of the box of a step in an SVG drawing.
+
+Tested in tests/unit/dsl/test_draw_svg.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Texts inside the boxes and beside the lines of a drawing. Tested in tests/unit/dsl/test_draw_mermaid.py."""
+"""Texts inside the boxes and beside the lines of a drawing.
+
+Tested in tests/unit/dsl/test_draw_mermaid.py.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def wrapped(text: str, longest: int = 30, most: int = 3) -> tuple[str, ...]:
 
 
 def pipeline(vertex: Vertex) -> str:
-    """Return the kinds of a step in order; repeated kinds are counted, a long pipeline is cut."""
+    """Return the kinds of a step; repeats are counted, a long pipeline is cut."""
     runs: list[tuple[str, int]] = []
     for kind in vertex.kinds:
         if runs and runs[-1][0] == kind:
@@ -66,7 +69,7 @@ def caption(vertex: Vertex) -> Iterator[str]:
 
 
 def cells(text: str) -> int:
-    """Return the number of terminal columns that a text takes; wide characters take two."""
+    """Return the number of terminal columns that a text takes."""
     return sum(map(char_cells, text))
 
 

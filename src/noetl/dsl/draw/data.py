@@ -55,7 +55,7 @@ SHAPE: dict[str, dict[str, str]] = {
 
 
 def as_data(picture: Picture, source: Source | None = None) -> dict[str, Any]:
-    """Return a drawing as plain data; with the source, steps have their line and column."""
+    """Return a drawing as plain data; with the source, steps have positions."""
     names = [vertex.name for vertex in picture.vertices]
     return {
         "version": VERSION,

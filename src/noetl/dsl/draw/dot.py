@@ -1,4 +1,7 @@
-"""Draw a playbook in the DOT language of Graphviz. Tested in tests/unit/dsl/test_draw_dot.py."""
+"""Draw a playbook in the DOT language of Graphviz.
+
+Tested in tests/unit/dsl/test_draw_dot.py.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +63,6 @@ def _link_attributes(picture: Picture, number: int, link: Link) -> Iterator[str]
 
 
 def _quoted(text: str) -> str:
-    """Quote a text for Graphviz: line breaks become `\\n`, other control characters become spaces."""
+    """Quote a text for Graphviz; control characters become `\\n` or spaces."""
     kept = "".join(char if char == "\n" or char.isprintable() else " " for char in text)
     return '"' + kept.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

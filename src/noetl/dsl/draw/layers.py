@@ -1,4 +1,4 @@
-"""Lay a drawing out in rows: boxes on even rows, labels of links on the odd rows between them.
+"""Lay a drawing out in rows: boxes on even rows, labels on odd rows.
 
 A link across several rows has a cell in each, so that nothing is drawn over a box or a label. Long links to one target share
 their cells after the first row and run as one line. Cells in a row are ordered to minimize crossings. Works on numbers only;
@@ -20,7 +20,7 @@ _WORK = 400_000  # cells times sweeps: a very large drawing gets fewer sweeps, n
 
 
 class Chain(Struct, frozen=True):
-    """The cells of one link from the upper box to the lower one; `label` is the cell of its label."""
+    """The cells of one link, from top to bottom; `label` is the cell of its label."""
 
     cells: tuple[int, ...]
     label: int
@@ -38,7 +38,7 @@ class Layers(Struct, frozen=True):
 def lay_out(
     ordered: Ordered, links: Sequence[Pair], bundle: Sequence[Hashable], weights: Sequence[float] = ()
 ) -> Layers:
-    """Lay boxes and links out in ordered rows; links to one target with the same `bundle` share their cells."""
+    """Lay out boxes and links; links of one target and `bundle` share cells."""
     row = [2 * level for level in ordered.level]
     cells: dict[Hashable, int] = {}
 
@@ -81,7 +81,7 @@ def _first_rows(ordered: Ordered, row: list[int], chains: dict[int, Chain]) -> l
 
 
 def _uncrossed(rows: list[list[int]], pairs: list[Pair]) -> tuple[tuple[int, ...], ...]:
-    """Order every row by the position of its neighbours, alternating down and up, and keep the best order."""
+    """Order rows by their neighbours, down and up in turn; keep the best order."""
     above: dict[int, list[int]] = {}
     below: dict[int, list[int]] = {}
     for upper, lower in pairs:

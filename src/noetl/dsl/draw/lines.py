@@ -1,4 +1,7 @@
-"""Draw the links of an SVG drawing: lines, arrow heads and labels. Tested in tests/unit/dsl/test_draw_svg.py."""
+"""Draw the links of an SVG drawing: lines, arrow heads and labels.
+
+Tested in tests/unit/dsl/test_draw_svg.py.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def look(picture: Picture, number: int) -> str:
 
 
 def draw_link(plan: Plan, number: int) -> Iterator[str]:
-    """Draw the line of a link: all of it, or up to the rail that it shares with others."""
+    """Draw the line of a link, up to the rail that it shares with others."""
     link = plan.picture.links[number]
     yield f'<g class="way"><title>{clean(_title(plan.picture, link))}</title>'
     if number not in plan.layers.chains:
@@ -44,7 +47,7 @@ def draw_link(plan: Plan, number: int) -> Iterator[str]:
 
 
 def draw_rails(plan: Plan) -> Iterator[str]:
-    """Draw the rails, lines that several links to one step share, once each with their arrow heads."""
+    """Draw each rail, the line that several links to one step share, once."""
     longest: dict[int, int] = {}
     for number, chain in plan.layers.chains.items():
         if len(chain.cells) > 3:
@@ -59,7 +62,7 @@ def draw_rails(plan: Plan) -> Iterator[str]:
 
 
 def _parts(plan: Plan, number: int) -> tuple[list[Passage], list[Passage]]:
-    """Return the link's own part of its line, and the part that it may share with others."""
+    """Return the link's own part of its line, and the part it may share."""
     chain = plan.layers.chains[number]
     points = _passages(plan, number)
     if len(chain.cells) == 3:
@@ -108,7 +111,7 @@ def _head(plan: Plan, number: int) -> str:
 
 
 def _passages(plan: Plan, number: int) -> list[Passage | None]:
-    """Return where a line enters and leaves each of its cells, from the top; None where it may leave its cell."""
+    """Return where a line enters and leaves each cell; None where it is free."""
     chain = plan.layers.chains[number]
     start, end = _ends(plan, number)
     if number in plan.picture.ordered.back:

@@ -1,4 +1,4 @@
-"""Theme of SVG drawings: colors for light and dark mode, icons, and the color of each tool kind."""
+"""Theme of SVG drawings: colors for light and dark mode, and icons."""
 
 from __future__ import annotations
 

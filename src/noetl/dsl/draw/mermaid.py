@@ -1,4 +1,7 @@
-"""Draw a playbook as a Mermaid flow chart. Tested in tests/unit/dsl/test_draw_mermaid.py."""
+"""Draw a playbook as a Mermaid flow chart.
+
+Tested in tests/unit/dsl/test_draw_mermaid.py.
+"""
 
 from __future__ import annotations
 

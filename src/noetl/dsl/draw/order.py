@@ -1,4 +1,4 @@
-"""Rank the steps of a drawing: levels, back links, a reading order, and the steps where branches of a fork meet.
+"""Rank the steps of a drawing: levels, back links, reading order and joins.
 
 Works on numbers only. Levels are longest paths over the forward links, so every forward link points down.
 Tested in tests/unit/dsl/test_draw_order.py and test_draw_picture.py.
@@ -15,7 +15,7 @@ Pair = tuple[int, int]
 
 
 class Ordered(Struct, frozen=True):
-    """Steps by level and in reading order; `back` holds the links that lead back or to the same step."""
+    """Steps by level and in reading order; `back` holds links that lead back."""
 
     levels: tuple[tuple[int, ...], ...]
     level: tuple[int, ...]
@@ -55,7 +55,7 @@ def _sources(count: int, links: Sequence[Pair]) -> list[int]:
 
 
 def _back_links(count: int, links: Sequence[Pair], out: list[list[int]], roots: Iterable[int]) -> set[int]:
-    """Find back links by a depth-first walk with an explicit stack: a workflow may exceed the recursion limit."""
+    """Find back links by a depth-first walk with an explicit stack."""
     fresh, open_, closed = 0, 1, 2
     state = [fresh] * count
     back: set[int] = set()
@@ -81,7 +81,7 @@ def _back_links(count: int, links: Sequence[Pair], out: list[list[int]], roots: 
 
 
 def _reading(count: int, links: Sequence[Pair], out: list[list[int]], back: set[int]) -> list[int]:
-    """Return the topological order of the forward links that is closest to the file order."""
+    """Return the topological order that is closest to the file order."""
     waiting = [0] * count
     for number, (_, target) in enumerate(links):
         waiting[target] += number not in back
@@ -110,7 +110,7 @@ def _levels(count: int, links: Sequence[Pair], out: list[list[int]], back: set[i
 
 
 def meeting_points(count: int, links: Sequence[Pair], forks: Iterable[int]) -> frozenset[int]:
-    """Return the steps where branches of a fork meet; `forks` are the steps whose routers may take several arcs.
+    """Return the steps where branches of `forks`, inclusive routers, meet.
 
     Two links into such a step carry different branches of a fork. Alternatives inside one branch, and everything after a
     join, carry the same branches.

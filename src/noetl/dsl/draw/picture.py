@@ -1,4 +1,4 @@
-"""The model of a drawing: the steps of a playbook, the arcs between them, and their marks.
+"""The model of a drawing: steps, the arcs between them, and their marks.
 
 Built from the canonical tree. Steps that an arc names but the workflow lacks are included and marked as unknown, so that a
 broken playbook can be drawn. Tested in tests/unit/dsl/test_draw_picture.py.
@@ -84,7 +84,7 @@ class Link(Struct, frozen=True):
 
 
 class Picture(Struct, frozen=True, dict=True):
-    """The model of a drawing; vertices and links are in file order and refer to each other by number."""
+    """The model of a drawing; vertices and links refer to each other by number."""
 
     name: str
     path: str
@@ -109,17 +109,8 @@ class Picture(Struct, frozen=True, dict=True):
                 arcs[link.source].append(number)
         return tuple(map(tuple, arcs))
 
-    @cached_property
-    def into(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of the arcs that lead to each step."""
-        found: list[list[int]] = [[] for _ in self.vertices]
-        for number, link in enumerate(self.links):
-            if link.kind == "arc":
-                found[link.target].append(number)
-        return tuple(map(tuple, found))
-
     def has_order(self, number: int) -> bool:
-        """Return whether the order of a step's arcs matters: not where one is for success and one for failure."""
+        """Return whether the order of a step's arcs matters."""
         outcomes = sorted(self.links[arc].outcome for arc in self.out[number])
         return len(outcomes) > 1 and self.vertices[number].mode == "exclusive" and outcomes != ["failure", "success"]
 
@@ -195,7 +186,7 @@ def _links(step: Step, index: dict[str, int]) -> Iterator[Link]:
 
 
 def condition(value: Value | None) -> str:
-    """Return a value as written, on one line, without the braces of a single expression."""
+    """Return a value as written, on one line, without the braces around it."""
     if value is None:
         return ""
     text = value.at.text if isinstance(value.at, Scalar) else str(value.data)
@@ -206,7 +197,7 @@ def condition(value: Value | None) -> str:
 
 
 def _outcome(when: Value | None) -> Outcome:
-    """Return the outcome after which an arc may be taken, as far as its condition is certain."""
+    """Return the outcome after which an arc may be taken, as far as certain."""
     if when is None:
         return "success"
     if not isinstance(when.data, str):

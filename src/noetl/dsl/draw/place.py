@@ -1,4 +1,4 @@
-"""Compute the x coordinates of the cells of a layout: each as close to its neighbours as its row allows.
+"""Compute the x coordinates of cells, close to their neighbours.
 
 One row is placed by isotonic regression: of all positions that keep order and distances, the least squares distance to the
 wanted positions wins. Links pull adjacent rows until lines are nearly straight; finally, lines across several rows are
@@ -78,12 +78,12 @@ def _place_row(
         weight = sum(pull for _, pull in pulls)
         wish = sum(where * pull for where, pull in pulls) / weight if weight else x[cell]
         wishes.append((wish - offset, weight or 0.01))
-    for cell, offset, found in zip(row, offsets, isotonic(wishes), strict=True):
-        x[cell] = found + offset
+    for cell, offset, position in zip(row, offsets, isotonic(wishes), strict=True):
+        x[cell] = position + offset
 
 
 def _straighten(layers: Layers, x: list[float], extents: Sequence[Extent], gap: float) -> None:
-    """Put the cells of every long line on one axis, as far as the cells beside them leave room."""
+    """Put the cells of every long line on one axis where there is room."""
     place_of = {cell: (row, number) for row in layers.rows for number, cell in enumerate(row)}
 
     def room(cell: int) -> tuple[float, float]:
@@ -129,7 +129,7 @@ def _runs(layers: Layers) -> list[list[int]]:
 
 
 def isotonic(wishes: Sequence[tuple[float, float]]) -> list[float]:
-    """Return the weighted isotonic regression: the rising values closest to the wanted ones."""
+    """Return the isotonic regression: the rising values closest to the wishes."""
     blocks: list[tuple[float, float, int]] = []
     for wish, weight in wishes:
         value, total, size = wish, weight, 1

@@ -1,4 +1,7 @@
-"""The layout of an SVG drawing: coordinates of boxes, lines and labels. Tested in tests/unit/dsl/test_draw_layout.py."""
+"""The layout of an SVG drawing: coordinates of boxes, lines and labels.
+
+Tested in tests/unit/dsl/test_draw_layout.py.
+"""
 
 from __future__ import annotations
 
@@ -46,30 +49,30 @@ class Plan(Struct, frozen=True, dict=True):
 
     @cached_property
     def ports(self) -> dict[tuple[int, int], float]:
-        """The x coordinate where the line between a box and a cell meets the box, in the order of the cells."""
+        """The x coordinate where the line between a box and a cell meets the box."""
         beside: dict[tuple[int, bool], set[int]] = {}
         for upper, lower in self.layers.links:
             if upper < len(self.boxes):
                 beside.setdefault((upper, True), set()).add(lower)
             if lower < len(self.boxes):
                 beside.setdefault((lower, False), set()).add(upper)
-        found: dict[tuple[int, int], float] = {}
+        ports: dict[tuple[int, int], float] = {}
         for (box, _), cells in beside.items():
             ordered = sorted(cells, key=lambda cell: (self.x[cell], cell))
             places = _side_by_side([self.x[cell] - self.x[box] for cell in ordered], self.boxes[box].width * _SPREAD)
-            found.update({(box, cell): self.x[box] + at for cell, at in zip(ordered, places, strict=True)})
-        return found
+            ports.update({(box, cell): self.x[box] + at for cell, at in zip(ordered, places, strict=True)})
+        return ports
 
 
 def _side_by_side(wishes: Sequence[float], room: float) -> list[float]:
-    """Return positions on an edge around 0, ordered and apart, each as wanted where the edge is wide enough."""
+    """Return positions around 0 on an edge, ordered and apart, close to the wishes."""
     if len(wishes) == 1:
         return [wishes[0] if abs(wishes[0]) <= room / 2 else 0.0]
     apart = min(_APART, room / (len(wishes) - 1))
     bounded = [min(max(wish, -room / 2), room / 2) for wish in wishes]
-    found = isotonic([(wish - number * apart, 1.0) for number, wish in enumerate(bounded)])
+    levels = isotonic([(wish - number * apart, 1.0) for number, wish in enumerate(bounded)])
     last = room / 2 - (len(wishes) - 1) * apart
-    return [min(max(value, -room / 2), last) + number * apart for number, value in enumerate(found)]
+    return [min(max(value, -room / 2), last) + number * apart for number, value in enumerate(levels)]
 
 
 def numbered(picture: Picture, number: int) -> int | None:

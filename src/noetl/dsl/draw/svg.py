@@ -1,4 +1,4 @@
-"""Draw a playbook as a self-contained SVG file, for light and dark mode, with a tooltip on every box and line.
+"""Draw a playbook as a self-contained SVG file with tooltips.
 
 The output is deterministic. Tested in tests/unit/dsl/test_draw_svg.py.
 """

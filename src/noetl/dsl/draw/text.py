@@ -1,4 +1,4 @@
-"""Draw a playbook as text for a terminal: one line per step and one per arc, in the order of the flow.
+"""Draw a playbook as text for a terminal: one line per step and per arc.
 
 A legend explains the marks in use; lines are cut to the width. Tested in tests/unit/dsl/test_draw_text.py.
 """

@@ -1,4 +1,4 @@
-"""The grammar: every field of the language by level, the source of checks, schema, docs and completion."""
+"""The grammar: every field by level, source of checks, schema and docs."""
 
 from __future__ import annotations
 

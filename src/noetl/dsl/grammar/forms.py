@@ -1,4 +1,4 @@
-"""Types of `tool`, `next` and rules, which have several forms: the node decides which one applies."""
+"""Types of `tool`, `next` and rules; the node decides which form applies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LABELLED: Type = MapOf(_TASK)
 
 
 def is_labelled(node: Node) -> bool:
-    """Return whether a task is written as `label: {kind: …}`: one key whose value is the task."""
+    """Return whether a task is written as `label: {kind: …}`."""
     if not isinstance(node, MapNode) or len(node.entries) != 1 or "kind" in node:
         return False
     return isinstance(node.entries[0].value, MapNode)
@@ -56,7 +56,7 @@ def next_form() -> Type:
 
 
 def else_form(then_level: str, else_level: str, fields: tuple[str, ...]) -> Type:
-    """The last rule of a list: `else: {then: {…}}`, `else: {…}` with fields of a `then`, or `else:` beside a `then`."""
+    """The last rule: `else: {then: {…}}`, `else: {…}`, or `else:` next to `then`."""
 
     def pick(node: Node) -> Type | None:
         if isinstance(node, MapNode):

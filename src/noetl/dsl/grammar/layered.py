@@ -1,4 +1,4 @@
-"""Settings allowed in every `spec`, layered from executor to task: the inner value wins, maps merge."""
+"""Settings of every `spec`, layered from executor to task; inner values win."""
 
 from __future__ import annotations
 

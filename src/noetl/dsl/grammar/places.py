@@ -42,7 +42,7 @@ _DEPTH = 5
 
 
 class Place(NamedTuple):
-    """The level that a key belongs to, the path of keys below it, and whether that level encloses the current one."""
+    """The level that a key belongs to, and the path of keys below it."""
 
     level: str
     path: str
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
     @property
     def stands_for(self) -> str:
-        """The field of the level that the key stands in for (`arcs` of `arcs[]`); empty for an enclosing level."""
+        """The field that the key stands in for; empty for an enclosing level."""
         return "" if self.outside else self.path.partition(".")[0].removesuffix("[]")
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 
 def place(levels: Mapping[str, Level], level: str, key: str, value: Node) -> Place | None:
-    """Return where a key with this value belongs, as seen from a level that does not have it."""
+    """Return where a key with this value belongs, seen from a level without it."""
     if key not in _VAGUE or key in _CLEAR.get(level, ()):
         below = _below(levels, level, key, value)
         if below is not None:
@@ -85,7 +85,7 @@ def place(levels: Mapping[str, Level], level: str, key: str, value: Node) -> Pla
 
 
 def _takes(field: Field | None, value: Node) -> bool:
-    """Return whether a field exists and accepts the value, as far as its choice of words decides that."""
+    """Return whether a field exists and, if it is a choice, accepts the value."""
     if field is None:
         return False
     return not isinstance(field.type, Choice) or (isinstance(value, Scalar) and value.value in field.type.words)

@@ -159,15 +159,15 @@ _PROMOTED = ("input", "output", "auth", "timeout_ms", "timeout_seconds")
 
 
 def task_level(kind: Kind) -> Level:
-    """Return the level of a task of that kind: the common fields and the kind's own inputs."""
+    """Return the level of a task: the common fields and the kind's own inputs."""
     own = {name for known in kind.input.fields for name in (known.name, *known.aliases)}
     shared = tuple(known for known in COMMON if known.name not in own)
     return Level(f"task:{kind.name}", kind.summary, (*shared, *kind.input.fields), open=kind.input.open)
 
 
 def cursor_level(kind: Kind) -> Level:
-    """Return the level of a cursor of that kind: its own fields and the inputs that the kind needs for the statement."""
-    level = next(found for found in STEP_LEVELS if found.name == "cursor")
+    """Return the level of a cursor: its fields and the inputs its kind needs."""
+    level = next(step_level for step_level in STEP_LEVELS if step_level.name == "cursor")
     if kind.input.field("query") is None:
         return level
     other = {name for group in (*kind.one_of, *kind.at_most_one) if "query" in group for name in group}

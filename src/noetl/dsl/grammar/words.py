@@ -1,4 +1,4 @@
-"""Describe types and values in messages: what a field takes, and what it has instead."""
+"""Describe types and values in messages."""
 
 from __future__ import annotations
 

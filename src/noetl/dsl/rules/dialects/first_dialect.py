@@ -1,4 +1,4 @@
-"""NOE801 reports a form of the first dialect: `steps` in order, `type`, `pass`, `action`."""
+"""NOE801 reports a form of the first dialect, such as `steps` or `type`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NOE802 reports a form of the second dialect: `case`, `vars`, `sink`, `retry`, `loop.collection`."""
+"""NOE802 reports a form of the second dialect, such as `case` or `vars`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NOE412 reports a `ctx` key that two branches of a fork both write before they join."""
+"""NOE412 reports a `ctx` key that two branches of a fork both write."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check(subject: Subject) -> Iterator[Found]:
 def _clashes(
     subject: Subject, fork: Step, arcs: tuple[Arc, ...], by_step: dict[str, tuple[Write, ...]]
 ) -> Iterator[tuple[Write, Write]]:
-    """Yield, for every key, the first two writes of different branches whose values may differ."""
+    """Yield two writes of different branches, for every key that may differ."""
     first: dict[str, tuple[int, Write]] = {}
     reported: set[str] = set()
     for number, (arc, region) in enumerate(zip(arcs, _regions(subject, arcs), strict=True)):

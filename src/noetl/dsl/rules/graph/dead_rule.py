@@ -83,7 +83,7 @@ def _winner(
 
 
 def _is_harmless(winner: AdmitRule | TaskRule, rule: AdmitRule | TaskRule) -> bool:
-    """Return whether the rule only states what happens anyway: a `fail` after a `retry`."""
+    """Return whether the rule is redundant but harmless: `fail` after `retry`."""
     if isinstance(winner, TaskRule) and isinstance(rule, TaskRule):
         return winner.then.do == "retry" and rule.then.do == "fail"
     return False

@@ -1,4 +1,4 @@
-"""NOE407 reports a step whose failure no arc handles although the run should continue."""
+"""NOE407 reports a step whose failure should continue, but no arc matches it."""
 
 from __future__ import annotations
 

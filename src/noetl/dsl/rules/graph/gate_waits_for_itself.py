@@ -106,7 +106,7 @@ def _only_behind(subject: Subject, gate: int, writers: list[int]) -> bool:
 
 
 def _keys(site: Site) -> Iterator[tuple[Missing, int, int]]:
-    """Yield the keys of `ctx` that a condition reads, with their position in the template."""
+    """Yield the keys of `ctx` that a condition reads, with offset and length."""
     for read in site.template.reads if site.template else ():
         if read.path[0] in ("ctx", "vars") and len(read.path) > 1 and read.path[1] != "signals":
             key = str(read.path[1])

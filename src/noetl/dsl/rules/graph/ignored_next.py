@@ -1,4 +1,4 @@
-"""NOE413 reports routing without effect: arcs of a final step or compensation, `args` for a final step."""
+"""NOE413 reports routing of a final step or compensation, without effect."""
 
 from __future__ import annotations
 

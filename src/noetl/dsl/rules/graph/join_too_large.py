@@ -39,7 +39,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _most_tokens(subject: Subject, target: int) -> int | None:
-    """Return the maximum number of tokens of one fork that can meet at a step; None for an unbounded number."""
+    """Return how many tokens of a fork can meet at a step; None: unbounded."""
     net = subject.net
     most = 1
     for number, step in enumerate(net.steps):
@@ -52,7 +52,7 @@ def _most_tokens(subject: Subject, target: int) -> int | None:
 
 
 def _branches(subject: Subject, step: Step, target: int, which: int) -> int:
-    """Count the arcs that one ending may take together and that lead to the target or an unknown step."""
+    """Count the arcs that one ending may take together towards the target."""
     endings = subject.flow.endings(step)
     if which >= len(endings):
         return 0

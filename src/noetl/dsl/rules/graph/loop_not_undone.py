@@ -40,7 +40,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _mode(spec: Mapping[str, Value]) -> Any:
-    """Return the failure mode that a `spec` sets, or None for no mode and for `fail_fast`."""
+    """Return the failure mode of a `spec`; None without one and for `fail_fast`."""
     setting: Any = spec["policy"].data if "policy" in spec else None
     for key in ("failure", "mode"):
         setting = setting.get(key) if isinstance(setting, Mapping) else None

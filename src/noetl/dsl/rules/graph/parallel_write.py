@@ -1,4 +1,4 @@
-"""NOE410 reports a `ctx` key that items of a parallel loop write without a reducer."""
+"""NOE410 reports a `ctx` key that parallel items write without a reducer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _conflicts(flow: Flow, step: Step, loop: Loop) -> Iterator[Found]:
 
 
 def is_reduced(loop: Loop, key: str) -> bool:
-    """Return whether a reducer exists for a key of `ctx`, or for the map that holds it."""
+    """Return whether a key of `ctx`, or the map that holds it, has a reducer."""
     reduce = loop.spec.get("reduce")
     declared = reduce.data if reduce and isinstance(reduce.data, dict) else {}
     names = {str(name).removeprefix("ctx.").removeprefix("vars.") for name in declared}
@@ -58,7 +58,7 @@ def is_reduced(loop: Loop, key: str) -> bool:
 
 
 def _reason(flow: Flow, step: Step, key: str, values: list[Value]) -> tuple[str, str] | None:
-    """Return why the values of two items may differ and the fix; None where they are equal or unknown."""
+    """Return why the values of items may differ, and the fix; None if unknown."""
     if any(_reads_itself(flow, value, key) for value in values):
         return (
             "each adds to the value from before the loop, so all changes but one are lost",

@@ -1,4 +1,4 @@
-"""Select the task policies that can be analysed: without read problems and shape findings.
+"""Select the task policies without read problems and shape findings.
 
 Tested in tests/unit/dsl/rules/test_graph_policies.py.
 """

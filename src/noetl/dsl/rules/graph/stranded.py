@@ -1,4 +1,4 @@
-"""Find the steps that no token reaches, and the router that probably should lead there.
+"""Find unreachable steps, and the router that should lead to them.
 
 Shared by the rules that report the step and the router, so that one mistake is reported once.
 Tested in tests/unit/dsl/rules/test_graph.py.
@@ -13,7 +13,7 @@ _ROOTS = frozenset({"entry_step", "final_step", "compensate"})
 
 
 def stranded(subject: Subject) -> dict[int, int | None]:
-    """Return the steps that never run and that no other such step leads to, in file order.
+    """Return the first steps of the parts that never run, in file order.
 
     Each is mapped to the router that probably should lead there: the last one above it with arcs, but none for success.
     """

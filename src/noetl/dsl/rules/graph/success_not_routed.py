@@ -43,7 +43,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _is_reported_elsewhere(subject: Subject, step: Step) -> bool:
-    """Return whether another rule reports the router: for dead arcs or constant conditions."""
+    """Return whether another rule reports the arcs: dead or constant ones."""
     flow = subject.flow
     if not any(flow.ways(step, ending).possible for ending in flow.endings(step)[1:]):
         return True

@@ -51,7 +51,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _covers_errors(flow: Flow, rules: tuple[TaskRule, ...]) -> bool:
-    """Return whether every error matches a rule; a condition that does not parse counts as a match."""
+    """Return whether every error matches a rule, or a rule does not parse."""
     if any(rule.is_else or flow.is_unreadable(rule.when) for rule in rules):
         return True
     if any(flow.holds(rule.when, ERROR) is True for rule in rules):

@@ -49,7 +49,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _is_the_result(step: str, write: Assign) -> bool:
-    """Return whether a step stores its whole result under its own name, so that both names read the same."""
+    """Return whether a step stores its whole result under its own name."""
     value = "".join(str(write.value.data).split())
     own = (step, f"{step}.data", "outcome.result", "output.data", "output")
     return write.key == step and value in {f"{{{{{name}}}}}" for name in own}

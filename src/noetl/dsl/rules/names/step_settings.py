@@ -1,4 +1,4 @@
-"""Check a setting of the executor that names a step; shared by two rules of this folder."""
+"""Check a setting of the executor that names a step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from noetl.dsl.subject import Subject
 
 
 def step_setting_check(setting: str, fix: str) -> Check:
-    """Return a check that reports a setting of `executor.spec` whose step does not exist."""
+    """Return a check of a setting of `executor.spec` that names a step."""
 
     def check(subject: Subject) -> Iterator[Found]:
         named, steps = subject.playbook.executor.spec.get(setting), subject.names.steps

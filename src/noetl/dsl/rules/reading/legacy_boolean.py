@@ -1,4 +1,4 @@
-"""NOE014 reports unquoted `yes`, `no`, `on` and `off`, which are text and not booleans."""
+"""NOE014 reports unquoted `yes`, `no`, `on` and `off`, which are text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Report the problems of the parser: each rule of this group takes certain kinds of problem."""
+"""Report problems of the parser; each rule takes certain kinds of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from noetl.dsl.subject import Subject
 
 
 def problem_check(*kinds: ProblemKind, fix: str | Callable[[ReadProblem], str]) -> Check:
-    """Return a check that reports every problem of these kinds with the parser's own message."""
+    """Return a check that reports every problem of these kinds."""
 
     def check(subject: Subject) -> Iterator[Found]:
         for problem in subject.document.problems:

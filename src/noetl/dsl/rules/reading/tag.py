@@ -1,4 +1,4 @@
-"""NOE005 reports a YAML tag that playbooks do not support or that does not fit its value."""
+"""NOE005 reports a YAML tag that is unsupported or does not fit its value."""
 
 from __future__ import annotations
 

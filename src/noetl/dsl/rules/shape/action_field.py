@@ -1,4 +1,4 @@
-"""NOE120 reports an action with the wrong fields: `jump` without `to`, `attempts` without `retry`."""
+"""NOE120 reports an action with the wrong fields, such as `jump` without `to`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NOE105 reports a word that is not one of the allowed ones, and a number out of range."""
+"""NOE105 reports a word that is not allowed, and a number out of range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NOE123 reports a credential, a workbook task or an arc label that is declared twice."""
+"""NOE123 reports a duplicate credential, workbook task or arc label."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _is_empty(node: Node | None) -> bool:
-    """Return whether a key is absent, null, or a router without arcs; another rule reports an empty pipeline."""
+    """Return whether a key is absent, null, or a router without arcs."""
     if isinstance(node, MapNode):
         arcs = node.get("arcs")
         return isinstance(arcs, ListNode) and not arcs.items

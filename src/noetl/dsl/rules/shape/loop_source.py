@@ -1,4 +1,4 @@
-"""NOE119 reports a loop without a source, with two sources, or with a source that is not a list."""
+"""NOE119 reports a loop without exactly one list or cursor to iterate over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NOE118 reports an `else` that is not the last rule, is repeated, or has a condition."""
+"""NOE118 reports an `else` that is not last, is repeated, or has a `when`."""
 
 from __future__ import annotations
 

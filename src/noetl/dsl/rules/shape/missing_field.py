@@ -28,7 +28,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _is_identity(finding: ShapeFinding) -> bool:
-    """Return whether NOE108 reports the finding: `apiVersion` and `kind` identify a playbook."""
+    """Return whether NOE108 reports the finding instead."""
     return finding.level.name == "playbook" and finding.name in ("apiVersion", "kind")
 
 

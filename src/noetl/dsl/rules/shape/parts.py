@@ -1,4 +1,4 @@
-"""Iterate over parts of a playbook that several rules of this group check: writes and lists of rules."""
+"""Iterate over writes and rule lists; shared by the rules of this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NOE111 reports a reference whose name does not end in `_ref`, and a name in `_ref` without a reference."""
+"""NOE111 reports a reference without the suffix `_ref`, and the reverse."""
 
 from __future__ import annotations
 

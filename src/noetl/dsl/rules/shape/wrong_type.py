@@ -35,7 +35,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _wanted(finding: ShapeFinding) -> Type:
-    """Return the type of the field where the finding is about its whole value, else the type of the part."""
+    """Return the type of the field, or of the part that the finding is about."""
     if finding.field is not None and not _is_item(finding) and not fits(finding.node, finding.field.type):
         return finding.field.type
     return finding.expected or Type()

@@ -53,7 +53,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _may_be_constant(template: Template) -> bool:
-    """Pre-check whether some part of the condition reads no value: only then can it be constant."""
+    """Return whether some part of the condition reads no value."""
     joints = list(_JOINT.finditer(template.source))
     starts = [0, *(joint.end() for joint in joints)]
     ends = [*(joint.start() for joint in joints), len(template.source)]

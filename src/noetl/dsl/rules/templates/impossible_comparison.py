@@ -133,7 +133,7 @@ def _judge(reference: Reference) -> Judge | None:
 
 
 def _place(source: str, value: Any, offset: int) -> tuple[int, int]:
-    """Return the position of the constant in the template: after the read if possible, else anywhere."""
+    """Return the position of the constant in the template."""
     written = re.escape(str(value))
     pattern = re.compile(rf"(?<=['\"]){written}(?=['\"])" if isinstance(value, str) else rf"(?<!\w){written}(?!\w)")
     match = pattern.search(source, offset) or pattern.search(source)

@@ -1,4 +1,4 @@
-"""Compute which tasks of a pipeline may have run before another; shared by rules of this folder."""
+"""Compute which tasks of a pipeline may have run before another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def place_of(step: Step, task: Task) -> int:
 
 
 def jumps(step: Step) -> list[tuple[int, int]]:
-    """Return every jump of the pipeline as (from, to) indexes, without jumps to unknown tasks."""
+    """Return the jumps of the pipeline between known tasks, as (from, to)."""
     places = {task.label: place for place, task in enumerate(step.tasks)}
     pairs: list[tuple[int, int]] = []
     for place, task in enumerate(step.tasks):
@@ -24,7 +24,7 @@ def jumps(step: Step) -> list[tuple[int, int]]:
 
 
 def may_have_run(step: Step, label_place: int, task_place: int) -> bool:
-    """Return whether one task may have run before another: it is above, or a jump leads back."""
+    """Return whether a task may have run before another: above, or by a jump."""
     if label_place < task_place:
         return True
     return any(start >= label_place and target <= task_place for start, target in jumps(step))

@@ -14,14 +14,14 @@ from noetl.expr import Template
 def at_element(
     subject: Subject, reference: Reference, depth: int, message: str, fix: str, severity: Severity | None = None
 ) -> Found:
-    """Point a finding at one element of the path that a template reads; 0 is the root name."""
+    """Point a finding at one element of a path; 0 is the root name."""
     offset, word = reference.read.offsets[depth], str(reference.read.path[depth])
     length = _length(reference.site.template, offset, word)
     return inside(subject, reference.site, offset, length, message, fix, severity)
 
 
 def _length(template: Template | None, offset: int, word: str) -> int:
-    """Return the length of a word, including quotes where it has any: `workload['name']`."""
+    """Return the length of a word, including quotes: `workload['name']`."""
     quoted = template is not None and template.source[offset : offset + 1] in ("'", '"')
     return len(word) + 2 if quoted else len(word)
 

@@ -60,7 +60,7 @@ def _misshapen(subject: Subject) -> frozenset[str]:
 
 
 def _gates(subject: Subject) -> dict[str, set[str]]:
-    """Return, for each step with a gate, the steps and keys of `ctx` that the gate reads."""
+    """Return the steps and keys of `ctx` that each gate reads, by step."""
     words: dict[str, set[str]] = {}
     for reference in subject.references:
         step = reference.site.step
@@ -69,8 +69,8 @@ def _gates(subject: Subject) -> dict[str, set[str]]:
             own.add(str(reference.key) if reference.name in ("ctx", "vars") else reference.name)
     for site in subject.sites:
         if site.role == "admit" and site.step is not None and site.template is not None:
-            asked = {call["step"] for call in ASKED.finditer(site.template.source)}
-            words.setdefault(site.step.name, set()).update(asked)
+            awaited = {call["step"] for call in ASKED.finditer(site.template.source)}
+            words.setdefault(site.step.name, set()).update(awaited)
     return words
 
 

@@ -38,7 +38,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _below(subject: Subject, reference: Reference, depth: int) -> Iterator[Found]:
-    """Report typing mistakes further down the path; a payload may add keys that the defaults lack."""
+    """Report typing mistakes further down the path."""
     path = reference.read.path
     value = subject.playbook.workload.get(str(path[depth]))
     data: Any = value.data if value else None

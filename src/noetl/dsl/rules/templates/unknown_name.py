@@ -68,7 +68,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _is_hidden(reference: Reference, subject: Subject) -> bool:
-    """Return whether the name belongs to a missing or misshapen part that another rule reports."""
+    """Return whether another rule reports the part that the name belongs to."""
     if reference.name in subject.missing_steps:
         return True
     if reference.name in LOOP_NAMES or reference.name in ITER_FIELDS:

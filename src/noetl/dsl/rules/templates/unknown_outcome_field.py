@@ -38,7 +38,7 @@ _COMMON_KEYS = frozenset({"stats", "states", "statuses", "date", "errors", "resu
 
 
 class _Shape(NamedTuple):
-    """The fields that an outcome may have: those of its result (None: any) and the helpers of its kinds."""
+    """The fields of an outcome: its result's (None: any) and its kinds' helpers."""
 
     who: str
     fields: frozenset[str] | None

@@ -41,7 +41,7 @@ class _Results:
         return task_fields(named[0], self._subject.kinds, self._subject.workbook) if len(named) == 1 else None
 
     def before(self, step: Step, task: Task) -> frozenset[str] | None:
-        """Return the fields of `_prev`: tasks may be skipped, so any other task may be the previous one."""
+        """Return the fields of `_prev`, which may be the result of any other task."""
         every: set[str] = set()
         for other in step.tasks:
             if other is not task:

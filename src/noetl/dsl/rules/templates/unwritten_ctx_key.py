@@ -1,4 +1,4 @@
-"""NOE321 reports a read of a `ctx` key that nothing writes and that looks like a typing mistake."""
+"""NOE321 reports a misspelled `ctx` key, which nothing writes."""
 
 from __future__ import annotations
 

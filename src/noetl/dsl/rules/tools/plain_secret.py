@@ -42,7 +42,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _literals(root: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
-    """Yield every key whose name indicates a secret, with its value where that is a literal."""
+    """Yield every key with the name of a secret and a literal value."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -63,7 +63,7 @@ def _is_literal(name: str, value: Scalar) -> bool:
 
 
 def _holds_names(node: MapNode) -> bool:
-    """Return whether a map describes where secrets are stored, so that its values are names."""
+    """Return whether a map says where secrets are stored: its values are names."""
     kind = node.get("kind")
     return isinstance(kind, Scalar) and ("secret" in kind.text or kind.text == "vault")
 

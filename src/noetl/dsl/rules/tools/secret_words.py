@@ -22,7 +22,7 @@ _SCHEME = re.compile(r"^(?:bearer|basic|token|apikey|digest)\s+", re.IGNORECASE)
 
 
 class Pattern(NamedTuple):
-    """The format of a well-known type of secret; the last group of the expression is the secret itself."""
+    """The format of a type of secret; the last group is the secret itself."""
 
     name: str
     marks: tuple[str, ...]  # fast pre-check: a text without any of these cannot match

@@ -26,7 +26,7 @@ class Refusal(Struct, frozen=True):
 
 @lru_cache(maxsize=512)
 def read(text: str) -> ast.Module | Refusal | None:
-    """Return the tree of a snippet, or the syntax error; None where the snippet is too large for Python."""
+    """Return the tree of a snippet, or its error; None if it is too large."""
     plain = dedent(text)
     lines = text.split("\n")
     margin = _margin(lines, plain.split("\n"))

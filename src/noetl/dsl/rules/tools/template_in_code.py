@@ -45,7 +45,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _doubled_sets(tree: ast.Module, text: str) -> Iterator[int]:
-    """Yield every `{{ name }}` used as an expression: in Python a set inside a set, which is invalid."""
+    """Yield every `{{ name }}` in an expression: in Python, an invalid set."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Set) and len(node.elts) == 1 and isinstance(node.elts[0], ast.Set):
             yield place(text, node)

@@ -1,4 +1,4 @@
-"""NOE510 reports a statement that begins or ends a transaction in a transactional task."""
+"""NOE510 reports a `BEGIN` or `COMMIT` in a transactional task."""
 
 from __future__ import annotations
 
