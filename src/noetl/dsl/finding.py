@@ -21,19 +21,9 @@ from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.types import Field, Level, Type
 
 ShapeKind = Literal[
-    "unknown-key",
-    "misplaced",
-    "control",
-    "set-in-spec",
-    "missing",
-    "incomplete",
-    "wrong-type",
-    "bad-value",
-    "twice",
-    "legacy",
-    "empty-list",
-    "not-templated",
-]
+    "unknown-key", "misplaced", "control", "set-in-spec", "missing", "incomplete", "wrong-type", "bad-value", "twice",
+    "legacy", "empty-list", "not-templated",
+]  # fmt: skip
 SETS = frozenset({"set", "set_ctx", "set_iter"})
 ACTION_FIELDS = frozenset(LEVELS["task_then"].names()) - SETS
 

@@ -10,22 +10,9 @@ from typing import Literal
 from msgspec import Struct
 
 ProblemKind = Literal[
-    "syntax",
-    "duplicate-key",
-    "too-large",
-    "too-deep",
-    "alias-bomb",
-    "not-text",
-    "recursive-alias",
-    "unknown-anchor",
-    "tag",
-    "many-documents",
-    "empty",
-    "bad-key",
-    "legacy-boolean",
-    "tab",
-    "not-a-map",
-]
+    "syntax", "duplicate-key", "too-large", "too-deep", "alias-bomb", "not-text", "recursive-alias", "unknown-anchor",
+    "tag", "many-documents", "empty", "bad-key", "legacy-boolean", "tab", "not-a-map",
+]  # fmt: skip
 
 
 class ReadProblem(Struct, frozen=True):

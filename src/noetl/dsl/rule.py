@@ -18,14 +18,8 @@ from noetl.dsl.subject import Subject
 
 Group = Literal["reading", "shape", "names", "templates", "graph", "tools", "dialects"]
 _GROUPS: Final[dict[str, Group]] = {
-    "0": "reading",
-    "1": "shape",
-    "2": "names",
-    "3": "templates",
-    "4": "graph",
-    "5": "tools",
-    "8": "dialects",
-}
+    "0": "reading", "1": "shape", "2": "names", "3": "templates", "4": "graph", "5": "tools", "8": "dialects",
+}  # fmt: skip
 
 
 class Found(Struct, frozen=True):

@@ -165,10 +165,7 @@ class _Writer(Struct, frozen=True):
             "properties": {"kind": {"description": about.summary if about else "", "oneOf": choices}},
             "required": ["kind"],
             "allOf": [
-                {
-                    "if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]},
-                    "then": self.task_of(kind),
-                }
+                {"if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}, "then": self.task_of(kind)}
                 for kind in self.kinds.values()
             ],
         }

@@ -6,7 +6,7 @@ Tool kinds describe their inputs with the same types. Tested in tests/unit/dsl/t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -69,6 +69,18 @@ class OneOf(Type, frozen=True):
 
     options: tuple[Type, ...]
     pick: Callable[[Node], Type | None] | None = None
+
+
+def leaves(kind: Type) -> Iterator[Type]:
+    """Yield the types inside lists, maps and alternatives, or the type itself."""
+    match kind:
+        case ListOf(inner) | MapOf(inner):
+            yield from leaves(inner)
+        case OneOf(options):
+            for option in options:
+                yield from leaves(option)
+        case _:
+            yield kind
 
 
 _NUMBERS = (int, float)

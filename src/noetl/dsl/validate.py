@@ -18,12 +18,7 @@ _TOLERATED = frozenset({"NOE101", "NOE102", "NOE502"})
 
 
 def validate(
-    text: str | bytes,
-    file: str,
-    kinds: Kinds,
-    *,
-    catalog: Collection[str] | None = None,
-    tolerant: bool = False,
+    text: str | bytes, file: str, kinds: Kinds, *, catalog: Collection[str] | None = None, tolerant: bool = False
 ) -> tuple[Diagnostic, ...]:
     """Check the text of a playbook; `tolerant` makes unknown keys warnings."""
     return examine(Subject(parse(text, file), kinds, catalog), tolerant=tolerant)

@@ -94,6 +94,10 @@ class Picture(Struct, frozen=True, dict=True):
     final: int | None
     cycles: tuple[tuple[int, ...], ...] = ()
 
+    @property
+    def heading(self) -> str:
+        return " · ".join(filter(None, dict.fromkeys((self.name, self.path))))
+
     @cached_property
     def ordered(self) -> Ordered:
         """Levels from the entry down, the back links, and the reading order."""

@@ -23,13 +23,13 @@ def draw_svg(picture: Picture) -> str:
     plan = make_plan(picture, above=_HEADING)
     legend = list(_legend(plan))
     width = max(
-        plan.width, MARGIN * 2 + wide(_heading(picture), 15.0), *(MARGIN * 2 + 40 + item[1] for item in legend), 240
+        plan.width, MARGIN * 2 + wide(picture.heading, 15.0), *(MARGIN * 2 + 40 + item[1] for item in legend), 240
     )
     height = plan.height + len(legend) * _LEGEND_ROW
     shift = (width - plan.width) / 2
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {_size(width, height)} role="img">',
-        f"<title>{clean(_heading(picture) or 'playbook')}</title>",
+        f"<title>{clean(picture.heading or 'playbook')}</title>",
         f"<desc>{clean(_summary(picture))}</desc>",
         f"<style>{style()}</style>",
         f'<rect class="paper" width="{width:.1f}" height="{height:.1f}" rx="12"/>',
@@ -47,10 +47,6 @@ def draw_svg(picture: Picture) -> str:
 
 def _size(width: float, height: float) -> str:
     return f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.1f} {height:.1f}"'
-
-
-def _heading(picture: Picture) -> str:
-    return " · ".join(filter(None, dict.fromkeys((picture.name, picture.path))))
 
 
 def _summary(picture: Picture) -> str:

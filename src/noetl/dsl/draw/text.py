@@ -34,7 +34,7 @@ def draw_text(picture: Picture, width: int | None = None) -> str:
 
 
 def _head(picture: Picture) -> Iterator[str]:
-    yield _safe(" · ".join(filter(None, dict.fromkeys((picture.name, picture.path))))) or "playbook"
+    yield _safe(picture.heading) or "playbook"
     arcs = sum(link.kind == "arc" for link in picture.links)
     known = sum(vertex.known for vertex in picture.vertices)
     counts = [counted(known, "step"), counted(arcs, "arc")]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from noetl.dsl.grammar import LEVELS
-from noetl.dsl.types import Field, Level, LevelOf, ListOf, MapOf, OneOf, Type
+from noetl.dsl.types import Field, Level, LevelOf, Type, leaves
 
 # Short names of list items: `arc.when` is `workflow.next.arcs.when`.
 _SPOKEN: dict[tuple[str, ...], str] = {
@@ -67,13 +67,4 @@ def _below(path: tuple[str, ...], level: Level, above: tuple[str, ...]) -> Itera
 
 def levels_of(kind: Type) -> Iterator[Level]:
     """Yield the levels that a value of a type may be or contain."""
-    match kind:
-        case LevelOf(name, own):
-            yield own or LEVELS[name]
-        case ListOf(item):
-            yield from levels_of(item)
-        case MapOf(value):
-            yield from levels_of(value)
-        case OneOf(options):
-            for option in options:
-                yield from levels_of(option)
+    return (leaf.own or LEVELS[leaf.level] for leaf in leaves(kind) if isinstance(leaf, LevelOf))

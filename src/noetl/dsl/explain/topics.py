@@ -18,7 +18,7 @@ from noetl.dsl.grammar import LEVELS
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.rules import RULES
 from noetl.dsl.scopes import SCOPES
-from noetl.dsl.types import Choice, Field, ListOf, MapOf, OneOf, Type
+from noetl.dsl.types import Choice, Field, leaves
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
 from noetl.expr.methods import DATETIME, DURATION, LIST, MAP, TEXT
 
@@ -155,18 +155,7 @@ def _field_text(field: Field, shown: str, places: tuple[Place, ...]) -> str:
 def _words() -> Iterator[tuple[str, Entry]]:
     """Yield the words that are allowed as values, each with the field that takes it."""
     for field, places_of in _together(places()).items():
-        words = [word for choice in _choices(field.type) for word in choice.words]
+        words = [word for leaf in leaves(field.type) if isinstance(leaf, Choice) for word in leaf.words]
         entry = _entry("value", field, places_of)
         for word in words:
             yield word, entry
-
-
-def _choices(kind: Type) -> Iterator[Choice]:
-    match kind:
-        case Choice():
-            yield kind
-        case ListOf(inner) | MapOf(inner):
-            yield from _choices(inner)
-        case OneOf(options):
-            for option in options:
-                yield from _choices(option)

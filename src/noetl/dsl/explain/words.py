@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from noetl.dsl.kinds import Kind
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type, leaves
 
 _CODE = {"sql": "SQL", "shell": "a shell command", "python": "Python code"}
 _RENDERED = {
@@ -83,22 +83,9 @@ def field_list(level: Level, link: bool = False) -> Iterator[str]:
     """Yield one line of a Markdown list for each field of a level."""
     for field in level.fields:
         yield f"- `{field.name}`: {field_facts(field, link)}"
-        for inner in _inner(field.type):
-            yield from (f"    {line}" for line in field_list(inner, link))
-
-
-def _inner(kind: Type) -> Iterator[Level]:
-    """Yield the levels that belong to this field only and have no section."""
-    match kind:
-        case LevelOf(own=Level() as own):
-            yield own
-        case ListOf(item):
-            yield from _inner(item)
-        case MapOf(value):
-            yield from _inner(value)
-        case OneOf(options):
-            for option in options:
-                yield from _inner(option)
+        for leaf in leaves(field.type):
+            if isinstance(leaf, LevelOf) and leaf.own:  # a level of this field only, without a section
+                yield from (f"    {line}" for line in field_list(leaf.own, link))
 
 
 def rendering(field: Field) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from noetl.dsl.grammar.forms import workbook_form
-from noetl.dsl.grammar.layered import ANY_MAP, LAYERED
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+from noetl.dsl.grammar.layered import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, TIME
+from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 
 API_VERSIONS = ("noetl.io/v1", "noetl.io/v2", "noetl.io/v10")
 
@@ -20,21 +20,16 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             ),
             Field(
                 "keychain",
-                OneOf((ListOf(OneOf((LevelOf("keychain"), Text()))), MapOf(Type()))),
+                OneOf((ListOf(OneOf((LevelOf("keychain"), Text()))), ANY_MAP)),
                 "Credentials the playbook uses.",
             ),
             Field("executor", LevelOf("executor"), "Where and with which settings the playbook runs."),
-            Field(
-                "workload",
-                ANY_MAP,
-                "Inputs with their defaults. The payload of a run overrides them.",
-                rendered="start",
-            ),
+            Field("workload", ANY_MAP, "Inputs with defaults; the payload of a run overrides them.", rendered="start"),
             Field("workbook", workbook_form(), "Named tasks that steps call with `kind: workbook`."),
             Field(
                 "workflow",
                 ListOf(LevelOf("step"), least=1),
-                "The steps. The first one is the entry, unless `executor.spec.entry_step` names another.",
+                "The steps; by default the first is the entry.",
                 required=True,
             ),
             Field("policy", LevelOf("rollback_policy"), "Whether a failed run rolls back its completed steps."),
@@ -45,16 +40,10 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
         "Identity and description of a playbook.",
         (
             Field("name", Text(), "Short, readable name.", required=True),
-            Field(
-                "path",
-                Text(),
-                "Path in the catalog. Other playbooks and the CLI refer to the playbook by it.",
-                required=True,
-                example="examples/hello",
-            ),
+            Field("path", Text(), "Path in the catalog.", required=True, example="examples/hello"),
             Field("version", OneOf((Text(), Number())), "Version label of your choice. NoETL does not interpret it."),
             Field("description", Text(), "What the playbook does."),
-            Field("labels", MapOf(Type()), "Key-value pairs for searching the catalog."),
+            Field("labels", ANY_MAP, "Key-value pairs for searching the catalog."),
             Field("tags", ListOf(Text()), "Keywords for searching the catalog."),
             Field("author", Text(), "Person or team that maintains the playbook."),
         ),
@@ -73,7 +62,7 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
                 "the OAuth scope to request.",
             ),
             Field("token_url", Text(), "With `oauth2`: URL of the token endpoint.", rendered="worker"),
-            Field("ttl_seconds", Number(least=0), "How long workers may cache the resolved value, in seconds."),
+            Field("ttl_seconds", TIME, "How long workers may cache the resolved value, in seconds."),
             Field("auto_renew", Flag(), "Renew the value before it expires."),
         ),
         open=True,
@@ -107,42 +96,24 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
         (
             Field("entry_step", Text(), "Step that runs first.", default="the first in the file"),
             Field("final_step", Text(), "Step that runs once at the end, after success and after a halt."),
-            Field("no_next_is_error", Flag(), "Fail the step when no arc of its router matches.", default="false"),
-            Field(
-                "on_step_fail",
-                Choice(("halt", "continue"), prefixes=("route_edge:",)),
-                "What a failed step does when no arc handles the failure.",
-                default="halt",
-            ),
+            *FAILURE_SETTINGS,
             Field(
                 "on_parked",
                 Choice(("wait", "finish", "fail")),
-                "What the execution does when only parked tokens are left.",
+                "What to do when only parked tokens are left.",
                 default="wait",
             ),
-            Field("timeout_s", Number(least=0), "Timeout of the whole execution, in seconds."),
-            Field(
-                "max_parallel", Number(integer=True, least=1), "Maximum number of step-runs that run at the same time."
-            ),
-            Field("workload_schema", MapOf(Type()), "JSON Schema that the payload must satisfy."),
+            Field("timeout_s", TIME, "Timeout of the whole execution, in seconds."),
+            Field("max_parallel", COUNT, "Maximum number of concurrent step-runs."),
+            Field("workload_schema", ANY_MAP, "JSON Schema that the payload must satisfy."),
             Field("policy", LevelOf("executor_policy"), "Default policies of steps and loops."),
             *LAYERED,
         ),
     ),
-    Level(
-        "executor_policy",
-        "Default policies of steps and loops.",
-        (Field("failure", LevelOf("failure_policy"), "Whether a failed loop item stops the loop."),),
-    ),
+    Level("executor_policy", "Default policies of steps and loops.", (FAILURE_POLICY,)),
     Level(
         "rollback_policy",
         "Whether a failed run rolls back its completed steps.",
-        (
-            Field(
-                "rollback",
-                Choice(("on_fail", "never")),
-                "`on_fail` runs the `compensate` steps of completed steps in reverse order when the run fails.",
-            ),
-        ),
+        (Field("rollback", Choice(("on_fail", "never")), "`on_fail`: run `compensate` steps in reverse order."),),
     ),
 )

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from noetl.dsl.grammar.forms import else_form, next_form, tool_form
-from noetl.dsl.grammar.layered import ANY_MAP, LAYERED
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+from noetl.dsl.grammar.layered import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, ON_WHEN_ERROR, TIME
+from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, OneOf, Text, Type
 
 CONDITION: Type = OneOf((Flag(), Text()))
-_MILLISECONDS = Number(least=0)
-_FAILURE = Field("failure", LevelOf("failure_policy"), "Whether a failed loop item stops the loop.")
-_ON_WHEN_ERROR = Field(
-    "on_when_error",
-    Choice(("treat_as_false", "fail_step")),
-    "What a condition that fails to evaluate does.",
-    default="treat_as_false",
-)
+_MODES = Choice(("sequential", "parallel"))
 _REDUCERS = ("sum", "min", "max", "append", "merge", "last", "count")
 
 STEP_LEVELS: tuple[Level, ...] = (
@@ -26,13 +19,7 @@ STEP_LEVELS: tuple[Level, ...] = (
             Field("desc", Text(), "What the step does.", aliases=("description",)),
             Field("spec", LevelOf("step_spec"), "Settings and policies of the step."),
             Field("loop", LevelOf("loop"), "Repeat the pipeline for every item of a list or every row of a cursor."),
-            Field(
-                "input",
-                ANY_MAP,
-                "Inputs of the step. They override the `args` of the arc.",
-                aliases=("args",),
-                rendered="worker",
-            ),
+            Field("input", ANY_MAP, "Inputs of the step; they override `args`.", aliases=("args",), rendered="worker"),
             Field("tool", tool_form(), "The pipeline: one task or a list of tasks."),
             Field("set", ANY_MAP, "Writes when the step ends.", rendered="server"),
             Field("set_ctx", ANY_MAP, "Writes to `ctx`; the names have no scope prefix.", rendered="server"),
@@ -46,19 +33,9 @@ STEP_LEVELS: tuple[Level, ...] = (
         "Settings and policies of a step.",
         (
             Field("policy", LevelOf("step_policy"), "Policies for admission, life cycle and failure."),
-            Field(
-                "join",
-                OneOf((Choice(("all", "any", "each")), Number(integer=True, least=1))),
-                "Which branches of a fork to wait for.",
-            ),
-            Field("timeout_s", Number(least=0), "Timeout of a step-run, in seconds.", rendered="server"),
-            Field(
-                "on_step_fail",
-                Choice(("halt", "continue"), prefixes=("route_edge:",)),
-                "What a failed step does when no arc handles the failure.",
-                default="halt",
-            ),
-            Field("no_next_is_error", Flag(), "Fail the step when no arc of its router matches.", default="false"),
+            Field("join", OneOf((Choice(("all", "any", "each")), COUNT)), "Which branches of a fork to wait for."),
+            Field("timeout_s", TIME, "Timeout of a step-run, in seconds.", rendered="server"),
+            *FAILURE_SETTINGS,
             *LAYERED,
         ),
     ),
@@ -68,20 +45,13 @@ STEP_LEVELS: tuple[Level, ...] = (
         (
             Field("admit", LevelOf("admit_policy"), "The admission gate: which tokens may start the step."),
             Field("lifecycle", LevelOf("lifecycle_policy"), "Time limits of a step-run."),
-            _FAILURE,
+            FAILURE_POLICY,
         ),
     ),
     Level(
         "admit_policy",
         "The admission gate of a step.",
-        (
-            Field(
-                "rules",
-                ListOf(LevelOf("admit_rule"), least=1),
-                "Rules, evaluated from the top; the first match decides.",
-                required=True,
-            ),
-        ),
+        (Field("rules", ListOf(LevelOf("admit_rule"), least=1), "Rules; the first match decides.", required=True),),
         example='admit:\n  rules:\n    - when: "{{ ctx.ready }}"\n      then: { allow: true }',
     ),
     Level(
@@ -93,7 +63,7 @@ STEP_LEVELS: tuple[Level, ...] = (
             Field(
                 "else",
                 else_form("admit_then", "admit_else", ("allow",)),
-                "Rule for everything that no rule above matched. It must be the last rule.",
+                "Last rule, for everything that no rule above matched.",
             ),
         ),
     ),
@@ -111,15 +81,8 @@ STEP_LEVELS: tuple[Level, ...] = (
         "lifecycle_policy",
         "Time limits of a step-run.",
         (
-            Field(
-                "timeout_s", Number(least=0), "Timeout from the start of the step-run, in seconds.", rendered="server"
-            ),
-            Field(
-                "deadline_s",
-                Number(least=0),
-                "Deadline from scheduling, including the time in the queue, in seconds.",
-                rendered="server",
-            ),
+            Field("timeout_s", TIME, "Timeout from the start of the step-run, in seconds.", rendered="server"),
+            Field("deadline_s", TIME, "Deadline in seconds from scheduling, queue time included.", rendered="server"),
         ),
     ),
     Level(
@@ -142,10 +105,10 @@ STEP_LEVELS: tuple[Level, ...] = (
             Field("iterator", Text(), "Name of the current item in templates.", example="city"),
             Field("cursor", LevelOf("cursor"), "Claim rows from a store until none is left. Use it instead of `in`."),
             Field("spec", LevelOf("loop_spec"), "How the items run."),
-            Field("mode", Choice(("sequential", "parallel")), "Short for `spec.mode`.", default="sequential"),
-            Field("max_in_flight", Number(integer=True, least=1), "Short for `spec.max_in_flight`.", rendered="server"),
-            Field("item_timeout_ms", _MILLISECONDS, "Timeout of one item, in milliseconds.", rendered="server"),
-            Field("total_timeout_ms", _MILLISECONDS, "Timeout of the whole loop, in milliseconds.", rendered="server"),
+            Field("mode", _MODES, "Short for `spec.mode`.", default="sequential"),
+            Field("max_in_flight", COUNT, "Short for `spec.max_in_flight`.", rendered="server"),
+            Field("item_timeout_ms", TIME, "Timeout of one item, in milliseconds.", rendered="server"),
+            Field("total_timeout_ms", TIME, "Timeout of the whole loop, in milliseconds.", rendered="server"),
         ),
         example='loop: { in: "{{ workload.cities }}", iterator: city, spec: { mode: parallel } }',
     ),
@@ -166,15 +129,10 @@ STEP_LEVELS: tuple[Level, ...] = (
             Field(
                 "mode",
                 Choice(("sequential", "parallel")),
-                "Run items one after another, or many at the same time.",
+                "Run items one by one, or concurrently.",
                 default="sequential",
             ),
-            Field(
-                "max_in_flight",
-                Number(integer=True, least=1),
-                "Maximum number of items that run at the same time, over all workers.",
-                rendered="server",
-            ),
+            Field("max_in_flight", COUNT, "Maximum number of concurrent items, over all workers.", rendered="server"),
             Field("policy", LevelOf("loop_policy"), "Where items run and whether a failure stops the loop."),
             Field("reduce", MapOf(Choice(_REDUCERS)), "Reducer for each `ctx` key that several items write."),
             *LAYERED,
@@ -183,12 +141,7 @@ STEP_LEVELS: tuple[Level, ...] = (
     Level(
         "loop_policy",
         "Where the items of a loop run and whether a failure stops it.",
-        (
-            Field(
-                "exec", Choice(("local", "distributed")), "Run all items on one lease, or spread them over the pool."
-            ),
-            _FAILURE,
-        ),
+        (Field("exec", Choice(("local", "distributed")), "Run items on one lease, or over the pool."), FAILURE_POLICY),
     ),
 )
 
@@ -212,7 +165,7 @@ ROUTE_LEVELS: tuple[Level, ...] = (
                 "`exclusive` takes the first arc that matches, `inclusive` takes all of them.",
                 default="exclusive",
             ),
-            _ON_WHEN_ERROR,
+            ON_WHEN_ERROR,
         ),
     ),
     Level(
@@ -232,5 +185,5 @@ ROUTE_LEVELS: tuple[Level, ...] = (
             Field("spec", LevelOf("arc_spec"), "Settings of this arc."),
         ),
     ),
-    Level("arc_spec", "Settings of one arc.", (_ON_WHEN_ERROR,)),
+    Level("arc_spec", "Settings of one arc.", (ON_WHEN_ERROR,)),
 )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from noetl.dsl.grammar.forms import else_form
-from noetl.dsl.grammar.layered import ANY_MAP, LAYERED
+from noetl.dsl.grammar.layered import ANY_MAP, BYTES, COUNT, LAYERED, TIME
 from noetl.dsl.grammar.step import CONDITION, STEP_LEVELS
 from noetl.dsl.kinds import Kind
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 
 ACTIONS = ("continue", "retry", "jump", "break", "fail", "skip")
-_SECONDS = Number(least=0)
 
 COMMON: tuple[Field, ...] = (
     Field("kind", Text(), "Tool kind that does the work.", required=True, example="http"),
@@ -28,9 +27,9 @@ COMMON: tuple[Field, ...] = (
     Field(
         "auth", OneOf((Text(), ANY_MAP)), "Name of the credential to use.", aliases=("credential",), rendered="worker"
     ),
-    Field("timeout_ms", _SECONDS, "Timeout of one attempt, in milliseconds.", rendered="worker"),
-    Field("timeout", _SECONDS, "Timeout of one attempt, in seconds.", rendered="worker"),
-    Field("timeout_seconds", _SECONDS, "Timeout of one attempt, in seconds.", rendered="worker"),
+    Field("timeout_ms", TIME, "Timeout of one attempt, in milliseconds.", rendered="worker"),
+    Field("timeout", TIME, "Timeout of one attempt, in seconds.", rendered="worker"),
+    Field("timeout_seconds", TIME, "Timeout of one attempt, in seconds.", rendered="worker"),
     Field("idempotent", Flag(), "The task is idempotent: NoETL may retry it after a lost response."),
     Field("priority", Number(integer=True), "Short for `spec.priority`."),
 )
@@ -50,7 +49,7 @@ TASK_LEVELS: tuple[Level, ...] = (
             Field("policy", LevelOf("task_policy"), "What to do for each outcome."),
             Field(
                 "timeout",
-                OneOf((LevelOf("task_timeout"), _SECONDS)),
+                OneOf((LevelOf("task_timeout"), TIME)),
                 "Timeouts of one attempt, in seconds.",
                 rendered="worker",
             ),
@@ -63,21 +62,16 @@ TASK_LEVELS: tuple[Level, ...] = (
         "task_timeout",
         "Timeouts of one attempt, in seconds.",
         (
-            Field("connect", _SECONDS, "Timeout for connecting.", rendered="worker"),
-            Field("read", _SECONDS, "Timeout for reading the response.", rendered="worker"),
-            Field("total", _SECONDS, "Timeout of the whole attempt.", rendered="worker"),
+            Field("connect", TIME, "Timeout for connecting.", rendered="worker"),
+            Field("read", TIME, "Timeout for reading the response.", rendered="worker"),
+            Field("total", TIME, "Timeout of the whole attempt.", rendered="worker"),
         ),
     ),
     Level(
         "task_policy",
         "What to do for each outcome of a task.",
         (
-            Field(
-                "rules",
-                ListOf(LevelOf("task_rule"), least=1),
-                "Rules, evaluated from the top; the first match decides.",
-                required=True,
-            ),
+            Field("rules", ListOf(LevelOf("task_rule"), least=1), "Rules; the first match decides.", required=True),
             Field(
                 "on_unmatched",
                 Choice(("continue", "fail")),
@@ -96,7 +90,7 @@ TASK_LEVELS: tuple[Level, ...] = (
             Field(
                 "else",
                 else_form("task_then", "task_else", ("do", "set", "set_ctx", "set_iter")),
-                "Rule for everything that no rule above matched. It must be the last rule.",
+                "Last rule, for everything that no rule above matched.",
             ),
         ),
     ),
@@ -110,13 +104,8 @@ TASK_LEVELS: tuple[Level, ...] = (
         "The action of a rule.",
         (
             Field("do", Choice(ACTIONS), "Control action.", required=True),
-            Field(
-                "attempts",
-                Number(integer=True, least=1),
-                "With `retry`: maximum number of attempts, including the first.",
-                rendered="worker",
-            ),
-            Field("delay", _SECONDS, "With `retry`: delay before the first retry, in seconds.", rendered="worker"),
+            Field("attempts", COUNT, "With `retry`: maximum attempts, including the first.", rendered="worker"),
+            Field("delay", TIME, "With `retry`: delay before the first retry, in seconds.", rendered="worker"),
             Field(
                 "backoff",
                 Choice(("none", "fixed", "linear", "exponential")),
@@ -124,8 +113,8 @@ TASK_LEVELS: tuple[Level, ...] = (
                 default="none",
                 rendered="worker",
             ),
-            Field("max_delay", _SECONDS, "With `retry`: longest delay, in seconds.", rendered="worker"),
-            Field("jitter", OneOf((Flag(), Number(least=0))), "With `retry`: randomize the delays.", rendered="worker"),
+            Field("max_delay", TIME, "With `retry`: longest delay, in seconds.", rendered="worker"),
+            Field("jitter", OneOf((Flag(), TIME)), "With `retry`: randomize the delays.", rendered="worker"),
             Field("to", Text(), "With `jump`: label of the task to continue with, or `previous`."),
             Field("set", ANY_MAP, "Writes before the action.", rendered="worker"),
             Field("set_ctx", ANY_MAP, "Writes to `ctx`; the names have no scope prefix.", rendered="worker"),
@@ -143,12 +132,8 @@ TASK_LEVELS: tuple[Level, ...] = (
                 aliases=("select",),
             ),
             Field("store", OneOf((LevelOf("result_store"), Text())), "Store for large results."),
-            Field("inline_max_bytes", Number(integer=True, least=0), "Size above which a result is stored."),
-            Field(
-                "preview_max_bytes",
-                Number(integer=True, least=0),
-                "Size of the preview that travels with the reference.",
-            ),
+            Field("inline_max_bytes", BYTES, "Larger results are stored."),
+            Field("preview_max_bytes", BYTES, "Size of the preview."),
         ),
     ),
 )

@@ -89,10 +89,7 @@ def _never_true(flow: Flow, step: Step, arc: Arc) -> tuple[str, str]:
             f"'loop.done' occurs only at the end of a loop, and '{step.name}' has none",
             "Compare `event.name` with 'step.done'.",
         )
-    return (
-        "its condition is false whether the step succeeds or fails",
-        "Correct the condition, or remove the arc.",
-    )
+    return ("its condition is false whether the step succeeds or fails", "Correct the condition, or remove the arc.")
 
 
 RULE = Rule(

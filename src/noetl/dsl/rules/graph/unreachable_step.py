@@ -31,11 +31,7 @@ def check(subject: Subject) -> Iterator[Found]:
             message = f"Step '{step.name}' never runs: only steps that never run lead to it."
         if behind:
             message += f" The same applies to {', '.join(repr(other.name) for other in net.members(behind))} after it."
-        yield at(
-            step.name_at,
-            message,
-            f"Add an arc to it (`next: {step.name}` on the step before), or remove it.",
-        )
+        yield at(step.name_at, message, f"Add an arc to it (`next: {step.name}` on the step before), or remove it.")
 
 
 RULE = Rule(
