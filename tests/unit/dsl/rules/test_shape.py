@@ -188,13 +188,11 @@ def test_a_misspelled_key_is_not_also_missing(key: str) -> None:
 @pytest.mark.parametrize(
     ("body", "codes_of_the_body"),
     [
-        ("- when: true\n  thn: { allow: true }", ["NOE101"]),
-        ("- whn: true\n  then: { allow: true }", ["NOE101"]),
-        ("- els: { then: { allow: true } }", ["NOE101"]),
-        ("- when: true\n  allow: true", ["NOE102"]),
+        ("- when: true\n  thn: { allow: true }", ["NOE101"]), ("- whn: true\n  then: { allow: true }", ["NOE101"]),
+        ("- els: { then: { allow: true } }", ["NOE101"]), ("- when: true\n  allow: true", ["NOE102"]),
         ("- { }\n- else: { allow: true }", ["NOE117"]),
     ],
-)
+)  # fmt: skip
 def test_a_rule_with_a_misspelled_part_is_told_once(body: str, codes_of_the_body: list[str]) -> None:
     assert codes(with_gate(body)) == codes_of_the_body
 
