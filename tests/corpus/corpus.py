@@ -14,7 +14,7 @@ _EXPECT = re.compile(r"^(?:#\s*)?expect:\s*(NOE\d{3})\s+(\d+):(\d+)", re.MULTILI
 
 
 def files(part: str) -> list[Path]:
-    """Give the playbooks of `good` or `broken`, in order."""
+    """Return the playbooks of `good` or `broken`, in order."""
     return sorted(path for path in (FOLDER / part).rglob("*") if path.suffix in (".yaml", ".yml", ".json"))
 
 
@@ -23,7 +23,7 @@ def name(path: Path) -> str:
 
 
 def expected(path: Path) -> list[tuple[str, int, int]]:
-    """Give the diagnostics that a broken playbook must give, in order of place."""
+    """Return the diagnostics that a broken playbook expects, in order of position."""
     beside = path.with_suffix(path.suffix + ".expect")
     text = (beside if beside.exists() else path).read_bytes().decode("utf-8", "replace")
     found = ((code, int(line), int(column)) for code, line, column in _EXPECT.findall(text))

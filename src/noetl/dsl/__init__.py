@@ -1,1 +1,1 @@
-"""The playbook language: reading, the canonical tree, checking, the net and drawing; pure, tested in tests/unit/dsl."""
+"""The playbook language: parsing, grammar, checks, formatter and drawings; pure."""

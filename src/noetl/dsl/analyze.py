@@ -1,8 +1,7 @@
-"""Says what a playbook's flow can do without running it: how steps end, which arcs may be taken, whom gates let in.
+"""Static analysis of a flow: how steps end, which arcs fire, what gates admit.
 
-Every answer is three-valued: certain, impossible, or not known before a run. A condition that looks neither at the event
-nor at the outcome counts as not known, unless it is constant. Nothing is judged or reported here: that is for the rules,
-the pictures and the editor. Tested in tests/unit/dsl/test_analyze.py.
+Every answer is three-valued: certain, impossible, or unknown before a run. A condition that reads neither the event nor the
+outcome is unknown, unless it is constant. Tested in tests/unit/dsl/test_analyze.py.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _DONE: Final = ("step.done", "call.done", "step.exit")
 
 
 class Case(NamedTuple):
-    """What a condition sees: a status, and the event, whose name equals every one of `events` (none: it is not known)."""
+    """A status, and an event that has each name in `events` (empty: unknown)."""
 
     status: str
     events: tuple[str, ...] = ()
@@ -44,13 +43,13 @@ ERROR: Final = Case("error")
 SUCCESS: Final = Case("ok", _DONE)
 LOOP_SUCCESS: Final = Case("ok", ("loop.done", *_DONE))
 FAILURE: Final = Case("error", ("step.failed", "call.error"))
-# The second try of `on_step_fail: continue`.
+# The second evaluation under `on_step_fail: continue`.
 CONTINUED: Final = Case("error", _DONE)
 LOOP_CONTINUED: Final = Case("error", ("loop.done", *_DONE))
 
 
 class Ways(NamedTuple):
-    """What a router may do in one case."""
+    """The arcs that a router may take in one case."""
 
     possible: tuple[Arc, ...]
     certain: tuple[Arc, ...]
@@ -58,14 +57,14 @@ class Ways(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """What a gate may answer."""
+    """The possible decisions of a gate."""
 
     may_allow: bool
     may_deny: bool
 
 
 class Write(Struct, frozen=True):
-    """One write to `ctx`, and who does it: a task of the pipeline, the step at its end, or an arc."""
+    """One write to `ctx` by a task, by the step at its end, or by an arc."""
 
     step: Step
     assign: Assign
@@ -74,7 +73,7 @@ class Write(Struct, frozen=True):
 
 
 def writes(step: Step) -> Iterator[Write]:
-    """Give every write to `ctx` that a step, its tasks or its arcs may do, in file order of the parts."""
+    """Yield every write to `ctx` of a step's tasks, of the step and of its arcs."""
     for task in step.tasks:
         for assign in (*task.sets, *(assign for rule in task.rules or () for assign in rule.then.sets)):
             if assign.scope == "ctx":
@@ -90,21 +89,21 @@ def writes(step: Step) -> Iterator[Write]:
 
 @lru_cache(maxsize=64)
 def _known(case: Case, event: str | None) -> Mapping[str, Any]:
-    """Give the dotted paths whose values a case tells; what an error says stays open."""
-    found: dict[str, Any] = {EVENT: event} if event else {}
+    """Return the paths whose values a case fixes; error fields stay unknown."""
+    values: dict[str, Any] = {EVENT: event} if event else {}
     for envelope in _ENVELOPES:
-        found[f"{envelope}.status"] = case.status
+        values[f"{envelope}.status"] = case.status
         if not case.is_success:
-            found[f"{envelope}.error"] = {"message": "there is an error"}
-            found |= {f"{envelope}.error.{name}": UNKNOWN for name in ERROR_FIELDS}
+            values[f"{envelope}.error"] = {"message": "there is an error"}
+            values |= {f"{envelope}.error.{name}": UNKNOWN for name in ERROR_FIELDS}
         if case.retryable is not None:
-            found[f"{envelope}.error.retryable"] = case.retryable
-    return found
+            values[f"{envelope}.error.retryable"] = case.retryable
+    return values
 
 
 @lru_cache(maxsize=4096)
 def events_compared(template: Template) -> frozenset[Any]:
-    """Give the names of events that a condition asks for."""
+    """Return the event names that a condition compares with."""
     return _compared(template, EVENT)
 
 
@@ -115,8 +114,8 @@ def _compared(template: Template, path: str) -> frozenset[Any]:
 
 
 @lru_cache(maxsize=4096)
-def _asks_for_the_possible(template: Template) -> bool:
-    """Tell whether every status and event that a condition compares with can occur, and every part of an error it reads."""
+def _compares_with_existing(template: Template) -> bool:
+    """Return whether every status, event and error field that a condition uses exists."""
     if any(map(_is_misspelled, template.reads)) or not events_compared(template) <= ROUTING_EVENTS.keys():
         return False
     return all(_compared(template, f"{envelope}.status") <= _STATES for envelope in _ENVELOPES)
@@ -129,14 +128,13 @@ def _is_misspelled(read: Read) -> bool:
 
 @lru_cache(maxsize=16384)
 def decided(template: Template, case: Case) -> Truth:
-    """Decide a condition in a case; where it compares the event's name with an older one, that one counts.
+    """Decide a condition in a case; older event names count where it uses them.
 
-    A condition that asks for what never occurs is a mistake with a diagnostic of its own: what it was meant to be is not
-    known.
+    A condition on something that never occurs has its own diagnostic, and its intended value is unknown.
     """
     if not any(read.path[0] in _SEEN for read in template.reads):
         return template.decide({}) if template.constant else None
-    if not _asks_for_the_possible(template):
+    if not _compares_with_existing(template):
         return None
     names: tuple[str | None, ...] = (None,)
     if case.events:
@@ -147,16 +145,16 @@ def decided(template: Template, case: Case) -> Truth:
 
 
 class Missing(NamedTuple):
-    """What is not there yet: a key of `ctx`, or all that a step gives when it ends."""
+    """A value that does not exist yet: a key of `ctx`, or the result of a step."""
 
     key: str | None = None
     step: str | None = None
 
     def known(self) -> Mapping[str, Any]:
-        """Give what conditions see of it meanwhile."""
+        """Return what conditions read until it exists."""
         if self.step is not None:
-            asked: dict[str, Any] = {f"{function}({self.step!r})": False for function in ("done", "ok", "fail")}
-            return asked | {self.step: Undefined((self.step,))}
+            functions: dict[str, Any] = {f"{function}({self.step!r})": False for function in ("done", "ok", "fail")}
+            return functions | {self.step: Undefined((self.step,))}
         return {f"{name}.{self.key}": Undefined((name, str(self.key))) for name in ("ctx", "vars")}
 
 
@@ -166,7 +164,7 @@ def _while_missing(template: Template, missing: Missing) -> Truth:
 
 
 class Flow:
-    """The flow of one playbook; each answer is worked out once."""
+    """The flow of one playbook; answers are cached."""
 
     def __init__(self, playbook: Playbook, sites: Iterable[Site]) -> None:
         self._playbook = playbook
@@ -174,31 +172,31 @@ class Flow:
         self._ways: dict[tuple[str, Case], Ways] = {}
 
     def setting(self, step: Step, name: str) -> Any:
-        """Give a setting of a step, or that of the executor where the step has none."""
+        """Return a setting of a step, or of the executor where the step has none."""
         own = step.spec.get(name)
         return own.data if own else self._playbook.executor.setting(name)
 
     def template(self, value: Value | None) -> Template | None:
-        """Give the template that a value is; None where it is no text, has no marks, or does not parse."""
+        """Return the template of a value; None without braces or if it does not parse."""
         site = self._sites.get(id(value.at)) if value else None
         return site.template if site else None
 
     def is_unreadable(self, value: Value | None) -> bool:
-        """Tell whether a condition is a text that is no condition: no single expression that can be read."""
+        """Return whether a condition is text that is not a single valid expression."""
         if value is None or not isinstance(value.data, str):
             return False
         template = self.template(value)
         return template is None or template.kind != "expression"
 
     def is_constant(self, value: Value | None) -> bool:
-        """Tell whether a condition comes to the same whatever it reads."""
+        """Return whether a condition has the same value whatever it reads."""
         if value is None or isinstance(value.data, bool):
             return value is not None
         template = self.template(value)
         return template is not None and template.decide({}) is not None
 
     def holds(self, value: Value | None, case: Case) -> Truth:
-        """Tell whether a condition holds in a case; without a condition it does."""
+        """Return whether a condition holds in a case; a missing condition holds."""
         if value is None or isinstance(value.data, bool):
             return value is None or value.data
         template = self.template(value)
@@ -208,20 +206,20 @@ class Flow:
         return LOOP_SUCCESS if step.loop else SUCCESS
 
     def endings(self, step: Step) -> tuple[Case, ...]:
-        """Give every ending that the router of a step may see, success first."""
-        found = (self.success(step), FAILURE)
+        """Return every ending that the router of a step may handle, success first."""
+        endings = (self.success(step), FAILURE)
         if self.setting(step, "on_step_fail") == "continue":
-            return (*found, LOOP_CONTINUED if step.loop else CONTINUED)
-        return found
+            return (*endings, LOOP_CONTINUED if step.loop else CONTINUED)
+        return endings
 
     def fires(self, step: Step, arc: Arc, ending: Case) -> Truth:
-        """Tell whether an arc matches an ending, whatever the arcs before it do."""
+        """Return whether an arc matches an ending, regardless of the arcs before it."""
         if ending == FAILURE and arc.label and self.setting(step, "on_step_fail") == f"route_edge:{arc.label}":
             return None
         return ending != FAILURE if arc.when is None else self.holds(arc.when, ending)
 
     def ways(self, step: Step, ending: Case) -> Ways:
-        """Tell which arcs a router may take, and which it is certain to take."""
+        """Return the arcs that a router may take, and those that it certainly takes."""
         key = (step.name, ending)
         if key not in self._ways:
             self._ways[key] = self._pick(step, ending)
@@ -246,7 +244,7 @@ class Flow:
         return Ways(tuple(possible), tuple(certain), may_be_none)
 
     def admission(self, step: Step, missing: Missing | None = None) -> Admission:
-        """Tell what the gate of a step may answer, also while something is not there yet."""
+        """Return the possible decisions of a step's gate, also while a value is missing."""
         if step.admit is None:
             return Admission(may_allow=True, may_deny=False)
         allow = deny = False

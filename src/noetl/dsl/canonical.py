@@ -1,7 +1,7 @@
-"""Writes a canonical tree back as plain data in the canonical spelling.
+"""Convert a canonical tree to plain data in the canonical spelling.
 
-`normalize(parse(dump(canonical(tree))))` is `tree` again; this is what an execution is pinned to. Comments and layout are
-not kept: `layout` edits a file in place instead. Tested in tests/unit/dsl/test_normalize.py.
+`normalize(parse(dump(canonical(tree))))` equals `tree`; executions are pinned to this data. Comments and layout are lost: to
+keep them, use the formatter in `layout`. Tested in tests/unit/dsl/test_normalize.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Data = dict[str, Any]
 
 
 def canonical(playbook: Playbook) -> Data:
-    """Give the playbook as plain data; keys that say nothing are left out."""
+    """Return the playbook as plain data without empty keys."""
     executor: Data = {"profile": playbook.executor.profile}
     executor |= _maybe("spec", _values(playbook.executor.spec))
     executor |= _maybe("requires", _value(playbook.executor.requires))
@@ -118,8 +118,8 @@ def _rule(rule: TaskRule) -> Data:
 def _action(action: Action) -> Data:
     data: Data = {"do": action.do}
     for name in ("attempts", "delay", "backoff", "max_delay", "jitter"):
-        found: Value | None = getattr(action, name)
-        if found is not None:
-            data[name] = found.data
+        value: Value | None = getattr(action, name)
+        if value is not None:
+            data[name] = value.data
     data |= _maybe("to", action.to)
     return data | _maybe("set", _sets(action.sets))

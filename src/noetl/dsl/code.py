@@ -1,7 +1,6 @@
-"""Finds the code in other languages that a playbook holds: SQL, shell commands, Python.
+"""Find the code that a playbook embeds: SQL, shell commands and Python.
 
-Which fields hold code is told by the types of the tool kinds. Nothing is judged here. Tested in
-tests/unit/dsl/test_code.py.
+The types of the tool kinds say which fields hold code. Tested in tests/unit/dsl/test_code.py.
 """
 
 from __future__ import annotations
@@ -14,12 +13,11 @@ from noetl.dsl.grammar import LEVELS
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.playbook import Playbook, Task, Value
-from noetl.dsl.shape import fits
-from noetl.dsl.types import Level, LevelOf, ListOf, MapOf, OneOf, Text, Type
+from noetl.dsl.types import Level, LevelOf, ListOf, MapOf, OneOf, Text, Type, fits
 
 
 class Code(Struct, frozen=True, eq=False):
-    """One text of code where it stands."""
+    """One piece of code and its position."""
 
     language: str  # sql, shell or python
     node: Scalar
@@ -28,16 +26,16 @@ class Code(Struct, frozen=True, eq=False):
 
 
 def code(playbook: Playbook, kinds: Kinds) -> tuple[Code, ...]:
-    """Give all code of a playbook in file order of its parts."""
-    found: list[Code] = []
+    """Return all code of a playbook, part by part in file order."""
+    parts: list[Code] = []
     for task in playbook.workbook:
-        found.extend(_of_task(task, kinds))
+        parts.extend(_of_task(task, kinds))
     for step in playbook.workflow:
         if step.loop and step.loop.cursor:
-            found.extend(_of_fields(step.loop.cursor, LEVELS["cursor"], None))
+            parts.extend(_of_fields(step.loop.cursor, LEVELS["cursor"], None))
         for task in step.tasks:
-            found.extend(_of_task(task, kinds))
-    return tuple(found)
+            parts.extend(_of_task(task, kinds))
+    return tuple(parts)
 
 
 def _of_task(task: Task, kinds: Kinds) -> Iterator[Code]:

@@ -1,8 +1,7 @@
-"""Builds nodes from the YAML parser's events, within bounds of depth and size and without ever expanding an alias.
+"""Build nodes from YAML events within limits, without expanding aliases.
 
-Anchors, aliases, merge keys and tags end here: what comes out is maps, lists and scalars. A text that breaks off gives
-the part before the break. What the text is read from and how a break is put into words is not decided here.
-Tested in tests/unit/dsl/test_parse.py and test_parse_hostile.py.
+Anchors, aliases, merge keys and tags are resolved here; the output is maps, lists and scalars. A broken text yields the part
+before the error. Tested in tests/unit/dsl/test_parse.py and test_parse_hostile.py.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from noetl.dsl.scalars import (
 
 MAX_DEPTH: Final = 100
 MAX_NODES: Final = 500_000
-MAX_PROBLEMS: Final = 1_000  # nobody reads more; a generated file could have half a million
+MAX_PROBLEMS: Final = 1_000  # a generated file could have half a million
 BLOCK_STYLES: Final = frozenset("|>")
 
 
 class Mark(Protocol):
-    """A place in the text; `index` counts characters."""
+    """A position in the text; `index` counts characters."""
 
     index: int
 
 
 class Event(Protocol):
-    """An event of the YAML parser; `start_mark` is where its properties, if any, begin. Which fields it has depends on its class."""
+    """An event of the YAML parser; `start_mark` includes anchor and tag."""
 
     start_mark: Mark
     end_mark: Mark
@@ -59,17 +58,17 @@ _TO_LINE_END: Final = re.compile("[^\r\n\x85\u2028\u2029]*")
 
 
 class UnreadableError(Exception):
-    """Reading cannot go on; the problem is recorded."""
+    """The text cannot be read further; the problem is recorded."""
 
 
 def after_properties(text: str, start: int, end: int) -> int:
-    """Give the offset behind the anchor and the tag that may stand before a node, and the comments among them."""
-    found = _PROPERTIES.match(text, start, end)
-    return found.end() if found else start
+    """Return the offset after the anchor, tag and comments before a node."""
+    match = _PROPERTIES.match(text, start, end)
+    return match.end() if match else start
 
 
 class _Anchored(NamedTuple):
-    """What an alias stands for, with what it costs: the number of nodes and the levels below it."""
+    """The node of an anchor with its number of nodes and its depth."""
 
     node: Node
     weight: int
@@ -77,14 +76,14 @@ class _Anchored(NamedTuple):
 
 
 class Composer:
-    """Reads one document from a stream of events; `problems` gathers what is wrong with it on the way."""
+    """Composer of one document from events; `problems` collects read problems."""
 
     def __init__(self, source: Source, next_event: NextEvent) -> None:
         self.source = source
         self.text = source.text
         self.problems: list[ReadProblem] = []
         self.next_event = next_event
-        self.end = 0  # where the text of the node read last ends; an alias ends elsewhere than its node
+        self.end = 0  # end of the last node's text; an alias ends elsewhere than its node
         self._count = 0
         self._deepest = 0
         self._aliases = False
@@ -108,7 +107,7 @@ class Composer:
             return self._alias(event, depth)
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
             return self._collection(event, depth + 1)
-        else:  # the stream broke off before the value
+        else:  # the stream ended before the value
             self.end = event.start_mark.index
             node = Scalar(self.end, self.end, None, "")
         self._count += 1
@@ -118,7 +117,7 @@ class Composer:
 
     def _too_many(self, at: int) -> NoReturn:
         if self._aliases:
-            message = f"With its aliases written out, the document has more than {MAX_NODES:,} values."
+            message = f"With its aliases expanded, the document has more than {MAX_NODES:,} values."
             self._stop("alias-bomb", at, at + 1, message)
         self._stop("too-large", at, at + 1, f"The document has more than {MAX_NODES:,} values.")
 
@@ -140,7 +139,7 @@ class Composer:
             if is_value and len(text) <= 3 and text in LEGACY_BOOLEANS:
                 self._legacy_boolean(start, text)
             if len(text) > MAX_NUMBER_LENGTH and is_oversize_number(text):
-                message = f"This number has {len(text):,} characters; the most is {MAX_NUMBER_LENGTH}."
+                message = f"This number has {len(text):,} characters; the limit is {MAX_NUMBER_LENGTH}."
                 self.problem("too-large", start, self.end, message)
         scalar = Scalar(start, self.end, value, text, style)
         if anchor is not None:
@@ -159,20 +158,18 @@ class Composer:
             try:
                 return resolve_tagged(name, text)
             except ValueError:
-                self._bad_tag(start, f"The value '{shortened(text)}' is not of the type that the tag !!{name} names.")
+                self._bad_tag(start, f"The value '{shortened(text)}' does not have the type of the tag !!{name}.")
         else:
             self._foreign_tag(tag, start)
         return text if style else resolve(text)
 
     def _foreign_tag(self, tag: str, start: int) -> None:
         shown = "!!" + tag.removeprefix(_YAML_TAGS) if tag.startswith(_YAML_TAGS) else tag
-        self._bad_tag(start, f"The tag {shortened(shown)} is not one that a playbook can use here.")
+        self._bad_tag(start, f"A playbook cannot use the tag {shortened(shown)} here.")
 
     def _bad_tag(self, start: int, message: str) -> None:
-        place = start
-        found = re.compile(r"&\S*\s+").match(self.text, start)
-        if found:
-            place = found.end()
+        anchor = re.compile(r"&\S*\s+").match(self.text, start)
+        place = anchor.end() if anchor else start
         length = re.compile(r"[^\s,\[\]{}]*").match(self.text, place)
         self.problem("tag", place, length.end() if length else place + 1, message)
 
@@ -181,13 +178,13 @@ class Composer:
     def _alias(self, event: Event, depth: int) -> Node:
         name, start, self.end = event.anchor or "", event.start_mark.index, event.end_mark.index
         if name in self._open:
-            self._stop("recursive-alias", start, self.end, f"The alias *{name} stands inside what it names.")
+            self._stop("recursive-alias", start, self.end, f"The alias *{name} is inside the value that it repeats.")
         target = self._anchors.get(name)
         if target is None:
-            self.problem("unknown-anchor", start, self.end, f"No anchor &{name} stands before this alias.")
+            self.problem("unknown-anchor", start, self.end, f"There is no anchor &{name} before this alias.")
             target = _Anchored(Scalar(start, self.end, None, ""), 1, 0)
         if depth + target.height > MAX_DEPTH:
-            message = f"With the alias *{name} written out, values nest more than {MAX_DEPTH} levels deep."
+            message = f"With the alias *{name} expanded, values nest more than {MAX_DEPTH} levels deep."
             self._stop("too-deep", start, self.end, message)
         self._aliases = True
         self._deepest = max(self._deepest, depth + target.height)
@@ -273,11 +270,11 @@ class Composer:
 
     def _duplicate(self, key: Scalar, first: Scalar) -> None:
         line = self.source.position(first.start).line
-        message = f"The key '{shortened(key.text)}' stands twice in this map; the first is on line {line}."
+        message = f"The key '{shortened(key.text)}' occurs twice in this map; the first is on line {line}."
         self.problem("duplicate-key", key.start, key.end, message)
 
     def _odd_key(self, event: Event, depth: int, index: dict[str, Entry]) -> None:
-        """Read an entry whose key is an alias, a list or a map; only an alias of a scalar makes a key."""
+        """Read an entry with an unusual key; only an alias of a scalar is valid."""
         start = event.start_mark.index
         problems = len(self.problems)
         key = self.node(event, depth)
@@ -293,14 +290,14 @@ class Composer:
             else:
                 index[key.text] = Entry(key, value)
         elif is_known and not self.text.startswith("{{", start - 1):
-            message = "A key must be a single text; this one is a list, a map or null."
+            message = "A key must be text; this one is a list, a map or null."
             self.problem("bad-key", start, end, message)
 
     def _template(self, start: int, problems: int) -> Node:
-        """Take `{{ x }}` without quotes, which YAML reads as a map in a map, for the template that was meant."""
+        """Treat unquoted `{{ x }}`, which YAML parses as a map in a map, as a template."""
         del self.problems[problems:]
-        found = _TEMPLATE.match(self.text, start) or _TO_LINE_END.match(self.text, start, self.end)
-        template = found[0].rstrip() if found else ""
+        match = _TEMPLATE.match(self.text, start) or _TO_LINE_END.match(self.text, start, self.end)
+        template = match[0].rstrip() if match else ""
         self.end = max(self.end, start + len(template))
         self.problem("syntax", start, start + len(template), unquoted_template(template))
         return Scalar(start, start + len(template), template, template)
@@ -310,7 +307,7 @@ class Composer:
     def _merged(self, key: Scalar, depth: int, *, again: bool) -> Node:
         value = self.node(self.next_event(), depth)
         if again:
-            message = "The merge key '<<' stands twice in this map; write one: '<<: [*first, *second]'."
+            message = "The merge key '<<' occurs twice in this map; write it once: '<<: [*first, *second]'."
             self.problem("duplicate-key", key.start, key.end, message)
             return MapNode(key.start, key.end, ())
         maps = value.items if isinstance(value, ListNode) else (value,)

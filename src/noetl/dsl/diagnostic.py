@@ -1,7 +1,6 @@
-"""A diagnostic: one thing to tell the author of a playbook, with its place, its reason and its fix.
+"""A diagnostic: one message for a playbook's author, with position and fix.
 
-Rendering for people and machines is the CLI's; which diagnostics exist is decided by the files in `rules/`.
-Tested in tests/unit/dsl/test_rules.py.
+The files in `rules/` define which diagnostics exist; the CLI renders them. Tested in tests/unit/dsl/test_rules.py.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "hint")
 
 
 class Diagnostic(Struct, frozen=True):
-    """What, where, why it matters and what to do; sorts by place, then by severity and code."""
+    """One problem in a file; sorts by position, then by severity and code."""
 
     code: str
     severity: Severity
@@ -43,29 +42,29 @@ class Diagnostic(Struct, frozen=True):
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Sort diagnostics by place and drop exact repetitions."""
+    """Sort diagnostics by position and drop duplicates."""
     return tuple(sorted(set(diagnostics), key=Diagnostic.sort_key))
 
 
 def span(source: Source, start: int, end: int) -> tuple[Position, Position]:
-    """Give the positions of a range, kept to its first line so that a caret can be drawn under it."""
+    """Return the positions of a range, cut to its first line."""
     first = source.position(start)
     newline = source.text.find("\n", start, max(end, start))
     return first, source.position(newline if newline >= 0 else max(end, start))
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """Give the known name that was most likely meant, or None when nothing is close."""
+    """Return the known name closest to `name`, or None."""
     known = list(dict.fromkeys(candidates))
     by_folded = {candidate.casefold().replace("-", "_"): candidate for candidate in known}
     folded = name.casefold().replace("-", "_")
     if folded in by_folded:
         return by_folded[folded]
-    found = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None
+    close = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Give ` Did you mean 'x'?`, or an empty text when nothing is close."""
-    found = nearest(name, candidates)
-    return f" Did you mean '{found}'?" if found and found != name else ""
+    """Return ` Did you mean 'x'?`, or an empty text when no name is close."""
+    meant = nearest(name, candidates)
+    return f" Did you mean '{meant}'?" if meant and meant != name else ""

@@ -1,6 +1,6 @@
-"""What the language knows of a tool kind: its inputs, its outcome and its documentation, as data.
+"""Tool kinds as data: inputs, outcome and documentation.
 
-`noetl.tools` makes these from each kind's own input model and `wiring` hands them in, so the core never imports a tool.
+`noetl.tools` builds these from each kind's input model and `wiring` passes them in, so the core never imports a tool.
 Tested in tests/tools/test_registry.py.
 """
 
@@ -14,14 +14,14 @@ from noetl.dsl.types import Level
 
 
 class KindExample(Struct, frozen=True):
-    """A task that uses the kind, as YAML, with one line that says what it shows."""
+    """A task that uses the kind, as YAML, with a one-line title."""
 
     title: str
     yaml: str
 
 
 class Need(Struct, frozen=True):
-    """Where `field` has that `value` (any, if None; a default counts as written), `fields` must be there too."""
+    """`fields` are required where `field` has this `value` (None: any value)."""
 
     field: str
     fields: tuple[str, ...]
@@ -29,18 +29,18 @@ class Need(Struct, frozen=True):
 
 
 class Kind(Struct, frozen=True):
-    """A tool kind as the checks, the docs and the editor see it."""
+    """A tool kind as seen by the checks, the docs and the editor."""
 
     name: str
     summary: str
     description: str
-    input: Level  # `open` where the kind takes free fields
-    one_of: tuple[tuple[str, ...], ...] = ()  # exactly one field of each group must be there
-    at_most_one: tuple[tuple[str, ...], ...] = ()  # two fields of a group contradict each other
-    needs: tuple[Need, ...] = ()  # fields that must come together
+    input: Level  # `open` where the kind accepts any field
+    one_of: tuple[tuple[str, ...], ...] = ()  # exactly one field of each group is required
+    at_most_one: tuple[tuple[str, ...], ...] = ()  # fields of a group exclude each other
+    needs: tuple[Need, ...] = ()  # fields that require other fields
     result: Mapping[str, str] | None = None  # field → meaning; None: the result is free-form
     helper: tuple[str, Mapping[str, str]] | None = None  # ("http", {"status": …}): the kind's own part of `outcome`
-    extra: str = ""  # the optional install that brings the library, e.g. "duckdb"
+    extra: str = ""  # optional dependency that installs the library, e.g. "duckdb"
     examples: tuple[KindExample, ...] = ()
     suspends: bool = False  # holds no worker while it waits
 

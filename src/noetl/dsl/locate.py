@@ -1,8 +1,7 @@
-"""Finds the place in the source of a character inside a scalar, for every way in which YAML writes one.
+"""Map a character of a scalar to its offset in the source, for every YAML style.
 
-Needed wherever a value has inner structure, such as a template: its errors are shown at the exact column. The source is
-scanned again by the rules that the YAML parser follows; a value without line breaks and escapes needs no scan.
-Tested in tests/unit/dsl/test_locate.py.
+Errors inside a value, such as in a template, are shown at the exact column. The source is scanned again by the rules of the
+YAML parser; a value without line breaks and escapes needs no scan. Tested in tests/unit/dsl/test_locate.py.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ _ESCAPE: Final = re.compile(
 
 
 def locate(source: Source, scalar: Scalar, offset: int) -> int:
-    """Give the offset in the source of the character at `offset` in `scalar.text`.
+    """Return the offset in the source of the character at `offset` in `scalar.text`.
 
-    A character that folding has made out of a line break is found at that break; the end of the text, and anything
-    behind it, just behind its last character.
+    A space from a folded line break maps to that break; the end of the text, and anything after it, to the offset after its
+    last character.
     """
     text = scalar.text
     if not scalar.style and scalar.end - scalar.start == len(text):
@@ -44,7 +43,7 @@ def locate(source: Source, scalar: Scalar, offset: int) -> int:
 
 
 def offsets(source: Source, scalar: Scalar) -> list[int]:
-    """Give the offset in the source of every character of `scalar.text`."""
+    """Return the offset in the source of every character of `scalar.text`."""
     if scalar.style in ("|", ">"):
         places = _block(source.text, scalar)
     elif scalar.style:
@@ -55,7 +54,7 @@ def offsets(source: Source, scalar: Scalar) -> list[int]:
 
 
 def _flow(text: str, start: int, end: int, quote: str) -> list[int]:
-    """Scan a plain or quoted scalar, whose line breaks fold and which may have escapes."""
+    """Scan a plain or quoted scalar with folded line breaks and escapes."""
     places: list[int] = []
     at = start
     continued = False
@@ -81,7 +80,7 @@ def _flow(text: str, start: int, end: int, quote: str) -> list[int]:
 
 
 def _folded(text: str, start: int, end: int, *, continued: bool) -> Iterator[int]:
-    """Give the places of what a run of blanks and breaks leaves: the blanks, one space, or all breaks but the first."""
+    """Yield the offsets of what folding keeps of a run of blanks and breaks."""
     breaks = list(_BREAK.finditer(text, start, end))
     if continued:
         yield from (each.start() for each in breaks)
@@ -98,11 +97,11 @@ def _block(text: str, scalar: Scalar) -> list[int]:
     indent = indentation(text, scalar)
     wanted = len(scalar.text)
     places: list[int] = []
-    pending: list[int] = []  # the breaks since the last line with content
+    pending: list[int] = []  # breaks since the last line with content
     previous_is_blank = True
     for start, end in lines_below(text, scalar.start):
         content = start + indent
-        # Folding takes at most one of the pending breaks away.
+        # Folding removes at most one of the pending breaks.
         if len(places) + len(pending) > wanted or text[start : min(content, end)].strip(" "):
             break
         if content >= end:
@@ -119,7 +118,7 @@ def _block(text: str, scalar: Scalar) -> list[int]:
 
 
 def lines_below(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Give start and end of each line below the one that `at` is in."""
+    """Yield start and end of each line below the line of `at`."""
     while True:
         end = _line_end(text, at)
         broken = _BREAK.match(text, end)
@@ -130,12 +129,12 @@ def lines_below(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _line_end(text: str, at: int) -> int:
-    found = _TO_LINE_END.match(text, at)
-    return found.end() if found else at
+    match = _TO_LINE_END.match(text, at)
+    return match.end() if match else at
 
 
 def indentation(text: str, scalar: Scalar) -> int:
-    """Count the spaces that are not content, from the first line that has any, as it stands and as it was read."""
+    """Return the indentation of a block scalar, from its first line with content."""
     value = scalar.text.lstrip("\n\u2028\u2029")
     skipped = len(scalar.text) - len(value)
     if not value:

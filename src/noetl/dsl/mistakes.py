@@ -1,6 +1,6 @@
-"""Puts a YAML syntax error into words: where the mistake is, what it most likely is and how it is written instead.
+"""Explain syntax errors of the YAML parser: position, likely cause and correction.
 
-The parser reports where it gave up, which is often behind the mistake; common causes are recognised by the text around.
+The parser often reports an error long after the mistake; common causes are recognised by the surrounding text.
 Tested in tests/unit/dsl/test_parse_syntax.py.
 """
 
@@ -26,7 +26,7 @@ _LINE: Final = re.compile(r"[^\r\n]{0,1000}")
 
 
 class _Error(NamedTuple):
-    """What the parser said: the problem and its context, each with its offset."""
+    """A parser error: the problem and its context, each with its offset."""
 
     text: str
     problem: str
@@ -38,21 +38,21 @@ class _Error(NamedTuple):
         return max(self.text.rfind("\n", 0, offset), self.text.rfind("\r", 0, offset)) + 1
 
     def line(self, offset: int) -> str:
-        found = _LINE.match(self.text, self.line_start(offset))
-        return found[0] if found else ""  # cut off: some of the searches take time that grows faster than the line
+        match = _LINE.match(self.text, self.line_start(offset))
+        return match[0] if match else ""  # cut: some searches take superlinear time
 
     def line_number(self, offset: int) -> int:
         return self.text.count("\n", 0, offset) + 1
 
     def line_above(self, offset: int) -> int:
-        """Give the start of the last line above that says something, or -1 where none does among a hundred."""
+        """Return the start of the last line with content above, or -1."""
         start = self.line_start(offset)
         for _ in range(100):
             if start <= 0:
                 break
             start = self.line_start(start - 1)
-            said = self.line(start).strip()
-            if said and not said.startswith("#"):
+            content = self.line(start).strip()
+            if content and not content.startswith("#"):
                 return start
         return -1
 
@@ -78,34 +78,34 @@ class _Error(NamedTuple):
 
 
 def explain(text: str, error: yaml.YAMLError) -> ReadProblem:
-    """Give the problem that a syntax error stands for."""
+    """Convert a syntax error to a read problem, with its likely cause."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         at = min(getattr(error, "position", 0), len(text))
-        return ReadProblem("not-text", at, at, "This place holds something that is not text.")
+        return ReadProblem("not-text", at, at, "This position contains a character that is not text.")
     at = min(error.problem_mark.index, len(text))
     context_at = min(error.context_mark.index, len(text)) if error.context_mark else at
     seen = _Error(text, error.problem or "", at, error.context or "", context_at)
     for recognise in _CAUSES:
-        found = recognise(seen)
-        if found is not None:
-            return found
-    return seen.syntax(at, "The text cannot be read as YAML from here on.")
+        problem = recognise(seen)
+        if problem is not None:
+            return problem
+    return seen.syntax(at, "The text is not valid YAML from here on.")
 
 
 def unquoted_template(template: str) -> str:
-    """Say how a value that begins like a template is written."""
-    return f"A value that begins with {template[:2]} must stand in quotes: {quoted(shortened(template))}."
+    """Describe how to write a value that begins like a template."""
+    return f"A value that begins with {template[:2]} must be in quotes: {quoted(shortened(template))}."
 
 
 def quoted(text: str) -> str:
-    """Put a value into the quotes that need the least escaping."""
+    """Quote a value with the quotes that need the least escaping."""
     if '"' not in text and "\\" not in text:
         return f'"{text}"'
     return "'" + text.replace("'", "''") + "'"
 
 
 def shortened(text: str) -> str:
-    """Give a text on one line and short enough for a message."""
+    """Return a text on one line, cut to fit a message."""
     one_line = " ".join(text.split())
     return one_line if len(one_line) <= 60 else one_line[:57] + "…"
 
@@ -115,7 +115,7 @@ def _conflict(seen: _Error) -> ReadProblem | None:
         start = seen.line_start(offset)
         if _CONFLICT.match(seen.text, start):
             return seen.rest_of_line(
-                start, "A merge conflict was left in the file; keep one side and delete the marks."
+                start, "The file contains a merge conflict; keep one side and delete the conflict markers."
             )
     return None
 
@@ -123,15 +123,15 @@ def _conflict(seen: _Error) -> ReadProblem | None:
 def _template(seen: _Error) -> ReadProblem | None:
     for offset in (seen.at, seen.context_at, max(seen.at - 1, 0)):
         line, start = seen.line(offset), seen.line_start(offset)
-        for found in _TEMPLATE_OPENING.finditer(line):
-            before = line[: found.start(1)]
+        for match in _TEMPLATE_OPENING.finditer(line):
+            before = line[: match.start(1)]
             if before.count('"') % 2 or before.count("'") % 2 or before.lstrip().startswith("#"):
                 continue
-            value = _COMMENT.sub("", line[found.start(1) :]).rstrip()
-            closing = value.find(_TEMPLATE_CLOSING[found[1]])
+            value = _COMMENT.sub("", line[match.start(1) :]).rstrip()
+            closing = value.find(_TEMPLATE_CLOSING[match[1]])
             if closing >= 0 and ("{" in before or "[" in before):
                 value = value[: closing + 2]
-            place = start + found.start(1)
+            place = start + match.start(1)
             return seen.syntax(place, unquoted_template(value), place + len(value))
     return None
 
@@ -141,7 +141,7 @@ def _tab(seen: _Error) -> ReadProblem | None:
         return None
     run = re.compile(r"\t+").match(seen.text, seen.at)
     end = run.end() if run else seen.at + 1
-    return ReadProblem("tab", seen.at, end, "A tab stands where YAML allows spaces only.")
+    return ReadProblem("tab", seen.at, end, "A tab is used where YAML allows only spaces.")
 
 
 def _reserved_start(seen: _Error) -> ReadProblem | None:
@@ -166,8 +166,8 @@ def _escape(seen: _Error) -> ReadProblem | None:
         return None
     escape = seen.text[seen.at : seen.at + 2]
     if not escape.startswith("\\"):
-        return seen.syntax(seen.context_at, "An escape in this text is not one that YAML knows.")
-    message = f"'{escape}' is not an escape that YAML knows; write '\\{escape}', or put the text in single quotes."
+        return seen.syntax(seen.context_at, "This text contains an invalid YAML escape.")
+    message = f"'{escape}' is not a valid YAML escape; write '\\{escape}', or use single quotes."
     return seen.syntax(seen.at, message, seen.at + 2)
 
 
@@ -177,7 +177,7 @@ def _tag(seen: _Error) -> ReadProblem | None:
     word = _WORD.match(seen.text, seen.context_at)
     end = word.end() if word else seen.context_at + 1
     return ReadProblem(
-        "tag", seen.context_at, end, f"The tag {shortened(seen.text[seen.context_at : end])} is not known."
+        "tag", seen.context_at, end, f"The tag {shortened(seen.text[seen.context_at : end])} is unknown."
     )
 
 
@@ -186,10 +186,10 @@ def _missing_space(seen: _Error) -> ReadProblem | None:
         return None
     places = (seen.line_start(seen.context_at), seen.line_above(seen.at), seen.line_start(seen.at))
     for start in places:
-        found = _KEY_WITHOUT_SPACE.match(seen.text, start) if start >= 0 else None
-        if found:
-            message = f"A space is missing after '{found[1]}:'."
-            return seen.syntax(found.start(1), message, found.end())
+        match = _KEY_WITHOUT_SPACE.match(seen.text, start) if start >= 0 else None
+        if match:
+            message = f"A space is missing after '{match[1]}:'."
+            return seen.syntax(match.start(1), message, match.end())
     return None
 
 
@@ -198,7 +198,7 @@ def _missing_colon(seen: _Error) -> ReadProblem | None:
         if seen.text.startswith("-", seen.context_at):
             return seen.syntax(seen.context_at, "A space is missing after '-'.")
         word = shortened(seen.line(seen.context_at).strip())
-        message = f"A colon is missing: '{word}' is neither a key with a value nor a part of what stands above."
+        message = f"A colon is missing: '{word}' is neither a key with a value nor part of the value above."
         return seen.rest_of_line(seen.context_at, message)
     if "mapping values" not in seen.problem:
         return None
@@ -207,12 +207,12 @@ def _missing_colon(seen: _Error) -> ReadProblem | None:
 
 def _colon_in_value(seen: _Error) -> ReadProblem | None:
     start = seen.line_start(seen.at)
-    found = _SECOND_COLON.match(seen.line(seen.at))
-    if found is None or seen.at < start + found.start(1):
+    match = _SECOND_COLON.match(seen.line(seen.at))
+    if match is None or seen.at < start + match.start(1):
         return None
-    value = _COMMENT.sub("", found[1]).rstrip()
-    message = f"This value has a second ': ' in it; put it in quotes: {quoted(shortened(value))}."
-    return seen.syntax(start + found.start(1), message, start + found.start(1) + len(value))
+    value = _COMMENT.sub("", match[1]).rstrip()
+    message = f"This value contains ': '; put it in quotes: {quoted(shortened(value))}."
+    return seen.syntax(start + match.start(1), message, start + match.start(1) + len(value))
 
 
 def _value_continues(seen: _Error) -> ReadProblem | None:
@@ -226,7 +226,7 @@ def _value_continues(seen: _Error) -> ReadProblem | None:
             place, f"A colon is missing: '{shortened(seen.line(above))}' is not a key with a value."
         )
     if seen.indentation(seen.at) > seen.indentation(above):
-        message = f"This line is indented deeper than line {seen.line_number(above)}, whose key has a value already."
+        message = f"This line is indented deeper than line {seen.line_number(above)}, whose key already has a value."
         return seen.rest_of_line(start, message)
     return None
 
@@ -242,7 +242,7 @@ def _after_quote(seen: _Error) -> ReadProblem | None:
         and "\n" in before[opening:]
         and _BEFORE_A_VALUE.search(seen.text, seen.line_start(opening), opening)
     ):
-        message = f"The quote that opens here is not closed on its line; the next quote stands on line {seen.line_number(seen.at)}."
+        message = f"The quote that opens here is not closed on its line; the next quote is on line {seen.line_number(seen.at)}."
         return seen.syntax(opening, message, opening + 1)
     advice = "double the quote inside" if quote == "'" else 'write the quote inside as \\"'
     message = f"The quoted text ends before this; put the whole value in one pair of quotes, or {advice}."
@@ -251,12 +251,12 @@ def _after_quote(seen: _Error) -> ReadProblem | None:
 
 def _after_alias(seen: _Error) -> ReadProblem | None:
     line_start = seen.line_start(seen.at)
-    found = re.compile(r".*?[:\-,\[{] *(\*.*)").match(seen.text[line_start : min(seen.at, line_start + 1000)])
-    if found is None or "expected" not in seen.problem:
+    match = re.compile(r".*?[:\-,\[{] *(\*.*)").match(seen.text[line_start : min(seen.at, line_start + 1000)])
+    if match is None or "expected" not in seen.problem:
         return None
-    start = line_start + found.start(1)
+    start = line_start + match.start(1)
     value = _COMMENT.sub("", seen.text[start : line_start + len(seen.line(seen.at))]).rstrip()
-    return seen.rest_of_line(start, f"A value that begins with '*' must stand in quotes: {quoted(shortened(value))}.")
+    return seen.rest_of_line(start, f"A value that begins with '*' must be in quotes: {quoted(shortened(value))}.")
 
 
 def _open_bracket(seen: _Error) -> ReadProblem | None:
@@ -270,7 +270,7 @@ def _open_bracket(seen: _Error) -> ReadProblem | None:
         message = f"The '{opening}' that opens here is not closed, or a comma is missing before line {seen.line_number(seen.at)}."
         return seen.syntax(seen.context_at, message, seen.context_at + 1)
     if at_end:
-        return seen.syntax(seen.at, "The text ends inside a bracket that is not closed.")
+        return seen.syntax(seen.at, "The text ends inside an unclosed bracket.")
     return seen.syntax(seen.at, f"A ',' or the closing '{closing}' is missing before this.")
 
 
@@ -281,7 +281,7 @@ def _stray_mark(seen: _Error) -> ReadProblem | None:
         return seen.syntax(seen.at, f"A value is missing before this '{seen.char()}'.", seen.at + 1)
     if "block node" in seen.context:
         return seen.syntax(seen.at, f"A value cannot begin with '{seen.char()}'; put it in quotes.", seen.at + 1)
-    return seen.syntax(seen.at, f"This '{seen.char()}' closes nothing.", seen.at + 1)
+    return seen.syntax(seen.at, f"This '{seen.char()}' has no matching opening bracket.", seen.at + 1)
 
 
 def _missing_key(seen: _Error) -> ReadProblem | None:
@@ -293,9 +293,7 @@ def _missing_key(seen: _Error) -> ReadProblem | None:
 def _inline_list(seen: _Error) -> ReadProblem | None:
     if "block sequence entries" not in seen.problem:
         return None
-    message = (
-        "A list item cannot stand on the line of its key; begin it on a line of its own, or put the value in quotes."
-    )
+    message = "A list item cannot be on the line of its key; start it on a new line, or put the value in quotes."
     return seen.rest_of_line(seen.at, message)
 
 
@@ -303,7 +301,7 @@ def _block_header(seen: _Error) -> ReadProblem | None:
     if "block scalar" not in seen.context:
         return None
     mark = seen.text[seen.context_at : seen.context_at + 1]
-    message = f"After '{mark}' the line ends; the text begins on the next line, or the value stands in quotes."
+    message = f"Nothing may follow '{mark}' on its line: begin the text on the next line, or put the value in quotes."
     return seen.rest_of_line(seen.at, message)
 
 
@@ -314,10 +312,9 @@ def _indentation(seen: _Error) -> ReadProblem | None:
     item = seen.text.startswith("- ", seen.at)
     if above >= 0 and here == seen.indentation(seen.context_at) and seen.context_at < seen.at:
         wanted = "a key" if "key" in seen.problem else "'- ' and a list item"
-        found = "a list item" if item else "this"
-        message = (
-            f"At this indentation {wanted} is expected, not {found}; line {seen.line_number(seen.context_at)} began it."
-        )
+        actual = "a list item" if item else "this"
+        line = seen.line_number(seen.context_at)
+        message = f"At this indentation, {wanted} is expected, not {actual}; it continues line {line}."
         return seen.rest_of_line(seen.at, message)
     if above < 0:
         return None
@@ -329,7 +326,7 @@ def _directive(seen: _Error) -> ReadProblem | None:
     if "directive" not in seen.context and "directive" not in seen.problem:
         return None
     return seen.rest_of_line(
-        seen.line_start(seen.context_at), "A line that begins with '%' is a directive, and this one is not known."
+        seen.line_start(seen.context_at), "A line that begins with '%' is a YAML directive, and this one is unknown."
     )
 
 

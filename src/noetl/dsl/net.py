@@ -1,7 +1,7 @@
-"""The Petri net of a playbook: steps as transitions, arcs between them, and what can reach what.
+"""The Petri net of a playbook: steps, arcs between them, and reachability.
 
-Reachability is one bit set per step, computed once for every group of steps that lead to each other. Arcs to steps that
-do not exist are left out: they are told as diagnostics. Tested in tests/unit/dsl/test_net.py.
+Reachability is one bit set per step, computed per strongly connected component. Arcs to steps that do not exist are left out;
+a rule reports them. Tested in tests/unit/dsl/test_net.py.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Net(Struct, frozen=True):
     final: int | None
     out: tuple[tuple[Edge, ...], ...]
     into: tuple[tuple[Edge, ...], ...]
-    reach: tuple[int, ...]  # reach[i]: steps at the end of some non-empty path from i
-    groups: tuple[tuple[int, ...], ...]  # steps that reach each other; followers before the rest
+    reach: tuple[int, ...]  # reach[i]: steps reachable from i over at least one arc
+    groups: tuple[tuple[int, ...], ...]  # strongly connected components, successors first
 
     def reaches(self, source: int, target: int) -> bool:
         return bool(self.reach[source] >> target & 1)
 
     def live(self) -> int:
-        """Give the steps that some token can come to, as a bit set: from the entry, the final step, compensations."""
-        found = 0
+        """Return the steps that a token can reach from a root, as a bit set."""
+        steps = 0
         for root in self.roots():
-            found |= 1 << root | self.reach[root]
-        return found
+            steps |= 1 << root | self.reach[root]
+        return steps
 
     def roots(self) -> Iterator[int]:
         if self.entry is not None:
@@ -58,12 +58,12 @@ class Net(Struct, frozen=True):
         return (step for number, step in enumerate(self.steps) if bits >> number & 1)
 
     def cycles(self) -> tuple[tuple[int, ...], ...]:
-        """Give the groups of steps that can all reach each other, in file order."""
+        """Return the groups of steps that can all reach each other, in file order."""
         return tuple(sorted(group for group in self.groups if self.reaches(group[0], group[0])))
 
 
 def build(playbook: Playbook) -> Net:
-    """Make the net of a playbook; of two steps with one name, the first counts."""
+    """Build the net of a playbook; of two steps with one name, the first counts."""
     steps: list[Step] = []
     index: dict[str, int] = {}
     for step in playbook.workflow:
@@ -87,12 +87,12 @@ def build(playbook: Playbook) -> Net:
 
 
 def _groups(followers: list[list[int]]) -> tuple[tuple[int, ...], ...]:
-    """Find the strongly connected components by Tarjan's algorithm, with a stack of our own: nets may be deep."""
-    order = [0] * len(followers)  # when a step was found, from 1; 0: not yet
+    """Find strongly connected components (Tarjan) with an explicit stack."""
+    order = [0] * len(followers)  # discovery order, from 1; 0: not visited
     low = [0] * len(followers)
     pending: list[int] = []
     is_pending = [False] * len(followers)
-    found: list[tuple[int, ...]] = []
+    components: list[tuple[int, ...]] = []
     clock = 0
     for start in range(len(followers)):
         path = [] if order[start] else [(start, iter(followers[start]))]
@@ -119,18 +119,18 @@ def _groups(followers: list[list[int]]) -> tuple[tuple[int, ...], ...]:
                         group.append(pending.pop())
                     for member in group:
                         is_pending[member] = False
-                    found.append(tuple(sorted(group)))
-    return tuple(found)
+                    components.append(tuple(sorted(group)))
+    return tuple(components)
 
 
 def _reach(followers: list[list[int]], groups: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """Close the direct edges under following: every group comes after the groups that it leads to."""
+    """Return the transitive closure of the edges; `groups` list successors first."""
     reach = [0] * len(followers)
     for group in groups:
-        found = 0
+        steps = 0
         for number in group:
             for follower in followers[number]:
-                found |= 1 << follower | reach[follower]
+                steps |= 1 << follower | reach[follower]
         for number in group:
-            reach[number] = found
+            reach[number] = steps
     return tuple(reach)

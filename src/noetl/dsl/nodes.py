@@ -1,7 +1,7 @@
-"""The nodes of a read document: plain values that remember where in the source they stand.
+"""Nodes of a parsed document: plain values with their position in the source.
 
-A node knows its character offsets only; `Source` turns an offset into a line and column when a person has to see it.
-Nodes hold no meaning of the language: that begins in `normalize`. Tested in tests/unit/dsl/test_parse.py.
+A node stores character offsets; `Source` converts an offset to line and column. The meaning of nodes in the language begins
+in `normalize`. Tested in tests/unit/dsl/test_parse.py.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _NEWLINE = re.compile("\n")
 
 
 class Position(NamedTuple):
-    """A place in a source text; both numbers count from 1, columns in characters."""
+    """A position in a source text; both numbers count from 1."""
 
     line: int
     column: int
 
 
 class Node(Struct, frozen=True, eq=False):
-    """What every node has: the half-open range of characters it covers."""
+    """Base of all nodes: the half-open range of characters that it covers."""
 
     start: int
     end: int
 
 
 class Scalar(Node, frozen=True, eq=False):
-    """One value: `text` is the content after quoting and folding, `value` what it means by the YAML 1.2 core table."""
+    """One value: `text` is the unquoted content, `value` its YAML 1.2 meaning."""
 
     value: Any
     text: str
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 
 class MapNode(Node, frozen=True, eq=False):
-    """A map in source order; merged keys (`<<`) are already folded in, behind the explicit ones."""
+    """A map in source order; merged keys (`<<`) are folded in after the explicit ones."""
 
     entries: tuple[Entry, ...]
     flow: bool = False
@@ -85,7 +85,7 @@ class ListNode(Node, frozen=True, eq=False):
 
 
 class Source:
-    """A text with its name; answers where an offset lies."""
+    """A text with its file name; converts between offsets and positions."""
 
     __slots__ = ("_starts", "file", "text")
 
@@ -96,7 +96,7 @@ class Source:
 
     def _line_starts(self) -> list[int]:
         if self._starts is None:
-            self._starts = [0, *(found.end() for found in _NEWLINE.finditer(self.text))]
+            self._starts = [0, *(newline.end() for newline in _NEWLINE.finditer(self.text))]
         return self._starts
 
     def position(self, offset: int) -> Position:
@@ -118,7 +118,7 @@ class Source:
 
 
 def plain(node: Node | None) -> Any:
-    """Give the plain data that a node stands for; map keys become their text."""
+    """Return the plain data of a node; map keys become their text."""
     if isinstance(node, Scalar):
         return node.value
     if isinstance(node, MapNode):
@@ -126,3 +126,14 @@ def plain(node: Node | None) -> Any:
     if isinstance(node, ListNode):
         return [plain(item) for item in node.items]
     return None
+
+
+def key_at(node: Node | None, *path: str) -> Scalar | None:
+    """Return the last key of a path of keys, or None where the path does not exist."""
+    key: Scalar | None = None
+    for name in path:
+        entry = node.entry(name) if isinstance(node, MapNode) else None
+        if entry is None:
+            return None
+        key, node = entry.key, entry.value
+    return key

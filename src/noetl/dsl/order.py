@@ -1,7 +1,7 @@
-"""Tells which steps may have ended when a step runs.
+"""Compute which steps may have ended when a step runs.
 
-The arcs of the net decide, and the gates: a step whose gate waits for another one runs after it without any arc between
-them. The final step and compensations come last. Tested in tests/unit/dsl/test_order.py.
+Arcs and gates decide: a step whose gate waits for another step runs after it, without an arc between them. The final step and
+compensations run last. Tested in tests/unit/dsl/test_order.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from noetl.dsl.scopes import step_writes
 
 
 def ended_before(net: Net, gates: Mapping[str, Iterable[str]]) -> tuple[int, ...]:
-    """Give, for each step, the steps that may have ended when it starts, as a bit set.
+    """Return the steps that may have ended when each step starts, as bit sets.
 
-    `gates` names what the gate of a step looks at: steps, and keys of `ctx`, which stand for the steps that write them.
+    `gates` names what the gate of a step reads: steps, and keys of `ctx`, which stand for the steps that write them.
     """
     sources = [{edge.source for edge in edges} for edges in net.into]
     writers = _writers(net.steps) if gates else {}
@@ -34,16 +34,16 @@ def ended_before(net: Net, gates: Mapping[str, Iterable[str]]) -> tuple[int, ...
 
 
 def _writers(steps: Iterable[Step]) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
+    writers: dict[str, set[int]] = {}
     for number, step in enumerate(steps):
         for write in step_writes(step):
             if write.scope == "ctx":
-                found.setdefault(write.key.split(".", 1)[0], set()).add(number)
-    return found
+                writers.setdefault(write.key.split(".", 1)[0], set()).add(number)
+    return writers
 
 
 def _close(sources: list[set[int]]) -> list[int]:
-    """Close the direct predecessors under following them; a work list that revisits only what grew."""
+    """Return the transitive closure of the direct predecessors."""
     before = [sum(1 << source for source in direct) for direct in sources]
     followers: list[list[int]] = [[] for _ in sources]
     for number, direct in enumerate(sources):

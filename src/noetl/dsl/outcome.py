@@ -1,7 +1,7 @@
-"""The words that outcomes and events are made of: fields, states, kinds of error and names of events.
+"""Fields of outcomes, statuses, error kinds and event names.
 
-What a particular tool kind adds stands in its `Kind`. Used by the checks, completion and hover. Tested with the rules in
-tests/unit/dsl/rules/test_templates.py.
+`Kind` describes what a tool kind adds. Used by checks, completion and hover.
+Tested with the rules in tests/unit/dsl/rules/test_templates.py.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from noetl.dsl.playbook import Step, Task
 
 ENVELOPE: Final[dict[str, str]] = {
     "status": "`ok` or `error`.",
-    "result": "What the tool gave.",
-    "data": "Another name for `result`.",
-    "error": "What went wrong: kind, code, message and whether another try makes sense.",
-    "meta": "Attempt, duration, start and trace of the call.",
-    "ref": "The reference of a stored result.",
+    "result": "Result of the tool.",
+    "data": "Alias of `result`.",
+    "error": "The error: kind, code, message and whether a retry makes sense.",
+    "meta": "Attempt, duration, start time and trace of the call.",
+    "ref": "Reference of a stored result.",
 }
 STATUSES: Final = ("ok", "error")
 ERROR_FIELDS: Final[dict[str, str]] = {
-    "kind": "What sort of error it is, such as `timeout`.",
+    "kind": "Type of the error, such as `timeout`.",
     "class": "`RetryableError`, `FatalError`, `SinkError`, `CancelError` or `TimeoutError`.",
-    "code": "The exact code, such as `HTTP_429` or `PG_40P01`.",
-    "message": "The error in words.",
-    "retryable": "Whether another attempt makes sense.",
-    "retry_after": "Seconds that the other side asked to wait.",
-    "details": "Whatever else is known.",
+    "code": "Exact code, such as `HTTP_429` or `PG_40P01`.",
+    "message": "Description of the error.",
+    "retryable": "Whether a retry makes sense.",
+    "retry_after": "Seconds to wait before a retry, as requested by the remote side.",
+    "details": "Further information.",
 }
 ERROR_KINDS: Final = (
     "connection", "timeout", "rate_limit", "auth", "not_found", "client_error", "server_error", "schema", "parse",
@@ -36,10 +36,10 @@ ERROR_KINDS: Final = (
     "unknown",
 )  # fmt: skip
 META_FIELDS: Final[dict[str, str]] = {
-    "attempt": "The number of the attempt, from 1.",
-    "duration_ms": "How long it took, in milliseconds.",
-    "started_at": "When it began.",
-    "trace_id": "The id of its trace.",
+    "attempt": "Number of the attempt, from 1.",
+    "duration_ms": "Duration in milliseconds.",
+    "started_at": "Start time.",
+    "trace_id": "Id of the trace.",
 }
 HELPERS: Final[dict[str, tuple[str, ...]]] = {
     "http": ("status", "headers"),
@@ -47,21 +47,21 @@ HELPERS: Final[dict[str, tuple[str, ...]]] = {
     "py": ("exception_type", "traceback"),
 }
 ROUTING_EVENTS: Final[dict[str, str]] = {
-    "step.done": "The step ended well.",
+    "step.done": "The step succeeded.",
     "step.failed": "The step failed.",
     "loop.done": "The loop of the step ended.",
-    "call.done": "An older name of `step.done`.",
-    "step.exit": "An older name of `step.done`.",
-    "call.error": "An older name of `step.failed`.",
+    "call.done": "Older name of `step.done`.",
+    "step.exit": "Older name of `step.done`.",
+    "call.error": "Older name of `step.failed`.",
 }
-GATE_EVENTS: Final[dict[str, str]] = {**ROUTING_EVENTS, "signal.received": "A signal came for this execution."}
+GATE_EVENTS: Final[dict[str, str]] = {**ROUTING_EVENTS, "signal.received": "The execution received a signal."}
 STORED_FIELDS: Final = frozenset({"_ref", "_store"})
 LOOP_RESULT: Final = frozenset({"results", "stats"})
 STATS: Final = ("total", "succeeded", "failed", "skipped")
 
 
 def kind_of(task: Task, kinds: Kinds, workbook: dict[str, Task]) -> Kind | None:
-    """Give the kind whose outcome a task has: a call of the workbook has that of the task it calls."""
+    """Return the kind of a task, or of the task that a workbook call runs."""
     if task.kind != "workbook":
         return kinds.get(task.kind)
     named = task.fields.get("task")
@@ -70,9 +70,9 @@ def kind_of(task: Task, kinds: Kinds, workbook: dict[str, Task]) -> Kind | None:
 
 
 def result_fields(kind: Kind | None) -> frozenset[str] | None:
-    """Give every key that may be looked up in a kind's result; None where it may be any.
+    """Return every key of a kind's result; None where any key may exist.
 
-    A key that is missing in a result is looked for in its `data`, so a result with a body of free form has all keys.
+    A key that is missing in a result is looked up in its `data`, so a result with a free-form body may have any key.
     """
     if kind is None or kind.result is None or "data" in kind.result:
         return None
@@ -80,12 +80,12 @@ def result_fields(kind: Kind | None) -> frozenset[str] | None:
 
 
 def has_field(fields: frozenset[str], name: str) -> bool:
-    """Tell whether a name is among fields; `command_<i>` stands for `command_0`, `command_1` and so on."""
+    """Return whether a name is among fields; `command_<i>` matches `command_0`."""
     return name in fields or f"{name.rstrip('0123456789')}<i>" in fields
 
 
 def selected(task: Task) -> Iterator[str]:
-    """Give the names under which parts of the task's result are kept beside its reference."""
+    """Yield the names of the result parts that stay inline with the reference."""
     result = task.spec.get("result")
     parts = result.data.get("select") if result and isinstance(result.data, dict) else None
     for part in parts if isinstance(parts, list) else ():
@@ -94,23 +94,23 @@ def selected(task: Task) -> Iterator[str]:
 
 
 def task_fields(task: Task, kinds: Kinds, workbook: dict[str, Task]) -> frozenset[str] | None:
-    """Give every key that may be looked up in the result of a task; None where it may be any."""
+    """Return every key of a task's result; None where any key may exist."""
     fields = result_fields(kind_of(task, kinds, workbook))
     return None if fields is None else fields.union(selected(task))
 
 
 def step_fields(step: Step, kinds: Kinds, workbook: dict[str, Task]) -> frozenset[str] | None:
-    """Give every key that may be looked up in the result of a step; None where it may be any."""
+    """Return every key of a step's result; None where any key may exist."""
     if step.loop:
         return LOOP_RESULT | STORED_FIELDS
     if not step.tasks:
         return None
-    found: set[str] = {"results"}
+    keys: set[str] = {"results"}
     for task in step.tasks:
-        # A `break` may end the pipeline at any task, so the last one is any of them.
+        # A `break` may end the pipeline at any task, so any task may be the last.
         fields = task_fields(task, kinds, workbook)
         if fields is None:
             return None
-        found.add(task.label)
-        found |= fields
-    return frozenset(found)
+        keys.add(task.label)
+        keys |= fields
+    return frozenset(keys)

@@ -1,6 +1,6 @@
-"""Reads a playbook's text, YAML or JSON, into nodes that know their place; never raises and never hangs.
+"""Parse YAML or JSON into nodes with positions; never raises, never hangs.
 
-What the text means as a playbook is not looked at here. Problems come back as data beside whatever could be read.
+Problems are returned as data with the part that was read. The meaning as a playbook is not checked here.
 Tested in tests/unit/dsl/test_parse.py, test_parse_syntax.py and test_parse_hostile.py.
 """
 
@@ -32,7 +32,7 @@ _SURROGATES: Final = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F
 
 
 class Parser(Protocol):
-    """What is needed of a YAML parser: its next event, of one of the library's classes."""
+    """The part of a YAML parser that is used: its next event."""
 
     def get_event(self) -> Any: ...
 
@@ -41,16 +41,16 @@ MakeParser = Callable[[str], Parser]
 
 
 class Document(Struct, frozen=True):
-    """What was read: `root` is None where nothing could be, and the part before the break where the syntax is broken."""
+    """A parsed document; `root` is partial, or None, after a syntax error."""
 
     source: Source
     root: Node | None
     problems: tuple[ReadProblem, ...]
-    whole: bool = True  # False where the reading broke off, so that the rest of the text is unknown
+    whole: bool = True  # False after a syntax error: the rest of the text is unknown
 
 
 def parse(text: str | bytes, file: str = "<playbook>") -> Document:
-    """Read one document."""
+    """Parse one document."""
     decoded, problem = _decode(text)
     source = Source(file, decoded)
     if problem is None:
@@ -61,13 +61,13 @@ def parse(text: str | bytes, file: str = "<playbook>") -> Document:
 
 
 def default_parser() -> MakeParser:
-    """Give the parser in C, or the slower one in Python where the extension was not built."""
+    """Return the parser in C, or the one in Python where C is not available."""
     parser: MakeParser = getattr(yaml, "CLoader", yaml.Loader)
     return parser
 
 
 def read(source: Source, make_parser: MakeParser) -> Document:
-    """Read a text that is known to be printable and small enough, with the given parser."""
+    """Parse a text that is printable and within the size limit, with the given parser."""
     document = _compose(source, _Events(make_parser(source.text)))
     if any(problem.kind in ("syntax", "tab") for problem in document.problems):
         as_json = _json_events(source.text, make_parser)
@@ -77,7 +77,7 @@ def read(source: Source, make_parser: MakeParser) -> Document:
 
 
 class _Events:
-    """The parser's events, with a syntax error turned into the end of the stream."""
+    """The parser's events; a syntax error ends the stream."""
 
     __slots__ = ("_get", "error")
 
@@ -125,14 +125,14 @@ def _compose(source: Source, events: _Events) -> Document:
     problems = composer.problems
     if events.error is not None:
         broken = explain(source.text, events.error)
-        # What was found in the last stretch before the break is mostly a part of the same mistake.
-        problems = [found for found in problems if found.start < broken.start and found.kind != "not-a-map"]
+        # Problems shortly before the error are usually part of the same mistake.
+        problems = [item for item in problems if item.start < broken.start and item.kind != "not-a-map"]
         problems.append(broken)
     elif not problems and (root is None or _is_nothing(root)):
         root = None
-        problems.append(ReadProblem("empty", 0, 0, "The file holds no playbook: it is empty or has comments only."))
+        problems.append(ReadProblem("empty", 0, 0, "The file contains no playbook: it is empty or has only comments."))
     whole = events.error is None and root is not None
-    return Document(source, root, tuple(sorted(problems, key=lambda found: found.start)), whole)
+    return Document(source, root, tuple(sorted(problems, key=lambda problem: problem.start)), whole)
 
 
 def _is_nothing(node: Node) -> bool:
@@ -142,13 +142,13 @@ def _is_nothing(node: Node) -> bool:
 def _check_root(composer: Composer, root: Node) -> None:
     if isinstance(root, MapNode) or _is_nothing(root):
         return
-    found = "one value" if isinstance(root, Scalar) else "a list"
-    message = f"A playbook is a map of keys such as 'metadata' and 'workflow'; this file holds {found}."
+    shape = "a single value" if isinstance(root, Scalar) else "a list"
+    message = f"A playbook is a map with keys such as 'metadata' and 'workflow'; this file contains {shape}."
     composer.problem("not-a-map", root.start, root.end, message)
 
 
 def _check_end(composer: Composer, events: _Events) -> None:
-    """Look for text after the document; the parser is asked only where its answer is cheap."""
+    """Report text after the document; use the parser only where that is cheap."""
     event = events.next()
     if events.broken():
         return
@@ -160,7 +160,7 @@ def _check_end(composer: Composer, events: _Events) -> None:
         events.next()
     if not events.broken():
         line = composer.source.position(start).line
-        message = f"A file holds one playbook; a second document starts on line {line}."
+        message = f"A file contains one playbook, but a second document starts on line {line}."
         composer.problem("many-documents", start, start + 3, message)
 
 
@@ -168,9 +168,9 @@ def _check_end(composer: Composer, events: _Events) -> None:
 
 
 def _decode(text: str | bytes) -> tuple[str, ReadProblem | None]:
-    """Give the text without a byte order mark; what cannot be decoded is shown by a replacement character."""
+    """Decode the text; invalid bytes become replacement characters."""
     if isinstance(text, str):
-        # A character takes one to four bytes: only texts between the bounds have to be measured.
+        # A character takes one to four bytes, so only texts between the limits must be measured.
         too_large = len(text) > MAX_BYTES or (
             len(text) * 4 > MAX_BYTES and len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES
         )
@@ -178,13 +178,13 @@ def _decode(text: str | bytes) -> tuple[str, ReadProblem | None]:
     if len(text) > MAX_BYTES:
         return "", _too_large()
     if text.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "", ReadProblem("not-text", 0, 0, "This file is in UTF-16; a playbook is in UTF-8.")
+        return "", ReadProblem("not-text", 0, 0, "This file is encoded in UTF-16; a playbook must be UTF-8.")
     try:
         return text.decode("utf-8-sig"), None
     except UnicodeDecodeError as error:
         body = text.removeprefix(b"\xef\xbb\xbf")
         start = len(body[: error.start].decode("utf-8", "replace"))
-        message = f"The byte 0x{body[error.start]:02x} is not UTF-8; a playbook is a text in UTF-8."
+        message = f"The byte 0x{body[error.start]:02x} is not valid UTF-8; a playbook must be UTF-8."
         return body.decode("utf-8", "replace"), ReadProblem("not-text", start, start + 1, message)
 
 
@@ -193,15 +193,15 @@ def _too_large() -> ReadProblem:
 
 
 def _refuse(text: str) -> ReadProblem | None:
-    """Find what the YAML parser would answer badly: characters that are not text, and tag directives."""
-    found = _UNPRINTABLE.search(text)
-    if found:
-        message = f"The character U+{ord(found[0]):04X} is not allowed in a playbook."
-        return ReadProblem("not-text", found.start(), found.end(), message)
-    # The parser compares each tag directive with all before it, so a file full of them would take hours.
+    """Reject unprintable characters and tag directives."""
+    match = _UNPRINTABLE.search(text)
+    if match:
+        message = f"The character U+{ord(match[0]):04X} is not allowed in a playbook."
+        return ReadProblem("not-text", match.start(), match.end(), message)
+    # The parser compares each tag directive with all previous ones, so a file full of them would take hours.
     directive = _TAG_DIRECTIVE.match(text) if "%TAG" in text else None
     if directive:
-        return ReadProblem("tag", directive.end() - 4, directive.end(), "A playbook has no use for a %TAG directive.")
+        return ReadProblem("tag", directive.end() - 4, directive.end(), "A playbook cannot use a %TAG directive.")
     return None
 
 
@@ -209,7 +209,7 @@ def _refuse(text: str) -> ReadProblem | None:
 
 
 class _PaddedEvents(_Events):
-    """Events of a text whose strings carry padding, which is taken out of every value."""
+    """Events of a text with padded strings; the padding is removed from every value."""
 
     __slots__ = ("_padding",)
 
@@ -225,7 +225,7 @@ class _PaddedEvents(_Events):
 
 
 def _json_events(text: str, make_parser: MakeParser) -> _Events | None:
-    """Give the events of JSON in a spelling that the YAML parser reads, every character in its place.
+    """Return the events of JSON, rewritten for the YAML parser in place.
 
     White space outside strings becomes spaces. A pair of surrogate escapes becomes one long escape, padded to the same
     length with a character that the text does not use.
@@ -249,7 +249,7 @@ def _json_events(text: str, make_parser: MakeParser) -> _Events | None:
         high, low = int(pair[1], 16), int(pair[2], 16)
         return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08X}{padding * 2}"
 
-    def token(found: re.Match[str]) -> str:
-        return _SURROGATES.sub(long_escape, found[0]) if found[0].startswith('"') else " " * len(found[0])
+    def token(match: re.Match[str]) -> str:
+        return _SURROGATES.sub(long_escape, match[0]) if match[0].startswith('"') else " " * len(match[0])
 
     return _PaddedEvents(make_parser(_JSON_TOKEN.sub(token, text)), padding)

@@ -1,7 +1,7 @@
-"""Pins a playbook: its canonical tree as bytes, and the content hash that executions refer to.
+"""Pin a playbook: its canonical tree as bytes, and its content hash.
 
-Equal trees have equal bytes, whatever spelling they were written in. A pinned tree was checked before, so it is read back
-without positions. Tested in tests/unit/dsl/test_pin.py.
+Equal trees have equal bytes, whatever their spelling. A pinned tree has been checked, so it is read back without positions.
+Tested in tests/unit/dsl/test_pin.py.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from noetl.dsl.playbook import Playbook
 
 
 def pinned(playbook: Playbook) -> tuple[bytes, str]:
-    """Give the canonical tree as JSON, and its content hash."""
+    """Return the canonical tree as JSON, and its content hash."""
     data = msgspec.json.encode(canonical(playbook))
     return data, sha256(data).hexdigest()
 
 
-@lru_cache(maxsize=64)  # the control plane and the worker of one process read it once
+@lru_cache(maxsize=64)  # shared by the control plane and the worker of one process
 def unpinned(data: bytes) -> Playbook:
     """Read a pinned tree back."""
     return normalize(Document(Source("<pinned>", ""), _node(msgspec.json.decode(data)), ()))

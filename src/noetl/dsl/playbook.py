@@ -1,8 +1,8 @@
-"""The canonical tree of a playbook: what every spelling becomes before anything else looks at it.
+"""The canonical tree of a playbook, independent of the spelling in the file.
 
-All classes are frozen. `at` points back to the source and takes no part in equality, so two spellings of one playbook
-are equal trees. Templates are kept as text in the canonical names (`outcome`, `ctx`). Built by `normalize`, written back
-by `canonical`; tested in tests/unit/dsl/test_normalize.py.
+All classes are frozen. `at` points to the source and is ignored by equality, so two spellings of one playbook are equal trees.
+Templates are kept as text with canonical names (`outcome`, `ctx`). Built by `normalize`, converted back by `canonical`.
+Tested in tests/unit/dsl/test_normalize.py.
 """
 
 from __future__ import annotations
@@ -18,23 +18,20 @@ Mode = Literal["exclusive", "inclusive"]
 
 
 class Part(Struct, frozen=True, eq=False):
-    """A part of the tree. Where it stands in the source, and which spelling it came in, take no part in equality."""
+    """A part of the tree; equality ignores position and spelling."""
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        compared = (
-            name
-            for name in self.__struct_fields__
-            if name != "at" and not name.endswith("_at") and name != "api_version"
-        )
-        return all(getattr(self, name) == getattr(other, name) for name in compared)
+        ignored = ("at", "api_version")
+        names = (name for name in self.__struct_fields__ if name not in ignored and not name.endswith("_at"))
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # most parts hold maps
 
 
 class Value(Part, frozen=True, eq=False):
-    """A free value of the playbook: plain data, templates still as text."""
+    """A free value of the playbook: plain data with templates as text."""
 
     data: Any
     at: Node | None = None
@@ -54,7 +51,7 @@ class Assign(Part, frozen=True, eq=False):
 
 
 class Action(Part, frozen=True, eq=False):
-    """What a matching task rule does."""
+    """The action of a task rule."""
 
     do: str
     attempts: Value | None = None
@@ -92,13 +89,13 @@ class AdmitRule(Part, frozen=True, eq=False):
 
 
 class Task(Part, frozen=True, eq=False):
-    """One labelled tool call of a pipeline; `fields` are the kind's own inputs, `spec` what is layered over it."""
+    """One tool call of a pipeline; `fields` are the inputs of its kind."""
 
     label: str
     kind: str
     fields: dict[str, Value]
     input: dict[str, Value] = {}
-    rules: tuple[TaskRule, ...] | None = None  # None: no policy, the runtime retry decides
+    rules: tuple[TaskRule, ...] | None = None  # None: no policy, so the runtime retry applies
     on_unmatched: str = "continue"
     sets: tuple[Assign, ...] = ()
     spec: dict[str, Value] = {}
@@ -111,7 +108,7 @@ class Task(Part, frozen=True, eq=False):
 
 
 class Loop(Part, frozen=True, eq=False):
-    """The repetition of a step: over a list (`items`) or over rows claimed from a store (`cursor`)."""
+    """The loop of a step, over a list (`items`) or claimed rows (`cursor`)."""
 
     items: Value | None
     iterator: str
@@ -129,7 +126,7 @@ class Loop(Part, frozen=True, eq=False):
 
 
 class Arc(Part, frozen=True, eq=False):
-    """One way out of a step; `when` is None where the arc matches success only."""
+    """One arc of a router; without `when` it matches success only."""
 
     step: str
     when: Value | None = None
@@ -142,7 +139,7 @@ class Arc(Part, frozen=True, eq=False):
 
 
 class Router(Part, frozen=True, eq=False):
-    """The ways out of a step, in file order."""
+    """The router of a step: its arcs in file order."""
 
     arcs: tuple[Arc, ...]
     mode: Mode = "exclusive"
@@ -179,7 +176,7 @@ class Step(Part, frozen=True, eq=False):
 
 
 class Executor(Part, frozen=True, eq=False):
-    """How the playbook wants to be run."""
+    """The settings of the execution."""
 
     profile: str = "auto"
     spec: dict[str, Value] = {}
@@ -192,7 +189,7 @@ class Executor(Part, frozen=True, eq=False):
 
 
 class Keychain(Part, frozen=True, eq=False):
-    """One named credential that the playbook declares."""
+    """One credential that the playbook declares."""
 
     name: str
     fields: dict[str, Value] = {}
@@ -200,7 +197,7 @@ class Keychain(Part, frozen=True, eq=False):
 
 
 class Playbook(Part, frozen=True, eq=False):
-    """A whole playbook in its canonical form; `api_version` names the spelling it came in and is not compared."""
+    """A playbook in canonical form; equality ignores `api_version`."""
 
     name: str
     path: str
@@ -213,6 +210,11 @@ class Playbook(Part, frozen=True, eq=False):
     workbook: tuple[Task, ...] = ()
     rollback: str | None = None
     at: Node | None = None
+
+    @property
+    def all_tasks(self) -> tuple[Task, ...]:
+        """Every task, those of the workbook first."""
+        return (*self.workbook, *(task for step in self.workflow for task in step.tasks))
 
     def step(self, name: str) -> Step | None:
         return next((step for step in self.workflow if step.name == name), None)

@@ -1,7 +1,6 @@
-"""A read problem: what is wrong with a text before it can mean anything as a playbook.
+"""Read problems: what is wrong with a text before it can be checked as a playbook.
 
-Severity, code and fix are not decided here: the rules turn each kind into a diagnostic.
-Tested in tests/unit/dsl/test_parse.py.
+The rules in `rules/reading` turn each kind into a diagnostic. Tested in tests/unit/dsl/test_parse.py.
 """
 
 from __future__ import annotations
@@ -11,26 +10,13 @@ from typing import Literal
 from msgspec import Struct
 
 ProblemKind = Literal[
-    "syntax",
-    "duplicate-key",
-    "too-large",
-    "too-deep",
-    "alias-bomb",
-    "not-text",
-    "recursive-alias",
-    "unknown-anchor",
-    "tag",
-    "many-documents",
-    "empty",
-    "bad-key",
-    "legacy-boolean",
-    "tab",
-    "not-a-map",
-]
+    "syntax", "duplicate-key", "too-large", "too-deep", "alias-bomb", "not-text", "recursive-alias", "unknown-anchor",
+    "tag", "many-documents", "empty", "bad-key", "legacy-boolean", "tab", "not-a-map",
+]  # fmt: skip
 
 
 class ReadProblem(Struct, frozen=True):
-    """One thing wrong with a text: its kind, its half-open range of characters and the facts in a sentence."""
+    """One read problem: its kind, its half-open range of characters and a message."""
 
     kind: ProblemKind
     start: int

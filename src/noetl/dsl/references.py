@@ -1,7 +1,7 @@
-"""Says what each name that a template reads stands for: a scope, a step, a task, a key, or nothing that is known.
+"""Resolve the names that templates read: scopes, steps, tasks and keys.
 
-A name may have several meanings at once, in the order in which they are tried when the playbook runs. Whether a meaning
-is there in time is judged by the rules. Tested in tests/unit/dsl/test_scopes.py.
+A name may have several meanings, in lookup order at run time. The rules check whether a value exists in time.
+Tested in tests/unit/dsl/test_scopes.py.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from noetl.dsl.scopes import (
 from noetl.dsl.sites import Site
 from noetl.expr import Read
 
-# A call that asks how a step stands, by the step's name.
+# A function call that takes the name of a step.
 ASKED: Final = re.compile(r"(?<![\w.])(?P<function>done|ok|fail)\(\s*(?P<quote>['\"])(?P<step>[^'\"]*)(?P=quote)")
 Meaning = Literal["scope", "misplaced", "input", "ctx", "iter", "label", "step", "workload"]
 
 
 class Reference(Struct, frozen=True, eq=False):
-    """One read of one template; without any meaning the name is unknown."""
+    """One read of a template; a name without a meaning is unknown."""
 
     site: Site
     read: Read
@@ -45,13 +45,13 @@ class Reference(Struct, frozen=True, eq=False):
 
     @property
     def key(self) -> str | None:
-        """The constant key directly behind the root name."""
+        """The constant key directly after the root name."""
         key = self.read.path[1] if len(self.read.path) > 1 else None
         return key if isinstance(key, str) else None
 
 
 def references(sites: Iterable[Site], names: Names) -> tuple[Reference, ...]:
-    """Give every read of every template with what its name stands for."""
+    """Return every read of every template with the meanings of its name."""
     return tuple(_references(sites, names))
 
 
@@ -71,14 +71,14 @@ def _references(sites: Iterable[Site], names: Names) -> Iterator[Reference]:
 
 
 def meanings(site: Site, name: str, names: Names) -> Iterator[Meaning]:
-    """Give what a root name may stand for in a template, first the one that wins."""
+    """Yield the meanings of a root name in a template, in lookup order."""
     if name in scopes_at(site):
         yield "scope"
         return
-    found = tuple(_bare(site, name, names))
-    if not found and name in SCOPES:
+    bare = tuple(_bare(site, name, names))
+    if not bare and name in SCOPES:
         yield "misplaced"
-    yield from found
+    yield from bare
 
 
 def _bare(site: Site, name: str, names: Names) -> Iterator[Meaning]:

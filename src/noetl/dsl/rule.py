@@ -1,13 +1,13 @@
-"""What a rule is: its documentation, a bad and a good case, and the check itself.
+"""A rule: its documentation, a bad and a good example, and the check itself.
 
-One file in `rules/` holds one rule, and its page in the reference, `noetl explain CODE` and the tests all come from that
-file. Tested in tests/unit/dsl/test_rules.py.
+One file in `rules/` holds one rule. Its reference page, `noetl explain CODE` and its tests are generated from that file.
+Tested in tests/unit/dsl/test_rules.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -17,16 +17,41 @@ from noetl.dsl.sites import Site
 from noetl.dsl.subject import Subject
 
 Group = Literal["reading", "shape", "names", "templates", "graph", "tools", "dialects"]
+_GROUPS: Final[dict[str, Group]] = {
+    "0": "reading", "1": "shape", "2": "names", "3": "templates", "4": "graph", "5": "tools", "8": "dialects",
+}  # fmt: skip
 
 
 class Found(Struct, frozen=True):
-    """A finding of a rule: where, what exactly, and what to do; `end` and `start` are offsets in the source."""
+    """A finding of a rule: range in the source, what is wrong, how to fix it."""
 
     start: int
     end: int
     message: str
     fix: str
-    severity: Severity | None = None  # where it differs from the rule's own
+    severity: Severity | None = None  # overrides the severity of the rule
+
+
+Check = Callable[[Subject], Iterator[Found]]
+
+
+class Rule(Struct, frozen=True):
+    """One rule; `bad` and `good` are whole playbooks that differ in one thing."""
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str  # one sentence: what is reported
+    why: str
+    fix: str
+    bad: str
+    good: str
+    check: Check
+
+    @property
+    def group(self) -> Group:
+        """The group of the rule, from the first digit of its code."""
+        return _GROUPS[self.code[3]]
 
 
 def at(node: Node, message: str, fix: str, severity: Severity | None = None) -> Found:
@@ -43,16 +68,6 @@ def inside(
     return Found(start, end, message, fix, severity)
 
 
-class Rule(Struct, frozen=True):
-    """One rule. Texts are Markdown, `bad` and `good` are whole playbooks that differ in this one thing."""
-
-    code: str
-    name: str
-    group: Group
-    severity: Severity
-    summary: str  # one sentence: what is reported
-    why: str  # why it is bad
-    fix: str  # how it is put right
-    bad: str
-    good: str
-    check: Callable[[Subject], Iterator[Found]]
+def example(body: str) -> str:
+    """Return an example playbook with `body` after its metadata."""
+    return f"apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{ name: hello, path: examples/hello }}\n{body}"

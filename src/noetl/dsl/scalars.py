@@ -1,6 +1,6 @@
-"""What a plain scalar means by the YAML 1.2 core table: null, boolean, integer, float, or else a string.
+"""Resolve plain scalars by the YAML 1.2 core schema.
 
-Older YAML's other spellings (`yes`, `012` as octal, `1_000`, `1:30`, dates) are not numbers or booleans here.
+Unlike in YAML 1.1, `yes`, `1_000`, `1:30` and dates are strings, and `012` is decimal.
 Tested in tests/unit/dsl/test_scalars.py.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 
 Value = None | bool | int | float | str
 
-# Python refuses decimal conversions above a limit that a process may lower to 640 digits; stay below it in every base.
+# Python limits the digits of integer conversions; a process may lower the limit to 640. Stay below it in every base.
 MAX_NUMBER_LENGTH: Final = 500
 
 _CONSTANTS: Final[dict[str, Value]] = {
@@ -34,7 +34,7 @@ CORE_TAGS: Final = {f"tag:yaml.org,2002:{name}": name for name in ("str", "int",
 
 
 def resolve(text: str) -> Value:
-    """Give the value of a plain scalar."""
+    """Return the value of a plain scalar."""
     if text and text[0] in _NUMBER_STARTS and len(text) <= MAX_NUMBER_LENGTH:
         if _INTEGER.fullmatch(text):
             return int(text)
@@ -46,14 +46,14 @@ def resolve(text: str) -> Value:
 
 
 def is_oversize_number(text: str) -> bool:
-    """Tell a number that is too long to be read as one."""
+    """Return whether a text is a number that exceeds the length limit."""
     if len(text) <= MAX_NUMBER_LENGTH or text[0] not in _NUMBER_STARTS:
         return False
     return any(pattern.fullmatch(text) for pattern in (_FLOAT, _OTHER_BASE))
 
 
 def resolve_tagged(tag: str, text: str) -> Value:
-    """Give the value of a scalar with an explicit core tag (`str`, `int` …); ValueError when the two do not fit."""
+    """Return the value of a scalar with a core tag; ValueError if it does not fit."""
     if tag == "str":
         return text
     value = resolve(text)

@@ -1,8 +1,7 @@
-"""Gives the JSON Schema of playbooks, made from the grammar and the tool kinds, for editors that complete and check by it.
+"""Generate the JSON Schema of playbooks from the grammar and the kinds.
 
-It accepts every playbook whose shape is right, in every spelling, and has what editors show: descriptions, words to choose
-from, defaults and examples. Names, templates and the net are beyond a schema: `validate` checks them. Tested in
-tests/unit/dsl/test_schema.py.
+The schema accepts every playbook of valid shape, in every spelling, and includes descriptions, choices, defaults and examples.
+It cannot check names, templates and the net; `validate` does. Tested in tests/unit/dsl/test_schema.py.
 """
 
 from __future__ import annotations
@@ -20,47 +19,42 @@ from noetl.dsl.parse import parse
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 
 Schema = dict[str, Any]
-DIALECT = "https://json-schema.org/draft/2020-12/schema"  # the name of the language of the schema, not a place to visit
+DIALECT = "https://json-schema.org/draft/2020-12/schema"  # an identifier; never fetched
 _TEMPLATE = "template"
 _LABELLED = (MapOf(LevelOf("task")), MapOf(LevelOf("workbook_task")))  # `label: {kind: …}`: one label for one task
 _RULE_LEVELS = ("task_rule", "admit_rule")
 _NULL: Schema = {"type": "null"}
-_RULE_FORMS: list[Schema] = [  # a condition and what follows; an `else` that holds it; an `else` beside it
+_RULE_FORMS: list[Schema] = [  # `when` with `then`; an `else` that holds `then`; an `else` next to `then`
     {"required": ["when", "then"], "properties": {"when": {"not": _NULL}, "then": {"not": _NULL}}},
     {"required": ["else"], "properties": {"when": _NULL, "else": {"type": "object"}}},
     {"required": ["else", "then"], "properties": {"when": _NULL, "then": {"not": _NULL}}},
 ]
-_BESIDE_A_TOOL = ("name", "desc")  # what an entry of the workbook may hold when its task stands under `tool`
+_BESIDE_A_TOOL = ("name", "desc")  # keys of a workbook entry whose task is under `tool`
 
 
 def schema(kinds: Kinds) -> Schema:
-    """Give the JSON Schema (2020-12) of a playbook that may use these kinds."""
-    writer = _Writer(kinds)
-    root = writer.level(LEVELS["playbook"])
-    return {
-        "$schema": DIALECT,
-        "$id": "noetl:playbook",
-        "title": "NoETL playbook",
-        **root,
-        "$defs": dict(sorted(writer.defs.items())),
-    }
+    """Return the JSON Schema (2020-12) of a playbook that may use these kinds."""
+    return _document(_Writer(kinds), LEVELS["playbook"], "noetl:playbook", "NoETL playbook")
 
 
 def level_schema(level: Level, name: str, title: str) -> Schema:
-    """Give the JSON Schema (2020-12) of a document whose root is this level."""
-    writer = _Writer({})
+    """Return the JSON Schema (2020-12) of a document whose root is this level."""
+    return _document(_Writer({}), level, name, title)
+
+
+def _document(writer: _Writer, level: Level, name: str, title: str) -> Schema:
     root = writer.level(level)
     return {"$schema": DIALECT, "$id": name, "title": title, **root, "$defs": dict(sorted(writer.defs.items()))}
 
 
 class _Writer(Struct, frozen=True):
-    """Writes the schemas of levels once each, under `$defs`."""
+    """A schema writer that writes each level once, under `$defs`."""
 
     kinds: Kinds
     defs: dict[str, Schema] = {}
 
     def ref(self, level: Level) -> Schema:
-        """Refer to the schema of a level; write it when it is first referred to."""
+        """Return a reference to the schema of a level; write the schema on first use."""
         name = level.name.replace(":", ".")
         if name not in self.defs:
             self.defs[name] = {}  # a level may contain itself
@@ -76,64 +70,64 @@ class _Writer(Struct, frozen=True):
         return {"$ref": f"#/$defs/{name}"}
 
     def level(self, level: Level, required: Iterable[Field] | None = None) -> Schema:
-        """Write the schema of a map: its keys, which of them must be there, and whether there may be others."""
-        found: Schema = {"type": "object", "description": level.summary, "properties": self.properties(level)}
+        """Write the schema of a map: its keys, and which of them are required."""
+        written: Schema = {"type": "object", "description": level.summary, "properties": self.properties(level)}
         needed = [known for known in level.fields if known.required] if required is None else list(required)
         alone = [known.name for known in needed if not known.aliases]
         if alone:
-            found["required"] = alone
+            written["required"] = alone
         spelled = [_any_of([{"required": [name]} for name in _names(known)]) for known in needed if known.aliases]
         if spelled:
-            found["allOf"] = spelled
+            written["allOf"] = spelled
         if not level.open:
-            found["additionalProperties"] = False
+            written["additionalProperties"] = False
         if level.name in _RULE_LEVELS:
-            found["anyOf"] = _RULE_FORMS
-        return found
+            written["anyOf"] = _RULE_FORMS
+        return written
 
     def properties(self, level: Level) -> Schema:
-        found: Schema = {}
+        written: Schema = {}
         of_a_tool = level.name.startswith(("task:", "tools."))
         for known in level.fields:
             value = self.value(known, may_be_blank=of_a_tool)
-            found[known.name] = value
+            written[known.name] = value
             for alias in known.aliases:
-                found[alias] = {**value, "description": f"{known.summary} Another name for `{known.name}`."}
-        return found
+                written[alias] = {**value, "description": f"{known.summary} Alias of `{known.name}`."}
+        return written
 
     def value(self, known: Field, may_be_blank: bool) -> Schema:
-        """Write the schema of what may stand behind a key, with what an editor shows about it."""
-        found = self.type(known.type, bool(known.rendered))
+        """Write the schema of a field's value, with the description that editors show."""
+        written = self.type(known.type, bool(known.rendered))
         if not known.required:
-            found = _or_null(found)
+            written = _or_null(written)
         elif isinstance(known.type, Text) and not may_be_blank:
-            found = {**found, "pattern": r"\S"}
-        said = known.summary
+            written = {**written, "pattern": r"\S"}
+        description = known.summary
         default = _default(known)
         if default is not None:
-            found = {**found, "default": default}
+            written = {**written, "default": default}
         elif known.default:
-            said = f"{said} Default: {known.default}."
+            description = f"{description} Default: {known.default}."
         if known.example:
-            found = {**found, "examples": [plain(parse(known.example).root)]}
-        return {"description": said, **found}
+            written = {**written, "examples": [plain(parse(known.example).root)]}
+        return {"description": description, **written}
 
     def type(self, kind: Type, rendered: bool) -> Schema:
-        """Write the schema of a type; a template may stand for the value where it is rendered."""
+        """Write the schema of a type; a rendered field also accepts a template."""
         match kind:
             case Text():
-                # A plain number or a plain true is as good a text as any.
+                # A text field accepts a plain number or boolean.
                 return {"type": ["string", "number", "boolean"]}
             case OneOf(options, pick):
                 return _any_of([self.option(option, rendered, picked=pick is not None) for option in options])
-        found = self.shaped(kind, rendered)
-        return _any_of([found, self.template()]) if rendered and found else found
+        written = self.shaped(kind, rendered)
+        return _any_of([written, self.template()]) if rendered and written else written
 
     def option(self, kind: Type, rendered: bool, picked: bool) -> Schema:
-        found = self.type(kind, rendered)
+        written = self.type(kind, rendered)
         if picked and kind in _LABELLED:
-            return {**found, "minProperties": 1, "maxProperties": 1}
-        return found
+            return {**written, "minProperties": 1, "maxProperties": 1}
+        return written
 
     def shaped(self, kind: Type, rendered: bool) -> Schema:
         match kind:
@@ -141,8 +135,8 @@ class _Writer(Struct, frozen=True):
                 return {"type": "boolean"}
             case Number(integer, least, most):
                 bounds = {"minimum": least, "maximum": most}
-                given = {name: bound for name, bound in bounds.items() if bound is not None}
-                return {"type": "integer" if integer else "number", **given}
+                limits = {name: bound for name, bound in bounds.items() if bound is not None}
+                return {"type": "integer" if integer else "number", **limits}
             case Choice(words, prefixes):
                 chosen: Schema = {"enum": list(words)}
                 return _any_of([chosen, *({"type": "string", "pattern": f"^{prefix}."} for prefix in prefixes)])
@@ -162,7 +156,7 @@ class _Writer(Struct, frozen=True):
         return {"$ref": f"#/$defs/{_TEMPLATE}"}
 
     def task(self, level: Level) -> Schema:
-        """Write the schema of a task: which fields it has is decided by its kind."""
+        """Write the schema of a task, whose fields depend on its kind."""
         choices = [{"const": kind.name, "description": kind.summary} for kind in self.kinds.values()]
         about = level.field("kind")
         return {
@@ -171,21 +165,18 @@ class _Writer(Struct, frozen=True):
             "properties": {"kind": {"description": about.summary if about else "", "oneOf": choices}},
             "required": ["kind"],
             "allOf": [
-                {
-                    "if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]},
-                    "then": self.task_of(kind),
-                }
+                {"if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}, "then": self.task_of(kind)}
                 for kind in self.kinds.values()
             ],
         }
 
     def cursor(self, level: Level) -> Schema:
-        """Write the schema of a cursor: it takes what its kind needs."""
+        """Write the schema of a cursor, whose fields depend on its kind."""
         own = {kind.name: cursor_level(kind) for kind in self.kinds.values()}
-        more = {name: found for name, found in own.items() if found is not level}
+        more = {name: level_of_kind for name, level_of_kind in own.items() if level_of_kind is not level}
         fits: list[Schema] = [
-            {"if": {"properties": {"kind": {"const": name}}, "required": ["kind"]}, "then": self.ref(found)}
-            for name, found in more.items()
+            {"if": {"properties": {"kind": {"const": name}}, "required": ["kind"]}, "then": self.ref(level_of_kind)}
+            for name, level_of_kind in more.items()
         ]
         other = {"if": {"properties": {"kind": {"enum": list(more)}}, "required": ["kind"]}, "else": self.level(level)}
         return {"type": "object", "description": level.summary, "allOf": [*fits, other]}
@@ -202,7 +193,7 @@ class _Writer(Struct, frozen=True):
         return {"$ref": f"#/$defs/{name}"}
 
     def workbook_task(self, level: Level) -> Schema:
-        """Write the schema of a named task: the task itself, or its name with the task under `tool`."""
+        """Write the schema of a workbook entry: a task, or one under `tool`."""
         properties = self.properties(level)
         beside = {name: properties[name] for known in _BESIDE_A_TOOL for name in _names_in(level, known)}
         return {
@@ -215,7 +206,7 @@ class _Writer(Struct, frozen=True):
 
 
 def _any_of(options: list[Schema]) -> Schema:
-    """Join alternatives; scalars without further conditions become one list of types."""
+    """Combine alternatives; plain scalar types become one list of types."""
     flat: list[Schema] = []
     for option in options:
         flat += option["anyOf"] if list(option) == ["anyOf"] else [option]
@@ -229,9 +220,9 @@ def _any_of(options: list[Schema]) -> Schema:
     return unique[0] if len(unique) == 1 else {"anyOf": unique}
 
 
-def _or_null(found: Schema) -> Schema:
-    """Let a key be there without a value: that is as if it were not there."""
-    return _any_of([found, {"type": "null"}]) if found else found
+def _or_null(schema: Schema) -> Schema:
+    """Allow null, which means the same as a missing key."""
+    return _any_of([schema, {"type": "null"}]) if schema else schema
 
 
 def _names(known: Field) -> tuple[str, ...]:
@@ -249,7 +240,7 @@ def _summary(level: Level, name: str) -> str:
 
 
 def _default(known: Field) -> Any:
-    """Give a default as a value; None where it is told in words."""
+    """Return a default as a value; None where it is described in words."""
     try:
         value = json.loads(known.default)
     except ValueError:
@@ -273,7 +264,7 @@ def _fits(value: Any, kind: Type) -> bool:
 
 
 def _rules(kind: Kind) -> Iterator[Schema]:
-    """Write which inputs of a kind must, may not or have to come together, on the task or under its `spec`."""
+    """Write which inputs of a kind are required, exclusive or dependent."""
     own = {known.name: known for known in kind.input.fields}
     for known in own.values():
         if known.required:
@@ -292,7 +283,7 @@ def _rules(kind: Kind) -> Iterator[Schema]:
 
 
 def _written(known: Field) -> Schema:
-    """Say that an input is there, under any of its names, on the task or under its `spec`."""
+    """Require an input under any of its names, on the task or under its `spec`."""
     here = [_on_task(name, {"not": _NULL}) for name in _names(known)]
     return {"anyOf": [option for there in here for option in (there, _under_spec(there))]}
 

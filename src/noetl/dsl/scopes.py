@@ -1,7 +1,7 @@
-"""Which names a template may read, by the role it plays.
+"""Names that a template may read, by its role.
 
-The table is the language's; which names a particular playbook adds (workload keys, steps, labels, writes to `ctx`) is
-gathered here too. What one read stands for is told by `references`. Tested in tests/unit/dsl/test_scopes.py.
+The tables define the scopes of the language; `Names` adds those of a playbook (workload keys, steps, labels, writes to `ctx`).
+`references` resolves single reads. Tested in tests/unit/dsl/test_scopes.py.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from noetl.dsl.playbook import Assign, Playbook, Step, Task, Value
 from noetl.dsl.sites import Role, Site
 
 SCOPES: dict[str, str] = {
-    "workload": "The input of the execution; its keys are bare names too.",
-    "keychain": "Resolved credentials; on the worker only.",
-    "ctx": "The execution's state; every change is an event.",
-    "vars": "Another name for `ctx`.",
-    "iter": "This iteration of the step's loop.",
-    "step": "Scratch values of this step-run.",
-    "args": "What the arc bound for this step-run.",
+    "workload": "Input of the execution. Its keys can also be read without `workload.`.",
+    "keychain": "Resolved credentials, on the worker only.",
+    "ctx": "State of the execution. Every change is an event.",
+    "vars": "Alias of `ctx`.",
+    "iter": "Current iteration of the step's loop.",
+    "step": "Scratch values of the current step-run.",
+    "args": "Arguments that the arc bound for the step-run.",
     "input": "`args` overlaid with the inputs of the step and the task.",
-    "_prev": "The result of the task before.",
-    "_task": "The label of this task.",
-    "_attempt": "The number of this attempt, from 1.",
-    "_idempotency_key": "The key that is the same for every try of this piece of work.",
-    "outcome": "What the task or the step came to: status, result, error, meta.",
-    "output": "The same as `outcome`, with `data` for `result`.",
-    "event": "The event that is being decided.",
-    "execution_id": "The id of this execution, a numeric text.",
-    "job": "`job.uuid`, a unique id of this execution.",
+    "_prev": "Result of the previous task.",
+    "_task": "Label of the current task.",
+    "_attempt": "Number of the current attempt, from 1.",
+    "_idempotency_key": "Key that is the same for every attempt of the task.",
+    "outcome": "Outcome of the task or step: status, result, error and meta.",
+    "output": "Like `outcome`, with `data` for `result`.",
+    "event": "Current event.",
+    "execution_id": "Id of the execution, a numeric text.",
+    "job": "`job.uuid` is a unique id of the execution.",
 }
 _TASKS = "in the tasks of a step: their inputs, rules and `set`"
 _AFTER_TASK = "in the rules and the `set` of a task, in a step's `set` and on its arcs"
 WHERE: dict[str, str] = {
-    "workload": "everywhere but in `workload` itself",
+    "workload": "everywhere except in `workload` itself",
     "keychain": "in the tasks of a step and in its `input`, on the worker",
-    "ctx": "everywhere once the execution runs, so not in `workload`, `executor` and `keychain`",
+    "ctx": "everywhere except in `workload`, `executor` and `keychain`",
     "iter": "in the tasks and the `input` of a step with a `loop`",
     "step": f"{_TASKS}, and in the step's `set` and arcs",
     "args": "in steps, their tasks and their arcs",
@@ -87,33 +87,33 @@ BEFORE_START: frozenset[Role] = frozenset({"workload", "executor", "keychain"})
 
 LOOP_NAMES = frozenset({"loop_index", "_index"})
 ITER_FIELDS: dict[str, str] = {
-    "index": "The number of the item, from 0.",
-    "total": "How many items there are.",
-    "first": "Whether it is the first item.",
-    "last": "Whether it is the last item.",
-    "parent": "The iteration around this one.",
-    "_index": "Another name for `index`.",
-    "_total": "Another name for `total`.",
-    "_first": "Another name for `first`.",
-    "_last": "Another name for `last`.",
+    "index": "Index of the item, from 0.",
+    "total": "Number of items.",
+    "first": "Whether this is the first item.",
+    "last": "Whether this is the last item.",
+    "parent": "Enclosing iteration.",
+    "_index": "Alias of `index`.",
+    "_total": "Alias of `total`.",
+    "_first": "Alias of `first`.",
+    "_last": "Alias of `last`.",
 }
-CTX_FIELDS: dict[str, str] = {"signals": "The signals that came for this execution, by name."}
+CTX_FIELDS: dict[str, str] = {"signals": "Signals that the execution received, by name."}
 FINAL_ARGS = frozenset({"counts", "failures", "results"})
 _NONE: frozenset[str] = frozenset()
 
 
 class Names(Struct, frozen=True):
-    """The names that a playbook itself brings; the maps are by step, and `workbook` by task."""
+    """The names that a playbook defines; the maps are by step, `workbook` is by task."""
 
     workload: frozenset[str]
     steps: frozenset[str]
     ctx: frozenset[str]
-    args: dict[str, frozenset[str]]  # keys that some arc binds for it
-    open_workload: bool  # keys that nobody declared may still come with a payload
-    labels: dict[str, dict[str, int]]  # its tasks with their place in the pipeline
-    iter: dict[str, frozenset[str]]  # keys that its tasks write
+    args: dict[str, frozenset[str]]  # keys that an arc binds for the step
+    open_workload: bool  # a payload may add undeclared keys
+    labels: dict[str, dict[str, int]]  # its tasks with their index in the pipeline
+    iter: dict[str, frozenset[str]]  # keys of `iter` that its tasks write
     scratch: dict[str, frozenset[str]]  # keys of `step` that it writes
-    workbook: dict[str, frozenset[str]]  # keys that some call gives it
+    workbook: dict[str, frozenset[str]]  # inputs that callers pass
     compensations: frozenset[str]
 
     @staticmethod
@@ -132,25 +132,25 @@ class Names(Struct, frozen=True):
             workload=frozenset(declared),
             steps=frozenset(writes),
             ctx=frozenset(key for assigns in writes.values() for key in _keys(assigns, "ctx")),
-            args=_bound(playbook),
+            args=_arc_arguments(playbook),
             open_workload=not declared,
             labels=labels,
             iter={name: frozenset(_keys(assigns, "iter")) for name, assigns in writes.items()},
             scratch={name: frozenset(_keys(assigns, "step")) for name, assigns in writes.items()},
-            workbook=_given(steps),
+            workbook=_call_inputs(steps),
             compensations=frozenset(step.compensate for step in steps if step.compensate),
         )
 
 
 def task_writes(task: Task) -> Iterable[Assign]:
-    """Give what a task writes, by itself and by its rules."""
+    """Yield the writes of a task and of its rules."""
     yield from task.sets
     for rule in task.rules or ():
         yield from rule.then.sets
 
 
 def step_writes(step: Step) -> Iterable[Assign]:
-    """Give what a step writes: its tasks, the step itself and its arcs."""
+    """Yield the writes of a step's tasks, of the step and of its arcs."""
     for task in step.tasks:
         yield from task_writes(task)
     yield from step.sets
@@ -162,50 +162,50 @@ def _keys(assigns: Iterable[Assign], scope: str) -> Iterable[str]:
     return (assign.key.split(".", 1)[0] for assign in assigns if assign.scope == scope)
 
 
-def _bound(playbook: Playbook) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+def _arc_arguments(playbook: Playbook) -> dict[str, frozenset[str]]:
+    keys: dict[str, set[str]] = {}
     for step in playbook.workflow:
         for arc in step.arcs:
-            found.setdefault(arc.step, set()).update(arc.args)
+            keys.setdefault(arc.step, set()).update(arc.args)
     final = playbook.executor.setting("final_step")
     if isinstance(final, str):
-        found.setdefault(final, set()).update(FINAL_ARGS)
-    return {name: frozenset(keys) for name, keys in found.items()}
+        keys.setdefault(final, set()).update(FINAL_ARGS)
+    return {name: frozenset(own) for name, own in keys.items()}
 
 
-def _given(steps: Iterable[Step]) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+def _call_inputs(steps: Iterable[Step]) -> dict[str, frozenset[str]]:
+    keys: dict[str, set[str]] = {}
     for step in steps:
         for task in step.tasks:
             if task.kind == "workbook":
                 named = task.fields.get("task")
                 called = str(named.data) if named else task.label
-                found.setdefault(called, set()).update(task.input, step.input)
-    return {name: frozenset(keys) for name, keys in found.items()}
+                keys.setdefault(called, set()).update(task.input, step.input)
+    return {name: frozenset(own) for name, own in keys.items()}
 
 
 def scopes_at(site: Site) -> frozenset[str]:
-    """Give the scopes that exist where this template stands; `iter` also where its step has no loop."""
+    """Return the scopes that exist for this template; `iter` even without a loop."""
     return IN_WORKBOOK[site.role] if site.in_workbook else BY_ROLE[site.role]
 
 
 def in_iteration(site: Site) -> bool:
-    """Tell whether this template is rendered once per item of a loop."""
+    """Return whether this template is rendered once per item of a loop."""
     return site.step is not None and site.step.loop is not None and site.role in PER_ITEM
 
 
 def input_names(site: Site, names: Names) -> frozenset[str]:
-    """Give the keys that `args` and `input` may have here."""
-    own = _given_to(site, site.task.input) if site.task and site.role in IN_PIPELINE else _NONE
+    """Return the keys that `args` and `input` may have here."""
+    own = _inputs_for(site, site.task.input) if site.task and site.role in IN_PIPELINE else _NONE
     if site.in_workbook:
         return own | names.workbook.get(site.task.label, _NONE) if site.task else own
     if site.step is None:
         return own
-    return own | names.args.get(site.step.name, _NONE) | _given_to(site, site.step.input)
+    return own | names.args.get(site.step.name, _NONE) | _inputs_for(site, site.step.input)
 
 
-def _given_to(site: Site, inputs: Mapping[str, Value]) -> frozenset[str]:
-    """Leave out the input that this template makes: `rows: "{{ rows }}"` reads another `rows`."""
+def _inputs_for(site: Site, inputs: Mapping[str, Value]) -> frozenset[str]:
+    """Return the inputs except the one that this template defines."""
     return frozenset(
         name
         for name, value in inputs.items()
@@ -214,7 +214,7 @@ def _given_to(site: Site, inputs: Mapping[str, Value]) -> frozenset[str]:
 
 
 def iteration_names(site: Site, names: Names) -> frozenset[str]:
-    """Give the keys that `iter` has here."""
+    """Return the keys that `iter` has here."""
     step = site.step
     if step is None or step.loop is None:
         return frozenset(ITER_FIELDS)
@@ -222,14 +222,14 @@ def iteration_names(site: Site, names: Names) -> frozenset[str]:
 
 
 def label_places(site: Site, names: Names) -> Mapping[str, int]:
-    """Give the labels that are names here, with their place in the pipeline."""
+    """Return the labels that are names here, with their index in the pipeline."""
     if site.step is None or site.in_workbook or site.role not in IN_PIPELINE:
         return {}
     return names.labels.get(site.step.name, {})
 
 
 def visible(site: Site, names: Names) -> frozenset[str]:
-    """Give every root name that may stand in this template."""
+    """Return every root name that this template may read."""
     known = scopes_at(site)
     if site.role == "workload":
         return known

@@ -1,6 +1,6 @@
-"""Knows which names stand for a secret: those of keys, parameters and fields that hold one themselves.
+"""Recognise names of keys, parameters and fields that hold a secret.
 
-A token of a page or a cursor is no secret. Tested in tests/unit/dsl/rules/test_tools.py.
+Page and cursor tokens are not secrets. Tested in tests/unit/dsl/rules/test_tools.py.
 """
 
 from __future__ import annotations
@@ -13,27 +13,14 @@ _ENDINGS = (
 )  # fmt: skip
 _EXACT = frozenset({"token", "pwd"})
 _OTHER_TOKENS = frozenset(
-    {
-        "next",
-        "page",
-        "next_page",
-        "continuation",
-        "cursor",
-        "sync",
-        "delta",
-        "max",
-        "start",
-        "end",
-        "resume",
-        "csrf",
-        "pagination",
-    }
-)
+    {"next", "page", "next_page", "continuation", "cursor", "sync", "delta", "max", "start", "end", "resume", "csrf",
+     "pagination"}
+)  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def is_secret_name(key: str) -> bool:
-    """Tell whether a key of that name holds a secret itself, not a name or a place of one."""
+    """Return whether a key of this name holds a secret itself."""
     name = key.rsplit(".", 1)[-1].lower().replace("-", "_")
     if name in _EXACT or name.endswith(_ENDINGS):
         return True

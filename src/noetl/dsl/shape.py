@@ -1,7 +1,7 @@
-"""Compares a document with the grammar: one walk, every misshapen place.
+"""Compare a document with the grammar in one walk and return every shape finding.
 
-It says what is wrong in the grammar's terms; the files in `rules/` turn findings into diagnostics. It knows nothing of
-names, templates or the net. Tested in tests/unit/dsl/test_shape.py.
+The files in `rules/` turn findings into diagnostics. Names, templates and the net are not checked here.
+Tested in tests/unit/dsl/test_shape.py.
 """
 
 from __future__ import annotations
@@ -13,39 +13,39 @@ from msgspec import Struct
 
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.dialects import LegacyForm, recognise
-from noetl.dsl.finding import ACTION_FIELDS, SETS, ShapeFinding, settled, stand_ins
+from noetl.dsl.finding import ACTION_FIELDS, SETS, ShapeFinding, settled
 from noetl.dsl.grammar import LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.grammar.places import Place, place
 from noetl.dsl.kinds import Kind, Kinds, Need
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type, fits
 
-__all__ = ["ShapeFinding", "compared", "findings", "fits", "is_template", "stand_ins"]
+__all__ = ["ShapeFinding", "compared", "findings", "fits", "is_template"]
 
 _TASK_LEVELS = ("task", "workbook_task")
 _RULE_LEVELS = ("task_rule", "admit_rule")
 _SPECS = frozenset({"executor_spec", "step_spec", "loop_spec", "task_spec", "next_spec", "arc_spec"})
-# Where an action may stand by mistake as a part of a task policy: there it is only misplaced.
+# Levels of a task policy, where an action is only misplaced.
 _POLICY_LEVELS = frozenset({"task_policy", "task_rule", "task_else"})
 _PROSE = frozenset({"desc", "description"})
 
 
 def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
-    """Give every place of the document that does not fit the grammar."""
+    """Return every position of a playbook that does not fit the grammar."""
     if root is None:
         return ()
     walk = _Walk(kinds)
     walk.value(root, LevelOf("playbook"), None, LEVELS["playbook"], "")
-    return settled(walk.found) if walk.found else ()
+    return settled(walk.findings) if walk.findings else ()
 
 
 def compared(root: Node | None, level: Level) -> tuple[ShapeFinding, ...]:
-    """Give every place of a document that does not fit a level of its own, such as that of a file of tests."""
+    """Return every position of another document that does not fit its level."""
     if root is None:
         return ()
     walk = _Walk({})
     walk.value(root, LevelOf(level.name, level), None, level, "")
-    return settled(walk.found)
+    return settled(walk.findings)
 
 
 def is_template(node: Node) -> bool:
@@ -54,48 +54,23 @@ def is_template(node: Node) -> bool:
     return "{" in node.value and ("{{" in node.value or "{%" in node.value)
 
 
-def fits(node: Node, kind: Type) -> bool:
-    """Tell whether a node has the outer shape that a type asks for."""
-    fitting = _FITTING.get(type(kind))
-    if fitting is None:
-        return not isinstance(kind, OneOf) or any(fits(node, option) for option in kind.options)
-    held, wanted = fitting
-    if held is not Scalar:
-        return isinstance(node, held)
-    # A boolean is an integer to Python, but not a number to a person.
-    value = node.value if isinstance(node, Scalar) else None
-    return isinstance(value, wanted) and (wanted is not _NUMBERS or not isinstance(value, bool))
-
-
-_NUMBERS = (int, float)
-_FITTING: dict[type[Type], tuple[type[Node], Any]] = {
-    LevelOf: (MapNode, None),
-    MapOf: (MapNode, None),
-    ListOf: (ListNode, None),
-    Text: (Scalar, (str, int, float)),
-    Flag: (Scalar, bool),
-    Number: (Scalar, _NUMBERS),
-    Choice: (Scalar, str),
-}
-
-
 class _TaskLevels(NamedTuple):
-    """What a task of one kind may hold."""
+    """The levels of a task of one kind."""
 
     task: Level
     spec: Level
-    own: frozenset[str]  # the names of the kind's own inputs
+    own: frozenset[str]  # names of the kind's inputs
 
 
 class _Walk(Struct, frozen=True):
-    """One walk over a document; `found` gathers what does not fit. Hot: a large playbook has ten thousand values."""
+    """One walk over a document. Hot path: large playbooks have 10,000 values."""
 
     kinds: Kinds
-    found: list[ShapeFinding] = []
+    findings: list[ShapeFinding] = []
     known: dict[str, _TaskLevels] = {}
 
     def value(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
-        """Check one value against its type; the tests are ordered by how often they decide."""
+        """Check one value against its type; the most frequent cases come first."""
         shape = type(kind)
         if shape is Type:
             return
@@ -107,14 +82,14 @@ class _Walk(Struct, frozen=True):
                 return
         if is_template(node) and not _may_hold_marks(kind, field, level):
             if field is None or not field.rendered:
-                self.found.append(ShapeFinding("not-templated", node, level, name, field, kind))
+                self.findings.append(ShapeFinding("not-templated", node, level, name, field, kind))
         elif not fits(node, kind):
-            self.found.append(ShapeFinding("wrong-type", node, level, name, field, kind))
+            self.findings.append(ShapeFinding("wrong-type", node, level, name, field, kind))
         elif shape is not Text and shape is not Flag:
             self.within(node, kind, field, level, name)
 
     def within(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
-        """Check what a value of the right outer shape holds."""
+        """Check the content of a value whose outer shape fits."""
         if isinstance(kind, LevelOf):
             self.map(node, kind.own or LEVELS[kind.level])
         elif isinstance(kind, MapOf):
@@ -124,17 +99,17 @@ class _Walk(Struct, frozen=True):
         elif isinstance(kind, ListOf):
             self.list(node, kind, field, level, name)
         elif isinstance(kind, Choice | Number) and isinstance(node, Scalar) and _is_out_of_bounds(node.value, kind):
-            self.found.append(ShapeFinding("bad-value", node, level, name, field, kind))
+            self.findings.append(ShapeFinding("bad-value", node, level, name, field, kind))
 
     def list(self, node: Node, kind: ListOf, field: Field | None, level: Level, name: str) -> None:
         if isinstance(node, ListNode):
             if len(node.items) < kind.least:
-                self.found.append(ShapeFinding("empty-list", node, level, name, field))
+                self.findings.append(ShapeFinding("empty-list", node, level, name, field))
             for item in node.items:
                 self.value(item, kind.item, field, level, name)
 
     def map(self, node: Node, level: Level) -> None:
-        """Check the keys of a map against its level; a task gets the level of its kind."""
+        """Check the keys of a map against its level; a task uses the level of its kind."""
         if not isinstance(node, MapNode):
             return
         if level.name in _TASK_LEVELS:
@@ -150,14 +125,14 @@ class _Walk(Struct, frozen=True):
             self.rule(node, level)
 
     def rule(self, node: MapNode, level: Level) -> None:
-        """Check that a rule has both parts, a condition and what follows from it."""
+        """Check that a rule has a condition and a consequence."""
         condition = node.entry("when") if _is_written(node, "when") else node.entry("else")
         if condition is None:
-            self.found.append(ShapeFinding("incomplete", node, level, "when or else", owner=node))
+            self.findings.append(ShapeFinding("incomplete", node, level, "when or else", owner=node))
         elif not _is_written(node, "then") and not (
             condition.key.text == "else" and isinstance(condition.value, MapNode)
         ):
-            self.found.append(ShapeFinding("incomplete", condition.key, level, "then", owner=node))
+            self.findings.append(ShapeFinding("incomplete", condition.key, level, "then", owner=node))
 
     def entry(self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None = None) -> None:
         name, value = entry.key.text, entry.value
@@ -167,41 +142,43 @@ class _Walk(Struct, frozen=True):
             return
         if isinstance(value, Scalar) and value.value is None:
             if field.required:
-                self.found.append(ShapeFinding("wrong-type", value, level, name, field, field.type))
+                self.findings.append(ShapeFinding("wrong-type", value, level, name, field, field.type))
             return
         if name != field.name and (_is_written(node, field.name) or _earlier_alias(node, field, name)):
-            self.found.append(ShapeFinding("twice", entry.key, level, name, field, owner=node))
+            self.findings.append(ShapeFinding("twice", entry.key, level, name, field, owner=node))
         if field.required and tool is None and isinstance(value, Scalar) and not value.text.strip():
-            self.found.append(ShapeFinding("missing", value, level, name, field, field.type))
+            self.findings.append(ShapeFinding("missing", value, level, name, field, field.type))
         elif type(field.type) is not Type:
             self.value(value, field.type, field, level, name)
 
     def stranger(self, entry: Entry, node: MapNode, level: Level, legacy: str, tool: Kind | None) -> None:
-        """Say of a key that its level does not have whether it is an older form, belongs elsewhere, or is unknown."""
+        """Classify a key without a field: an older form, misplaced, or unknown."""
         name, base = entry.key.text, level.name.partition(":")[0]
         form = recognise(legacy, entry, node)
-        if form and not (form.shape and level.open):  # by its shape alone it may as well be an input of an unknown kind
-            self.found.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
+        if form and not (form.shape and level.open):  # matched by shape alone, it may be an input of an unknown kind
+            self.findings.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
             self.inside(form, entry.value)
         elif name in SETS and base in _SPECS:
-            self.found.append(ShapeFinding("set-in-spec", entry.key, level, name, owner=node))
+            self.findings.append(ShapeFinding("set-in-spec", entry.key, level, name, owner=node))
         elif level.open:
             return
         elif _is_control(base, name, entry.value):
-            self.found.append(ShapeFinding("control", entry.key, level, name, owner=node))
+            self.findings.append(ShapeFinding("control", entry.key, level, name, owner=node))
         elif home := self.home(entry, node, base):
-            self.found.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
+            self.findings.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
         else:
             meant = nearest(name, level.names()) or ""
-            self.found.append(ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant))
+            self.findings.append(
+                ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant)
+            )
 
     def inside(self, form: LegacyForm, node: Node) -> None:
-        """Look for older forms inside an older form; all else in there is said by the form itself."""
+        """Find older forms inside an older form, and nothing else."""
         if form.below and isinstance(node, ListNode):
             walk = _Walk(self.kinds)
             for item in node.items:
                 walk.map(item, LEVELS[form.below])
-            self.found.extend(one for one in walk.found if one.kind == "legacy")
+            self.findings.extend(finding for finding in walk.findings if finding.kind == "legacy")
 
     def home(self, entry: Entry, node: MapNode, level: str) -> Place | None:
         if level == "step" and self.is_tool_field(entry.key.text, node):
@@ -209,7 +186,7 @@ class _Walk(Struct, frozen=True):
         return place(LEVELS, level, entry.key.text, entry.value) if level in LEVELS else None
 
     def is_tool_field(self, name: str, step: MapNode) -> bool:
-        """Tell whether a key of a step is an input of its tool that stands one level too high."""
+        """Return whether a key of a step is an input of its tool."""
         tool = step.get("tool")
         inner = tool.get("kind") if isinstance(tool, MapNode) else None
         named = inner or step.get("kind")
@@ -218,14 +195,14 @@ class _Walk(Struct, frozen=True):
         return (name == "kind" and inner is None) or name in self.levels(self.kinds[named.text]).own
 
     def levels(self, kind: Kind) -> _TaskLevels:
-        found = self.known.get(kind.name)
-        if found is None:
-            found = _TaskLevels(task_level(kind), task_spec_level(kind), frozenset(kind.input.names()))
-            self.known[kind.name] = found
-        return found
+        levels = self.known.get(kind.name)
+        if levels is None:
+            levels = _TaskLevels(task_level(kind), task_spec_level(kind), frozenset(kind.input.names()))
+            self.known[kind.name] = levels
+        return levels
 
     def cursor(self, node: MapNode, level: Level) -> Level:
-        """Give the level of a cursor, which takes what its kind needs."""
+        """Return the level of a cursor, which depends on its kind."""
         named = node.get("kind")
         kind = self.kinds.get(named.text) if isinstance(named, Scalar) else None
         return level if kind is None else cursor_level(kind)
@@ -249,32 +226,32 @@ class _Walk(Struct, frozen=True):
         if kind is None:
             self.missing(node, level)
         else:
-            self.found.extend(_missing_in_task(node, levels.task, kind))
+            self.findings.extend(_missing_in_task(node, levels.task, kind))
 
     def around_a_task(self, node: MapNode, level: Level) -> None:
-        """Check the keys beside the `tool` of a workbook's task, which may only name and describe it."""
+        """Check the keys next to the `tool` of a workbook task."""
         for entry in node.entries:
             name = entry.key.text
             if name in ("name", "tool") or name in _PROSE:
                 continue
             form = recognise("task", entry, node)
             if form:
-                self.found.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
+                self.findings.append(ShapeFinding("legacy", entry.key, level, name, form=form, owner=node))
             elif level.field(name):
                 home = Place("workbook_task", "tool")
-                self.found.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
+                self.findings.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
             else:
                 meant = nearest(name, level.names()) or ""
-                self.found.append(ShapeFinding("unknown-key", entry.key, level, name, owner=node, meant=meant))
+                self.findings.append(ShapeFinding("unknown-key", entry.key, level, name, owner=node, meant=meant))
 
     def missing(self, node: MapNode, level: Level) -> None:
         for field in level.required:
             if field.name not in node and not any(name in node for name in field.aliases):
-                self.found.append(ShapeFinding("missing", node, level, field.name, field, field.type))
+                self.findings.append(ShapeFinding("missing", node, level, field.name, field, field.type))
 
 
 def _may_hold_marks(kind: Type, field: Field | None, level: Level) -> bool:
-    """Tell whether template marks are as good as any text here: in free values, code and prose, and where it is rendered."""
+    """Return whether template braces are allowed: in free and rendered values."""
     if not isinstance(kind, Text):
         return type(kind) is Type
     if field is None or kind.code or level.name.startswith("tools."):
@@ -283,7 +260,7 @@ def _may_hold_marks(kind: Type, field: Field | None, level: Level) -> bool:
 
 
 def _is_control(level: str, name: str, value: Node) -> bool:
-    """Tell whether a key acts on a task's outcome at a place where there is none."""
+    """Return whether a key acts on a task's outcome at a level without one."""
     if level in _POLICY_LEVELS:
         return False
     if name == "rules":
@@ -313,7 +290,7 @@ def _is_null(node: Node) -> bool:
 
 
 def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeFinding]:
-    """A kind's field may stand on the task or under its `spec`."""
+    """Find missing and conflicting inputs, on the task and under its `spec`."""
     spec = node.get("spec")
     holders = (node, spec) if isinstance(spec, MapNode) else (node,)
 
@@ -325,15 +302,15 @@ def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeF
                     return value
         return None
 
-    for field in level.required:  # a null there is told where it stands
+    for field in level.required:  # a null is reported at its own position
         if not written(field, may_be_null=True):
             yield ShapeFinding("missing", node, level, field.name, field, field.type, kind)
     own = {field.name: field for field in kind.input.fields}
     for group in (*kind.one_of, *kind.at_most_one):
-        found = [name for name in group if written(own[name])]
-        if len(found) > 1:
-            yield ShapeFinding("twice", node, level, " or ".join(found), tool=kind, owner=node)
-        elif not found and group in kind.one_of:
+        present = [name for name in group if written(own[name])]
+        if len(present) > 1:
+            yield ShapeFinding("twice", node, level, " or ".join(present), tool=kind, owner=node)
+        elif not present and group in kind.one_of:
             yield ShapeFinding("missing", node, level, " or ".join(group), tool=kind, owner=node)
     for need in kind.needs:
         if _applies(need, own[need.field], written(own[need.field])):
@@ -342,7 +319,7 @@ def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeF
 
 
 def _applies(need: Need, field: Field, node: Node | None) -> bool:
-    """Tell whether a need holds; what a template will give is not known."""
+    """Return whether a need applies; the value of a template is not known."""
     if need.value is None:
         return node is not None and not _is_null(node)
     if node is None or _is_null(node):

@@ -1,7 +1,7 @@
-"""Finds every template of a playbook, with the place it stands in and the role it plays there.
+"""Find every template of a playbook with its position and role.
 
-The role decides which names exist (`scopes`) and who evaluates it. Text that is never rendered, such as the code of a
-python task, is no site. Nothing is judged here. Tested in tests/unit/dsl/test_sites.py.
+The role determines which names exist (`scopes`) and whether server or worker evaluates the template. Text that is never
+rendered, such as the code of a python task, is not included. Tested in tests/unit/dsl/test_sites.py.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Role = Literal[
     "workload", "keychain", "executor", "admit", "loop", "cursor", "step_input", "step_spec",
     "task_input", "task_rule", "task_then", "task_set", "step_set", "arc_when", "arc_args", "arc_set",
 ]  # fmt: skip
-# Free text that only looks like a template: a JSON Schema may describe one.
+# Free text that may only look like a template, such as a JSON Schema.
 _NOT_RENDERED = frozenset({"workload_schema"})
-# Where the kind is unknown so are its fields, but code is code under any name of the kind.
+# Fields that hold code even where the kind is unknown.
 _CODE = frozenset({"code", "code_b64"})
 
 
 class Site(Struct, frozen=True, eq=False):
-    """One template where it stands."""
+    """One template and its position."""
 
     node: Scalar
     role: Role
@@ -48,7 +48,7 @@ class Site(Struct, frozen=True, eq=False):
 
 
 class _Place(NamedTuple):
-    """Which part of the playbook a template belongs to."""
+    """The part of the playbook that a template belongs to."""
 
     step: Step | None = None
     task: Task | None = None
@@ -61,20 +61,20 @@ _ROOT = _Place()
 
 
 def sites(playbook: Playbook, kinds: Kinds) -> tuple[Site, ...]:
-    """Give every template of the playbook in file order of its parts."""
-    found: list[Site] = [*_entries(playbook.workload, "workload", _ROOT)]
-    found += _entries(playbook.executor.spec, "executor", _ROOT)
+    """Return every template of the playbook, part by part in file order."""
+    templates: list[Site] = [*_entries(playbook.workload, "workload", _ROOT)]
+    templates += _entries(playbook.executor.spec, "executor", _ROOT)
     for entry in playbook.keychain:
-        found += _entries(entry.fields, "keychain", _ROOT)
+        templates += _entries(entry.fields, "keychain", _ROOT)
     for task in playbook.workbook:
-        found += _task_sites(task, _Place(task=task, in_workbook=True), kinds)
+        templates += _task_sites(task, _Place(task=task, in_workbook=True), kinds)
     for step in playbook.workflow:
-        found += _step_sites(step, kinds)
-    return tuple(found)
+        templates += _step_sites(step, kinds)
+    return tuple(templates)
 
 
 def scalars(node: Node | None) -> Iterator[Scalar]:
-    """Give every scalar value at or below a node, in order."""
+    """Yield every scalar value at or below a node, in order."""
     if isinstance(node, Scalar):
         yield node
     elif isinstance(node, MapNode):
@@ -120,7 +120,7 @@ def _step_sites(step: Step, kinds: Kinds) -> Iterator[Site]:
     for rule in step.admit or ():
         yield from _one(rule.when, "admit", place)
     for name, value in step.spec.items():
-        # The node of the policy still holds the gate, whose templates have a role of their own.
+        # The node of the policy includes the gate, whose templates have another role.
         parts = _without(value.at, "admit") if name == "policy" else [value.at]
         for part in parts:
             yield from _below(scalars(part), "step_spec", place, name)
@@ -171,7 +171,7 @@ def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[Site]:
 
 
 def _field(kind: Kind, name: str) -> Field | None:
-    """Give the field of that name; a misspelled one is taken for the one it is most like, for `cdoe` is code too."""
+    """Return the field of that name, or the most similar one."""
     known = kind.input.field(name)
     if known is None and not kind.input.open:
         meant = nearest(name, kind.input.names())
@@ -180,7 +180,7 @@ def _field(kind: Kind, name: str) -> Field | None:
 
 
 def _rendered(node: Node | None, kind: Type) -> Iterator[Scalar]:
-    """Give the scalars at or below a node that are rendered: a map inside a tool's input may hold some that are not."""
+    """Yield the scalars at or below a node that are rendered."""
     options = kind.options if isinstance(kind, OneOf) else (kind,)
     if isinstance(node, MapNode):
         level = next((option.own for option in options if isinstance(option, LevelOf)), None)

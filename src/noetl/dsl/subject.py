@@ -1,6 +1,6 @@
-"""What rules look at: a document with everything that can be known of it, each part made once and only when asked for.
+"""The document under check, with everything derived from it.
 
-Holds no opinion. Tested with the rules and in tests/unit/dsl/rules.
+Tested with the rules in tests/unit/dsl/rules.
 """
 
 from __future__ import annotations
@@ -11,24 +11,21 @@ from functools import cached_property
 from noetl.dsl.analyze import Flow
 from noetl.dsl.code import Code, code
 from noetl.dsl.dialects import LegacyForm
+from noetl.dsl.finding import ShapeFinding, hides_routing, obscured, stand_ins, stray_ranges
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.net import Net, build
 from noetl.dsl.nodes import ListNode, MapNode, Node, Source
 from noetl.dsl.normalize import normalize
-from noetl.dsl.obscured import hides_routing, obscured, stray_ranges
 from noetl.dsl.parse import Document, locate
 from noetl.dsl.playbook import Loop, Playbook, Task
 from noetl.dsl.references import Reference, references
 from noetl.dsl.scopes import Names
-from noetl.dsl.shape import ShapeFinding, findings, stand_ins
+from noetl.dsl.shape import findings
 from noetl.dsl.sites import Site, sites
 
 
 class Subject:
-    """A document under examination.
-
-    `catalog` holds the paths of the playbooks that are known to exist; None where nobody looked.
-    """
+    """A document under check; `catalog` holds the known playbook paths, if any."""
 
     def __init__(self, document: Document, kinds: Kinds, catalog: Collection[str] | None = None) -> None:
         self.document = document
@@ -56,25 +53,38 @@ class Subject:
         return tuple(finding.form for finding in self.shape if finding.form)
 
     def loop_means(self, loop: Loop, setting: str) -> bool:
-        """Tell whether a loop has a setting after all, only misspelled, misplaced or misshapen: that is told already."""
+        """Return whether a loop has a setting that is misspelled or misplaced."""
         spec = loop.at.get("spec") if isinstance(loop.at, MapNode) else None
         holders = {id(loop.at), id(spec)}
-        if not self._stand_ins.isdisjoint((holder, setting) for holder in holders):
+        if not self.stand_ins.isdisjoint((holder, setting) for holder in holders):
             return True
-        return any(one.name == setting and id(one.owner) in holders for one in self.shape)
+        return any(finding.name == setting and id(finding.owner) in holders for finding in self.shape)
 
     @cached_property
-    def _stand_ins(self) -> frozenset[tuple[int, str]]:
+    def stand_ins(self) -> frozenset[tuple[int, str]]:
+        """The fields that misspelled, misplaced and older keys stand in for."""
         return stand_ins(self.shape)
 
     @property
     def is_read_whole(self) -> bool:
-        """Tell whether the document holds all that the text says: doubled keys and broken values are left out of it."""
+        """Whether nothing was dropped from the document: no duplicates, no errors."""
         return all(problem.kind == "legacy-boolean" for problem in self.document.problems)
+
+    def is_misread(self, node: Node) -> bool:
+        """Return whether a read problem is in a node, around it, or just before it."""
+        text = self.source.text
+        for problem in self.document.problems:
+            if problem.kind == "legacy-boolean":
+                continue
+            if node.start <= problem.start < node.end or problem.start <= node.start < problem.end:
+                return True
+            if problem.end <= node.start and not text[problem.end : node.start].strip():
+                return True
+        return False
 
     @cached_property
     def net_is_whole(self) -> bool:
-        """Tell whether the arcs say all about routing: misshapen parts, older forms and wrong names hide some of it."""
+        """Whether the net is complete: no misshapen parts, older forms, wrong names."""
         named = [step.name for step in self.playbook.workflow]
         workflow = self.root.get("workflow") if self.root else None
         complete = isinstance(workflow, ListNode) and len(named) == len(workflow.items)
@@ -90,7 +100,7 @@ class Subject:
         )
 
     def _targets(self) -> Iterator[str | None]:
-        """Give every name by which a token comes to a step."""
+        """Return every step name that a token can be sent to."""
         yield self.playbook.entry
         final = self.playbook.executor.setting("final_step")
         if final is not None:
@@ -102,22 +112,22 @@ class Subject:
 
     @cached_property
     def obscured(self) -> frozenset[str]:
-        """Words in misshapen places: names that exist for the author."""
+        """Words in misshapen positions, which rules about names must treat as known."""
         return obscured(self.shape)
 
     @cached_property
     def missing_steps(self) -> frozenset[str]:
-        """Names that arcs lead to and no step has: told where the arc is, and nowhere else."""
+        """Arc targets without a step; they are reported at the arc and nowhere else."""
         steps = self.names.steps
         return frozenset(arc.step for step in self.playbook.workflow for arc in step.arcs if arc.step not in steps)
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:
-        """Every template whose role is known: under a key that stands at a wrong place, it is not."""
-        found, strayed = sites(self.playbook, self.kinds), stray_ranges(self.shape)
+        """Every template with a known role; templates under misplaced keys have none."""
+        every, strayed = sites(self.playbook, self.kinds), stray_ranges(self.shape)
         if not strayed:
-            return found
-        return tuple(site for site in found if not any(start <= site.node.start < end for start, end in strayed))
+            return every
+        return tuple(site for site in every if not any(start <= site.node.start < end for start, end in strayed))
 
     @cached_property
     def names(self) -> Names:
@@ -144,17 +154,17 @@ class Subject:
         return code(self.playbook, self.kinds)
 
     def locate(self, site: Site, offset: int) -> int:
-        """Give the place in the source of a place inside a template."""
+        """Return the offset in the source of an offset inside a template."""
         return locate(self.source, site.node, offset)
 
     @cached_property
     def _paths(self) -> dict[int, str]:
-        found: dict[int, str] = {}
-        _walk_paths(self.document.root, "", found)
-        return found
+        paths: dict[int, str] = {}
+        _walk_paths(self.document.root, "", paths)
+        return paths
 
     def path(self, start: int) -> str:
-        """Give the path of the innermost node that begins at or before an offset and covers it."""
+        """Return the path of the innermost node that covers an offset."""
         best = ""
         node = self.document.root
         while node is not None:
@@ -163,18 +173,18 @@ class Subject:
         return best
 
 
-def _walk_paths(node: Node | None, path: str, found: dict[int, str]) -> None:
-    if node is None or id(node) in found:
+def _walk_paths(node: Node | None, path: str, paths: dict[int, str]) -> None:
+    if node is None or id(node) in paths:
         return
-    found[id(node)] = path
+    paths[id(node)] = path
     if isinstance(node, MapNode):
         for entry in node:
             below = f"{path}.{entry.key.text}" if path else entry.key.text
-            found.setdefault(id(entry.key), below)
-            _walk_paths(entry.value, below, found)
+            paths.setdefault(id(entry.key), below)
+            _walk_paths(entry.value, below, paths)
     elif isinstance(node, ListNode):
         for number, item in enumerate(node):
-            _walk_paths(item, f"{path}[{number}]", found)
+            _walk_paths(item, f"{path}[{number}]", paths)
 
 
 def _child_at(node: Node, offset: int) -> Node | None:

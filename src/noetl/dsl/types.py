@@ -1,4 +1,4 @@
-"""The types that fields of the language have: small frozen descriptions, no behaviour.
+"""Types of the language's fields, as small frozen descriptions.
 
 One description serves the shape checks, the JSON Schema, the reference pages, `noetl explain` and the editor.
 Tool kinds describe their inputs with the same types. Tested in tests/unit/dsl/test_shape.py and test_schema.py.
@@ -6,21 +6,21 @@ Tool kinds describe their inputs with the same types. Tested in tests/unit/dsl/t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from noetl.dsl.nodes import Node
+from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 
 
 class Type(Struct, frozen=True):
-    """Any value at all."""
+    """Any value."""
 
 
 class Text(Type, frozen=True):
-    """A string; `code` names the language inside it (`sql`, `shell`, `python`), which other checks use."""
+    """A string; `code` names the language inside it: `sql`, `shell` or `python`."""
 
     code: str = ""
 
@@ -41,11 +41,11 @@ class Choice(Type, frozen=True):
     """One of a few words."""
 
     words: tuple[str, ...]
-    prefixes: tuple[str, ...] = ()  # `route_edge:` accepts any word behind it
+    prefixes: tuple[str, ...] = ()  # `route_edge:` accepts any word after it
 
 
 class ListOf(Type, frozen=True):
-    """A list; `least` items at the least."""
+    """A list of at least `least` items."""
 
     item: Type
     least: int = 0
@@ -58,24 +58,61 @@ class MapOf(Type, frozen=True):
 
 
 class LevelOf(Type, frozen=True):
-    """A map with the fields of the level of that name; `own` is that level where the grammar does not hold it."""
+    """A map with the fields of a level; `own` is a level outside the grammar."""
 
     level: str
     own: Level | None = None  # a map inside a tool's input
 
 
 class OneOf(Type, frozen=True):
-    """The first alternative that fits the node's shape; `pick` decides where the shape alone cannot."""
+    """The first alternative that fits the node's shape, or the one of `pick`."""
 
     options: tuple[Type, ...]
     pick: Callable[[Node], Type | None] | None = None
+
+
+def leaves(kind: Type) -> Iterator[Type]:
+    """Yield the types inside lists, maps and alternatives, or the type itself."""
+    match kind:
+        case ListOf(inner) | MapOf(inner):
+            yield from leaves(inner)
+        case OneOf(options):
+            for option in options:
+                yield from leaves(option)
+        case _:
+            yield kind
+
+
+_NUMBERS = (int, float)
+_FITTING: dict[type[Type], tuple[type[Node], Any]] = {
+    LevelOf: (MapNode, None),
+    MapOf: (MapNode, None),
+    ListOf: (ListNode, None),
+    Text: (Scalar, (str, int, float)),
+    Flag: (Scalar, bool),
+    Number: (Scalar, _NUMBERS),
+    Choice: (Scalar, str),
+}
+
+
+def fits(node: Node, kind: Type) -> bool:
+    """Return whether a node has the outer shape of a type."""
+    fitting = _FITTING.get(type(kind))
+    if fitting is None:
+        return not isinstance(kind, OneOf) or any(fits(node, option) for option in kind.options)
+    held, wanted = fitting
+    if held is not Scalar:
+        return isinstance(node, held)
+    # In Python a boolean is an integer; in a playbook it is not a number.
+    value = node.value if isinstance(node, Scalar) else None
+    return isinstance(value, wanted) and (wanted is not _NUMBERS or not isinstance(value, bool))
 
 
 Rendered = Literal["", "start", "server", "worker"]
 
 
 class Field(Struct, frozen=True):
-    """One key of a map: its type, what it is for, and where a template in it is rendered (`""`: not a template)."""
+    """One key of a map; `rendered` says where templates in it are rendered."""
 
     name: str
     type: Type
@@ -93,9 +130,9 @@ class Level(Struct, frozen=True):
     name: str
     summary: str
     fields: tuple[Field, ...]
-    open: bool = False  # other keys are allowed
+    open: bool = False  # allows other keys
     example: str = ""
-    required: tuple[Field, ...] = ()  # the fields that must be there; derived, as is the next
+    required: tuple[Field, ...] = ()  # derived from `fields`, like the next one
     _by_name: Mapping[str, Field] = {}
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Tells a slip of the pen from a name that only looks alike.
+"""Detect typing mistakes in names that may be right.
 
-`nearest` in `diagnostic` finds what was meant when a name is known to be wrong. Here nothing is known to be wrong: a key
-that nobody writes may come from outside, and only a slip is reason enough to speak. Tested in tests/unit/dsl/test_typos.py.
+`nearest` in `diagnostic` suggests a name when another one is known to be wrong. Here the name may be right: a key that no step
+writes can come from outside, so only a clear typing mistake is reported. Tested in tests/unit/dsl/test_typos.py.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _SHORTEST_WITH_WRONG_LETTER = 6
 
 
 def slip_of(name: str, candidates: Iterable[str]) -> str | None:
-    """Give the known name that `name` is a slip of, or None."""
+    """Return the candidate that `name` is a typing mistake of, or None."""
     return next((candidate for candidate in sorted(candidates) if is_slip(name, candidate)), None)
 
 
 def is_slip(written: str, meant: str) -> bool:
-    """Tell whether one slip lies between two names: letters swapped, one missing, one too many, or one wrong.
+    """Return whether two names differ by one swapped, missing or wrong letter.
 
     Names that differ in a digit or in their first letter only are a series (`page_1`, `page_2`; `a_done`, `b_done`).
     """

@@ -1,7 +1,6 @@
-"""Checks a playbook against every rule in one pass and gives all that was found, in order.
+"""Check a playbook against every rule and return the diagnostics, sorted.
 
-Files are read by the caller; rules are in `rules/`. Tested in tests/unit/dsl/test_rules.py and over the corpus in
-tests/corpus.
+The caller reads the file; the rules are in `rules/`. Tested in tests/unit/dsl/test_rules.py and tests/corpus.
 """
 
 from __future__ import annotations
@@ -19,35 +18,30 @@ _TOLERATED = frozenset({"NOE101", "NOE102", "NOE502"})
 
 
 def validate(
-    text: str | bytes,
-    file: str,
-    kinds: Kinds,
-    *,
-    catalog: Collection[str] | None = None,
-    tolerant: bool = False,
+    text: str | bytes, file: str, kinds: Kinds, *, catalog: Collection[str] | None = None, tolerant: bool = False
 ) -> tuple[Diagnostic, ...]:
-    """Check one playbook; `tolerant` turns unknown keys into warnings."""
+    """Check the text of a playbook; `tolerant` makes unknown keys warnings."""
     return examine(Subject(parse(text, file), kinds, catalog), tolerant=tolerant)
 
 
 def examine(subject: Subject, *, tolerant: bool = False) -> tuple[Diagnostic, ...]:
-    """Check a document that was read already."""
+    """Check a parsed document."""
     return in_order(_diagnostics(subject, tolerant))
 
 
 def _diagnostics(subject: Subject, tolerant: bool) -> Iterator[Diagnostic]:
     for rule in RULES:
-        # Of a text that breaks off, what is missing in the part before the break may stand behind it.
+        # What is missing in the first part of a broken text may follow after the break.
         if rule.group != "reading" and (subject.root is None or not subject.document.whole):
             continue
-        for found in rule.check(subject):
-            yield _diagnostic(subject, rule, found, tolerant)
+        for finding in rule.check(subject):
+            yield _diagnostic(subject, rule, finding, tolerant)
 
 
-def _diagnostic(subject: Subject, rule: Rule, found: Found, tolerant: bool) -> Diagnostic:
-    severity = found.severity or rule.severity
+def _diagnostic(subject: Subject, rule: Rule, finding: Found, tolerant: bool) -> Diagnostic:
+    severity = finding.severity or rule.severity
     if tolerant and rule.code in _TOLERATED:
         severity = "warning"
-    start, end = span(subject.source, found.start, found.end)
-    path = subject.path(found.start)
-    return Diagnostic(rule.code, severity, found.message, found.fix, subject.source.file, start, end, path)
+    start, end = span(subject.source, finding.start, finding.end)
+    path = subject.path(finding.start)
+    return Diagnostic(rule.code, severity, finding.message, finding.fix, subject.source.file, start, end, path)

@@ -1,4 +1,4 @@
-"""Makes pictures for the tests of drawings: from the YAML of a workflow, and at random."""
+"""Build drawings for tests: from the YAML of a workflow, and at random."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: sample, path:
 
 
 def pictured(workflow: str, before: str = "") -> Picture:
-    """Give the picture of a workflow; `before` holds other root sections."""
+    """Return the drawing of a workflow; `before` holds other root sections."""
     return picture(normalize(parse(f"{HEAD}{before}workflow:\n{workflow}")))
 
 
@@ -62,7 +62,7 @@ _links = st.builds(
 def _picture(
     name: str, path: str, vertices: list[Vertex], links: list[Link], entry: int | None, final: int | None
 ) -> Picture:
-    """Let numbers that are too large for the picture point into it."""
+    """Build a drawing; wrap numbers that are too large for it."""
     count = len(vertices)
     inside = tuple(replace(link, source=link.source % count, target=link.target % count) for link in links)
     first, last = (None if number is None else number % count for number in (entry, final))
@@ -81,5 +81,5 @@ _PICTURES = st.builds(
 
 
 def pictures() -> st.SearchStrategy[Picture]:
-    """Pictures of all sorts, also such as no playbook gives."""
+    """Drawings of all sorts, including those that no playbook produces."""
     return _PICTURES

@@ -117,13 +117,11 @@ ROUTER = """\
 @pytest.mark.parametrize(
     ("mode", "ending", "possible", "certain", "may_be_none"),
     [
-        ("exclusive", SUCCESS, "bc", "", False),
-        ("exclusive", FAILURE, "bd", "", False),
-        ("exclusive", CONTINUED, "bc", "", False),
-        ("inclusive", SUCCESS, "bce", "ce", False),
+        ("exclusive", SUCCESS, "bc", "", False), ("exclusive", FAILURE, "bd", "", False),
+        ("exclusive", CONTINUED, "bc", "", False), ("inclusive", SUCCESS, "bce", "ce", False),
         ("inclusive", FAILURE, "bde", "de", False),
     ],
-)
+)  # fmt: skip
 def test_a_router_takes_the_first_or_all(
     mode: str, ending: Case, possible: str, certain: str, may_be_none: bool
 ) -> None:
@@ -172,16 +170,10 @@ def test_without_a_gate_everybody_is_let_in() -> None:
 @pytest.mark.parametrize(
     ("condition", "shut"),
     [
-        ("ctx.go", True),
-        ("vars.go == 'now'", True),
-        ("ctx.go and ctx.other", True),
-        ("ctx.go or ctx.other", False),
-        ("ctx.go != 'stop'", False),
-        ("not ctx.go", False),
-        ("ctx.go is not defined", False),
-        ("ctx.other", False),
+        ("ctx.go", True), ("vars.go == 'now'", True), ("ctx.go and ctx.other", True), ("ctx.go or ctx.other", False),
+        ("ctx.go != 'stop'", False), ("not ctx.go", False), ("ctx.go is not defined", False), ("ctx.other", False),
     ],
-)
+)  # fmt: skip
 def test_a_gate_may_be_shut_while_a_key_is_not_written(condition: str, shut: bool) -> None:
     gate = '{ policy: { admit: { rules: [{ when: "{{ ' + condition + ' }}", then: { allow: true } }] } } }'
     found = subject(f"- step: a\n  tool: {{ kind: noop }}\n  spec: {gate}")

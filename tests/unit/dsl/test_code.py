@@ -12,7 +12,7 @@ KINDS = language_kinds()
 
 
 def found(text: str) -> list[tuple[str, str, str]]:
-    """Give language, field and text of every piece of code."""
+    """Return language, field and text of every piece of code."""
     subject = Subject(parse(dedent(text), "code.yaml"), KINDS)
     return [(code.language, code.field, code.node.text) for code in subject.code]
 

@@ -63,17 +63,12 @@ def test_conditions_are_shown_as_written_on_one_line() -> None:
 @pytest.mark.parametrize(
     ("when", "outcome"),
     [
-        ("{{ event.name == 'step.failed' }}", "failure"),
-        ("{{ event.name == 'call.error' }}", "failure"),
-        ("{{ outcome.status == 'error' and ctx.x }}", "failure"),
-        ("{{ output.status == 'error' }}", "failure"),
-        ("{{ event.name == 'step.done' }}", "success"),
-        ("{{ event.name == 'call.done' and ctx.x }}", "success"),
-        ("{{ outcome.status == 'ok' }}", "success"),
-        ("{{ ctx.x }}", "any"),
-        ("{{ broken", "any"),
+        ("{{ event.name == 'step.failed' }}", "failure"), ("{{ event.name == 'call.error' }}", "failure"),
+        ("{{ outcome.status == 'error' and ctx.x }}", "failure"), ("{{ output.status == 'error' }}", "failure"),
+        ("{{ event.name == 'step.done' }}", "success"), ("{{ event.name == 'call.done' and ctx.x }}", "success"),
+        ("{{ outcome.status == 'ok' }}", "success"), ("{{ ctx.x }}", "any"), ("{{ broken", "any"),
     ],
-)
+)  # fmt: skip
 def test_arcs_know_after_what_they_are_taken(when: str, outcome: str) -> None:
     picture = pictured(f"""
   - step: a

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.dsl.draw import Picture, draw_text
-from noetl.dsl.draw.text import cells
+from noetl.dsl.draw.captions import cells
 from tests.unit.dsl.drawn import pictured, pictures
 
 WHOLE = """\

@@ -59,9 +59,9 @@ def test_every_topic_can_be_written() -> None:
         ("max_in_flight", "May be a template, rendered by the server."),
         ("executor.spec.entry_step", "- Default: the first in the file"),
         ("step.loop", "## loop"),
-        ("step.loop", "- `iterator`: text. The name of the item in templates. Example: `iterator: city`."),
+        ("step.loop", "- `iterator`: text. Name of the current item in templates. Example: `iterator: city`."),
         ("arc.when", "A field of an arc of `next`."),
-        ("task.timeout_ms", "How long one attempt may take, in milliseconds."),
+        ("task.timeout_ms", "Timeout of one attempt, in milliseconds."),
         ("rule.then.do", "- Required."),
         ("python.script", "## python.script"),
         ("tojson", "value | tojson("),
@@ -84,7 +84,7 @@ def test_a_name_of_several_things_tells_all_of_them() -> None:
     text = explained("input")
     assert text.startswith("`input` stands for ")
     assert "- scope `input`: `args` overlaid with the inputs of the step and the task." in text
-    assert "- field `task.input`: Inputs of the task, over those of the step." in text
+    assert "- field `task.input`: Inputs of the task. They override those of the step." in text
 
 
 def test_the_same_field_at_several_places_is_told_once() -> None:

@@ -443,19 +443,10 @@ def test_a_document_start_stays() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "# only a comment  \n",
-        "a:   {{ x }}\n",
-        "a:   1\na: 2\n",
-        "a:   [\n",
-        "-   a\n",
-        '{"a":   1}\n',
-        "? a\n:   b\n",
-        "--- !!map\na:   1\n",
-        "a:   x\u2028  y\n",
-        "a:   1\rb: 2\r",
+        "", "# only a comment  \n", "a:   {{ x }}\n", "a:   1\na: 2\n", "a:   [\n", "-   a\n", '{"a":   1}\n',
+        "? a\n:   b\n", "--- !!map\na:   1\n", "a:   x\u2028  y\n", "a:   1\rb: 2\r",
     ],
-)
+)  # fmt: skip
 def test_what_is_broken_or_written_in_a_rare_way_is_left_alone(text: str) -> None:
     assert format_text(text) == text
 

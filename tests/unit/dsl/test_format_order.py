@@ -113,12 +113,10 @@ def test_comments_move_with_their_key_and_the_head_of_the_file_stays() -> None:
     "text",
     [
         "workflow:\n  - tool: { kind: noop }\n    surprise: 1\n    step: a\n",
-        "workflow: later\nmystery: 1\nkind: Playbook\n",
-        "workflow:\n  - tool: { url: x }\n    step_name: a\n",
-        "workload:\n  step: a\n  kind: b\n  apiVersion: c\n",
-        "workflow:\n  - next: b\n    loop: 1\n",
+        "workflow: later\nmystery: 1\nkind: Playbook\n", "workflow:\n  - tool: { url: x }\n    step_name: a\n",
+        "workload:\n  step: a\n  kind: b\n  apiVersion: c\n", "workflow:\n  - next: b\n    loop: 1\n",
     ],
-)
+)  # fmt: skip
 def test_maps_that_may_be_something_else_keep_their_order(text: str) -> None:
     assert format_text(text) == text
 

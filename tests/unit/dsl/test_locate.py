@@ -54,21 +54,15 @@ def test_every_character_is_found_in_noise_too(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "needle", "place"),
     [
-        ("a: plain TARGET\n", "TARGET", 9),
-        ("a: first\n   TARGET\n", "TARGET", 12),
-        ("a: 'it''s TARGET'\n", "TARGET", 10),
-        ('a: "x\\n\\u00e9 TARGET"\n', "TARGET", 14),
-        ('a: "x \\\n   TARGET"\n', "TARGET", 11),
-        ("a: |\n  x\n  TARGET\n", "TARGET", 11),
-        ("a: |2-\n   x\n\n  TARGET\n", "TARGET", 15),
-        ("a: >\n  x\n  TARGET\n", "TARGET", 11),
-        ("a: >\n  x\n\n\n  TARGET\n", "TARGET", 13),
-        ("a: |\r\n  x\r\n  TARGET\r\n", "TARGET", 13),
-        ("a: 😀é TARGET\n", "TARGET", 6),
-        ("\ufeffa: |\n  x\n  TARGET\n", "TARGET", 11),
+        ("a: plain TARGET\n", "TARGET", 9), ("a: first\n   TARGET\n", "TARGET", 12),
+        ("a: 'it''s TARGET'\n", "TARGET", 10), ('a: "x\\n\\u00e9 TARGET"\n', "TARGET", 14),
+        ('a: "x \\\n   TARGET"\n', "TARGET", 11), ("a: |\n  x\n  TARGET\n", "TARGET", 11),
+        ("a: |2-\n   x\n\n  TARGET\n", "TARGET", 15), ("a: >\n  x\n  TARGET\n", "TARGET", 11),
+        ("a: >\n  x\n\n\n  TARGET\n", "TARGET", 13), ("a: |\r\n  x\r\n  TARGET\r\n", "TARGET", 13),
+        ("a: 😀é TARGET\n", "TARGET", 6), ("\ufeffa: |\n  x\n  TARGET\n", "TARGET", 11),
         ('{"a": "\\ud83d\\ude00 TARGET"}', "TARGET", 20),
     ],
-)
+)  # fmt: skip
 def test_known_places(text: str, needle: str, place: int) -> None:
     document = parse(text)
     assert isinstance(document.root, MapNode)
@@ -82,16 +76,10 @@ def test_known_places(text: str, needle: str, place: int) -> None:
 @pytest.mark.parametrize(
     ("text", "offset", "place"),
     [
-        ("a: xy", 2, 5),
-        ("a: xy", 99, 5),
-        ("a: xy", -1, 3),
-        ("a: 'xy'", 2, 6),
-        ("a: 'x''y'", 99, 8),
-        ("a: |\n  xy\n", 99, 10),
-        ("a: |\n", 0, 4),
-        ("a:", 0, 2),
+        ("a: xy", 2, 5), ("a: xy", 99, 5), ("a: xy", -1, 3), ("a: 'xy'", 2, 6), ("a: 'x''y'", 99, 8),
+        ("a: |\n  xy\n", 99, 10), ("a: |\n", 0, 4), ("a:", 0, 2),
     ],
-)
+)  # fmt: skip
 def test_offsets_outside_the_text_are_kept_to_it(text: str, offset: int, place: int) -> None:
     document = parse(text)
     assert isinstance(document.root, MapNode)

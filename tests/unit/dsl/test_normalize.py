@@ -49,13 +49,11 @@ def test_normalizing_a_good_playbook_is_idempotent(path: Any) -> None:
 @pytest.mark.parametrize(
     ("form", "label"),
     [
-        ("tool: { kind: noop }", "a_task"),
-        ("tool:\n  - name: n\n    kind: noop", "n"),
-        ("tool:\n  - n: { kind: noop }", "n"),
-        ("tool:\n  - kind: noop", "task_0"),
+        ("tool: { kind: noop }", "a_task"), ("tool:\n  - name: n\n    kind: noop", "n"),
+        ("tool:\n  - n: { kind: noop }", "n"), ("tool:\n  - kind: noop", "task_0"),
         ("tool:\n  n: { kind: noop }", "n"),
     ],
-)
+)  # fmt: skip
 def test_every_form_of_a_task_has_its_label(form: str, label: str) -> None:
     (task,) = step_of(form).tasks
     assert (task.label, task.kind) == (label, "noop")
@@ -81,12 +79,10 @@ def test_every_form_of_next_is_a_router(form: str, mode: str, targets: list[str]
 @pytest.mark.parametrize(
     "shape",
     [
-        "else: { then: { do: fail } }",
-        "else: { do: fail }",
-        "{ else: , then: { do: fail } }",
+        "else: { then: { do: fail } }", "else: { do: fail }", "{ else: , then: { do: fail } }",
         "{ else: true, then: { do: fail } }",
     ],
-)
+)  # fmt: skip
 def test_every_shape_of_else_is_the_same_rule(shape: str) -> None:
     task = task_of(f"kind: noop\nspec:\n  policy:\n    rules:\n      - {shape}")
     assert task.rules is not None

@@ -134,18 +134,12 @@ def test_every_node_knows_its_place() -> None:
 @pytest.mark.parametrize(
     ("text", "key", "expected"),
     [
-        ("a: é😀\nb: x\n", "b", "x"),
-        ("a: 1\r\nb: x\r\n", "b", "x"),
-        ("a: &n !!str x\n", "a", "x"),
-        ("a: !<tag:yaml.org,2002:str> x\n", "a", "x"),
-        ("a: &n\n  # c\n  b: c\n", "a", "b: c"),
-        ("a: !!map {b: c}\n", "a", "{b: c}"),
-        ("a: &n\nb: *n\n", "a", ""),
-        ("a: &n x\nb: *n\n", "b", "x"),
-        ("a: x\n   y\n", "a", "x\n   y"),
-        ("a: 'x'  \n", "a", "'x'"),
+        ("a: é😀\nb: x\n", "b", "x"), ("a: 1\r\nb: x\r\n", "b", "x"), ("a: &n !!str x\n", "a", "x"),
+        ("a: !<tag:yaml.org,2002:str> x\n", "a", "x"), ("a: &n\n  # c\n  b: c\n", "a", "b: c"),
+        ("a: !!map {b: c}\n", "a", "{b: c}"), ("a: &n\nb: *n\n", "a", ""), ("a: &n x\nb: *n\n", "b", "x"),
+        ("a: x\n   y\n", "a", "x\n   y"), ("a: 'x'  \n", "a", "'x'"),
     ],
-)
+)  # fmt: skip
 def test_places_with_other_things_around(text: str, key: str, expected: str) -> None:
     assert shown(text, root(text).get(key)) == expected
 
@@ -238,15 +232,12 @@ def test_a_quoted_merge_key_is_a_key_like_any_other() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("a: {<<: 1}\n", "bad-key"),
-        ("a: {<<: [1]}\n", "bad-key"),
-        ("p: &p {x: 1}\na:\n  <<: *p\n  <<: *p\n", "duplicate-key"),
-        ("a: *n\n", "unknown-anchor"),
-        ("a: &n [*n]\n", "recursive-alias"),
-        ("a: &n\n  b: {c: *n}\n", "recursive-alias"),
+        ("a: {<<: 1}\n", "bad-key"), ("a: {<<: [1]}\n", "bad-key"),
+        ("p: &p {x: 1}\na:\n  <<: *p\n  <<: *p\n", "duplicate-key"), ("a: *n\n", "unknown-anchor"),
+        ("a: &n [*n]\n", "recursive-alias"), ("a: &n\n  b: {c: *n}\n", "recursive-alias"),
         ("a: &n {<<: *n}\n", "recursive-alias"),
     ],
-)
+)  # fmt: skip
 def test_bad_aliases_and_merges_are_refused(text: str, kind: str) -> None:
     assert kinds(parse(text)) == [kind]
 
@@ -262,18 +253,11 @@ def test_core_tags_are_followed() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a: !!python/object:os.system x\n",
-        "a: !mine x\n",
-        "a: !!int x\n",
-        "a: !!map []\n",
-        "a: !!seq {}\n",
-        "a: !!map x\n",
-        "a: !!timestamp 2024-01-01\n",
-        "a: !!binary aGk=\n",
-        "a: !x!y z\n",
+        "a: !!python/object:os.system x\n", "a: !mine x\n", "a: !!int x\n", "a: !!map []\n", "a: !!seq {}\n",
+        "a: !!map x\n", "a: !!timestamp 2024-01-01\n", "a: !!binary aGk=\n", "a: !x!y z\n",
         "%TAG ! tag:x,1:\n---\na: !y z\n",
     ],
-)
+)  # fmt: skip
 def test_other_tags_are_refused(text: str) -> None:
     assert kinds(parse(text)) == ["tag"]
 
@@ -294,18 +278,11 @@ def test_a_problem_with_a_tag_points_at_the_tag() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("", "empty"),
-        ("\n# c\n", "empty"),
-        ("---\n", "empty"),
-        ("[]", "not-a-map"),
-        ("x", "not-a-map"),
-        ("~", "not-a-map"),
-        ("''", "not-a-map"),
-        ("a: 1\n---\nb: 2\n", "many-documents"),
-        ("a: 1\n...\n---\n", "many-documents"),
-        ("a: 1\n...\n%YAML 1.2\n---\nb: 1\n", "many-documents"),
+        ("", "empty"), ("\n# c\n", "empty"), ("---\n", "empty"), ("[]", "not-a-map"), ("x", "not-a-map"),
+        ("~", "not-a-map"), ("''", "not-a-map"), ("a: 1\n---\nb: 2\n", "many-documents"),
+        ("a: 1\n...\n---\n", "many-documents"), ("a: 1\n...\n%YAML 1.2\n---\nb: 1\n", "many-documents"),
     ],
-)
+)  # fmt: skip
 def test_documents_that_are_not_one_map(text: str, kind: str) -> None:
     assert kinds(parse(text)) == [kind]
 

@@ -21,8 +21,7 @@ def said(executor: str) -> str | None:
 
 
 @pytest.mark.parametrize(
-    "executor",
-    ["{}", "{requires: {}}", "{requires: {tools: [noop], features: [templating, loops]}}"],
+    "executor", ["{}", "{requires: {}}", "{requires: {tools: [noop], features: [templating, loops]}}"]
 )
 def test_nothing_is_missing(executor: str) -> None:
     assert said(executor) is None

@@ -81,19 +81,11 @@ def test_a_number_at_the_limit_is_a_number_and_one_beyond_it_a_text() -> None:
 @pytest.mark.parametrize(
     ("tag", "text", "value"),
     [
-        ("str", "12", "12"),
-        ("str", "", ""),
-        ("int", "12", 12),
-        ("int", "0x10", 16),
-        ("float", "12", 12.0),
-        ("float", "0x10", 16.0),
-        ("float", "9" * 400, math.inf),
-        ("float", ".5", 0.5),
-        ("bool", "true", True),
-        ("null", "~", None),
-        ("null", "", None),
+        ("str", "12", "12"), ("str", "", ""), ("int", "12", 12), ("int", "0x10", 16), ("float", "12", 12.0),
+        ("float", "0x10", 16.0), ("float", "9" * 400, math.inf), ("float", ".5", 0.5), ("bool", "true", True),
+        ("null", "~", None), ("null", "", None),
     ],
-)
+)  # fmt: skip
 def test_tagged(tag: str, text: str, value: Value) -> None:
     found = resolve_tagged(tag, text)
     assert found == value
@@ -103,16 +95,10 @@ def test_tagged(tag: str, text: str, value: Value) -> None:
 @pytest.mark.parametrize(
     ("tag", "text"),
     [
-        ("int", "x"),
-        ("int", "1.5"),
-        ("int", "true"),
-        ("float", "x"),
-        ("float", "true"),
-        ("bool", "yes"),
-        ("bool", "1"),
-        ("null", "x"),
+        ("int", "x"), ("int", "1.5"), ("int", "true"), ("float", "x"), ("float", "true"), ("bool", "yes"),
+        ("bool", "1"), ("null", "x"),
     ],
-)
+)  # fmt: skip
 def test_a_tag_that_does_not_fit_is_refused(tag: str, text: str) -> None:
     with pytest.raises(ValueError, match=tag):
         resolve_tagged(tag, text)

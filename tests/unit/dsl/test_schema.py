@@ -62,7 +62,7 @@ def tasks(data: Any) -> Iterator[dict[str, Any]]:
 
 
 def agrees(data: Any) -> bool:
-    """Tell whether the schema and the shape checks agree on a document."""
+    """Return whether the schema and the shape checks agree on a document."""
     found = findings(parse(json.dumps(data)).root, KINDS)
     valid = VALIDATOR.is_valid(data)
     if valid:
@@ -198,12 +198,7 @@ def test_other_forms_are_refused(step: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "workbook",
-    [
-        {"fetch": TASK},
-        [{"name": "fetch", **TASK}],
-        [{"name": "fetch", "tool": TASK}],
-        [{"fetch": TASK}],
-    ],
+    [{"fetch": TASK}, [{"name": "fetch", **TASK}], [{"name": "fetch", "tool": TASK}], [{"fetch": TASK}]],
     ids=str,
 )
 def test_the_workbook_is_a_list_or_a_map(workbook: Any) -> None:
@@ -222,7 +217,7 @@ def test_the_examples_of_every_kind_are_valid(kind: str, example: Any) -> None:
 
 def test_editors_find_what_they_show() -> None:
     step = SCHEMA["$defs"]["step"]
-    assert step["properties"]["desc"]["description"] == "What it is for."
+    assert step["properties"]["desc"]["description"] == "What the step does."
     assert "Another name for `desc`." in step["properties"]["description"]["description"]
     mode = SCHEMA["$defs"]["next_spec"]["properties"]["mode"]
     assert mode["default"] == "exclusive"

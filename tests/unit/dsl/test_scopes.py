@@ -46,7 +46,7 @@ def subject(text: str = PLAYBOOK) -> Subject:
 
 
 def names_at(template: str) -> frozenset[str]:
-    """Give the names that are visible in the template of this playbook that reads `template`."""
+    """Return the names that are visible in the template of this text."""
     whole = subject()
     (site,) = [site for site in whole.sites if template in site.node.value]
     return visible(site, whole.names)
@@ -126,22 +126,12 @@ def reference(expression: str, where: str = "a05") -> Reference:
 @pytest.mark.parametrize(
     ("name", "means"),
     [
-        ("workload", ("scope",)),
-        ("outcome", ("misplaced",)),
-        ("bound", ("input",)),
-        ("bare", ("ctx",)),
-        ("total", ("ctx", "iter")),
-        ("signals", ("ctx",)),
-        ("row", ("iter",)),
-        ("_index", ("iter",)),
-        ("one", ("label",)),
-        ("each", ("step",)),
-        ("first", ("iter", "step", "workload")),
-        ("api", ("workload",)),
-        ("day", ("workload",)),
-        ("nothing", ()),
+        ("workload", ("scope",)), ("outcome", ("misplaced",)), ("bound", ("input",)), ("bare", ("ctx",)),
+        ("total", ("ctx", "iter")), ("signals", ("ctx",)), ("row", ("iter",)), ("_index", ("iter",)),
+        ("one", ("label",)), ("each", ("step",)), ("first", ("iter", "step", "workload")), ("api", ("workload",)),
+        ("day", ("workload",)), ("nothing", ()),
     ],
-)
+)  # fmt: skip
 def test_what_a_name_stands_for_in_a_task(name: str, means: tuple[str, ...]) -> None:
     assert reference(name).means == means
 

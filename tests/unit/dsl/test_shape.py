@@ -9,13 +9,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from noetl.dsl.finding import ShapeFinding, stand_ins
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.places import place
 from noetl.dsl.grammar.titles import TITLES, title, where
 from noetl.dsl.grammar.words import listed, shown, stands, takes
 from noetl.dsl.nodes import ListNode, MapNode, Scalar
 from noetl.dsl.parse import parse
-from noetl.dsl.shape import ShapeFinding, findings, fits, stand_ins
+from noetl.dsl.shape import findings, fits
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 from tests.unit.dsl.playbooks import Spelling, playbooks, written
 from tests.unit.dsl.rules.checked import HEAD, KINDS, with_rules, with_step, with_task
@@ -26,7 +27,7 @@ def scalar(value: Any) -> Scalar:
 
 
 def found_in(text: str) -> list[tuple[str, str, str]]:
-    """Give what is found as kind, level and name."""
+    """Return the findings as kind, level and name."""
     return [(one.kind, one.level.name, one.name) for one in findings(parse(text).root, KINDS)]
 
 
@@ -83,18 +84,13 @@ def levels_in(kind: Type) -> set[str]:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Text(), "text"),
-        (Number(), "a number"),
-        (Number(integer=True, least=1), "a whole number of 1 or more"),
-        (Number(least=0, most=1.5), "a number from 0 to 1.5"),
-        (Number(most=9), "a number of at most 9"),
-        (Choice(("a", "b"), prefixes=("c:",)), "one of a, b, c:<…>"),
-        (Choice(("a",)), "a"),
+        (Text(), "text"), (Number(), "a number"), (Number(integer=True, least=1), "a whole number of 1 or more"),
+        (Number(least=0, most=1.5), "a number from 0 to 1.5"), (Number(most=9), "a number of at most 9"),
+        (Choice(("a", "b"), prefixes=("c:",)), "one of a, b, c:<…>"), (Choice(("a",)), "a"),
         (OneOf((LevelOf("step"), MapOf(Type()), ListOf(Text()))), "a map, or a list"),
-        (OneOf((Flag(), Text())), "true or false, or text"),
-        (Type(), "any value"),
+        (OneOf((Flag(), Text())), "true or false, or text"), (Type(), "any value"),
     ],
-)
+)  # fmt: skip
 def test_types_in_words(kind: Type, words: str) -> None:
     assert takes(kind) == words
 
@@ -110,13 +106,11 @@ def test_values_in_words() -> None:
 @pytest.mark.parametrize(
     ("value", "fitting"),
     [
-        (None, {"Type", "OneOf"}),
-        (True, {"Type", "OneOf", "Text", "Flag"}),
-        (3, {"Type", "OneOf", "Text", "Number"}),
-        (2.5, {"Type", "OneOf", "Text", "Number"}),
+        (None, {"Type", "OneOf"}), (True, {"Type", "OneOf", "Text", "Flag"}),
+        (3, {"Type", "OneOf", "Text", "Number"}), (2.5, {"Type", "OneOf", "Text", "Number"}),
         ("3", {"Type", "OneOf", "Text", "Choice"}),
     ],
-)
+)  # fmt: skip
 def test_which_types_a_scalar_fits(value: Any, fitting: set[str]) -> None:
     kinds: list[Type] = [
         Type(),
@@ -137,28 +131,20 @@ def test_which_types_a_scalar_fits(value: Any, fitting: set[str]) -> None:
 @pytest.mark.parametrize(
     ("level", "key", "value", "words"),
     [
-        ("step", "mode", "parallel", "under `loop`"),
-        ("step", "mode", "inclusive", "under `next.spec`"),
-        ("step", "policy", None, "under `spec`"),
-        ("step", "allow", True, "under `spec.policy.admit.rules[].then`"),
-        ("step_spec", "next", "b", "on the step"),
-        ("task", "policy", None, "under `spec`"),
+        ("step", "mode", "parallel", "under `loop`"), ("step", "mode", "inclusive", "under `next.spec`"),
+        ("step", "policy", None, "under `spec`"), ("step", "allow", True, "under `spec.policy.admit.rules[].then`"),
+        ("step_spec", "next", "b", "on the step"), ("task", "policy", None, "under `spec`"),
         ("task", "attempts", 3, "under `spec.policy.rules[].then`"),
-        ("task", "iterator", "x", "under `loop` of the step"),
-        ("task_rule", "do", "fail", "under `then`"),
-        ("task_then", "when", True, "on the rule"),
-        ("arc", "mode", "inclusive", "under `spec` of `next`"),
-        ("next", "step", "b", "in an item of `arcs`"),
-        ("loop_policy", "mode", "best_effort", "under `failure`"),
-        ("loop_policy", "mode", "parallel", "in `loop.spec`"),
-        ("loop_spec", "in", "x", "in `loop`"),
+        ("task", "iterator", "x", "under `loop` of the step"), ("task_rule", "do", "fail", "under `then`"),
+        ("task_then", "when", True, "on the rule"), ("arc", "mode", "inclusive", "under `spec` of `next`"),
+        ("next", "step", "b", "in an item of `arcs`"), ("loop_policy", "mode", "best_effort", "under `failure`"),
+        ("loop_policy", "mode", "parallel", "in `loop.spec`"), ("loop_spec", "in", "x", "in `loop`"),
         ("executor", "entry_step", "a", "under `spec`"),
         ("step", "entry_step", "a", "under `executor.spec` at the root"),
-        ("metadata", "workload", None, "at the root of the playbook"),
-        ("playbook", "path", "a", "under `metadata`"),
+        ("metadata", "workload", None, "at the root of the playbook"), ("playbook", "path", "a", "under `metadata`"),
         ("playbook", "tool", None, "in an item of `workflow`"),
     ],
-)
+)  # fmt: skip
 def test_where_a_key_belongs(level: str, key: str, value: Any, words: str) -> None:
     assert str(place(LEVELS, level, key, scalar(value))) == words
 

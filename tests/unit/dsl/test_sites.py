@@ -68,7 +68,7 @@ ROLES = {
 
 
 def found(text: str) -> dict[str, Site]:
-    """Give the sites by their templates."""
+    """Return the sites by template."""
     listed = sites(normalize(parse(text, "test.yaml")), KINDS)
     named = {site.node.value.strip("{} "): site for site in listed}
     assert len(named) == len(listed), "a template was found twice"

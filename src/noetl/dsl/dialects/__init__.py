@@ -1,14 +1,23 @@
-"""Older spellings of the language: recognised here by their keys, one table per dialect.
+"""Older spellings of the language, recognised by key; one table per dialect.
 
-A recognised form is answered with the canonical form that replaces it, and nothing else is said about that key.
-Lowering a whole older playbook belongs here too, beside the table of its dialect. Tested in tests/unit/dsl/test_dialects.py.
+Tested in tests/unit/dsl/test_dialects.py.
 """
 
 from __future__ import annotations
 
 from noetl.dsl.dialects.first import FIRST_FORMS
 from noetl.dsl.dialects.form import LegacyForm
-from noetl.dsl.dialects.recognise import FORMS, recognise
 from noetl.dsl.dialects.second import SECOND_FORMS
+from noetl.dsl.nodes import Entry, MapNode
 
 __all__ = ["FIRST_FORMS", "FORMS", "SECOND_FORMS", "LegacyForm", "recognise"]
+
+FORMS: dict[tuple[str, str], tuple[LegacyForm, ...]] = {}  # by level and key
+for _form in (*FIRST_FORMS, *SECOND_FORMS):
+    FORMS[_form.level, _form.key] = (*FORMS.get((_form.level, _form.key), ()), _form)
+
+
+def recognise(level: str, entry: Entry, owner: MapNode) -> LegacyForm | None:
+    """Return the first older form that matches an entry at this level, or None."""
+    forms = FORMS.get((level, entry.key.text), ())
+    return next((form for form in forms if form.matches(entry.value, owner)), None)

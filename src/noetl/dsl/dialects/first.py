@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from noetl.dsl.dialects.form import LegacyForm
 
+_TOOL = "`tool: {kind: …}`, with the tool's own fields inside"
 _LOOP = "`loop: {in: …, iterator: …}` on the step, with what ran per item under `tool`"
 _GATE = "an admission gate, `spec.policy.admit.rules`, or a `when` on the arc that leads to the step"
 
+_form = partial(LegacyForm, "v1")
+
 FIRST_FORMS: tuple[LegacyForm, ...] = (
-    LegacyForm(
-        "v1",
+    _form(
         "playbook",
         "steps",
         "ran the steps in file order",
-        "a `workflow` list whose steps name their followers: `- step: a` … `next: b`",
+        "a `workflow` list: `- step: a` … `next: b`",
         replaces="workflow",
         routes=True,
         below="step",
     ),
-    LegacyForm(
-        "v1",
+    _form(
         "step",
         "type",
         "repeated a task for every element of a collection",
@@ -29,31 +32,20 @@ FIRST_FORMS: tuple[LegacyForm, ...] = (
         absorbs=True,
         values=("iterator",),
     ),
-    LegacyForm(
-        "v1",
-        "step",
-        "type",
-        "chose the tool of a step",
-        "`tool: {kind: …}`, with the tool's own fields inside",
-        replaces="tool",
-        routes=True,
-        absorbs=True,
-    ),
-    LegacyForm("v1", "task", "type", "chose the tool of a task", "`kind: …`", replaces="kind"),
-    LegacyForm("v1", "step", "pass", "skipped the step", _GATE, routes=True),
-    LegacyForm(
-        "v1",
+    _form("step", "type", "chose the tool of a step", _TOOL, replaces="tool", routes=True, absorbs=True),
+    _form("task", "type", "chose the tool of a task", "`kind: …`", replaces="kind"),
+    _form("step", "pass", "skipped the step", _GATE, routes=True),
+    _form(
         "step",
         "action",
         "named the work of a step",
-        "`tool: {kind: …}`, with the action's own fields inside",
+        _TOOL,
         replaces="tool",
         routes=True,
         absorbs=True,
         unless=("type",),
     ),
-    LegacyForm(
-        "v1",
+    _form(
         "task",
         "action",
         "named the work of a task",
@@ -61,8 +53,7 @@ FIRST_FORMS: tuple[LegacyForm, ...] = (
         replaces="kind",
         unless=("kind",),
     ),
-    LegacyForm(
-        "v1",
+    _form(
         "step",
         "call",
         "called a task of the workbook",
@@ -71,15 +62,14 @@ FIRST_FORMS: tuple[LegacyForm, ...] = (
         routes=True,
         unless=("type",),
     ),
-    LegacyForm("v1", "step", "name", "named the step", "`step: <name>`", replaces="step", unless=("step",)),
-    LegacyForm("v1", "step", "collection", "gave the list to go over", "`loop: {in: …}`", unless=("type",)),
-    LegacyForm("v1", "step", "element", "named the loop variable", "`loop: {iterator: …}`", unless=("type",)),
-    LegacyForm("v1", "step", "iterator", "named the loop variable", "`loop: {iterator: …}`", unless=("type", "loop")),
-    LegacyForm("v1", "step", "with", "gave the inputs of the step", "`input: {…}`", unless=("type", "input", "args")),
-    LegacyForm("v1", "task", "with", "gave the inputs of the task", "`input: {…}`", unless=("input", "args")),
-    LegacyForm("v1", "arc", "with", "gave the inputs of the next step", "`args: {…}`", unless=("input", "args")),
-    LegacyForm(
-        "v1",
+    _form("step", "name", "named the step", "`step: <name>`", replaces="step", unless=("step",)),
+    _form("step", "collection", "gave the list to go over", "`loop: {in: …}`", unless=("type",)),
+    _form("step", "element", "named the loop variable", "`loop: {iterator: …}`", unless=("type",)),
+    _form("step", "iterator", "named the loop variable", "`loop: {iterator: …}`", unless=("type", "loop")),
+    _form("step", "with", "gave the inputs of the step", "`input: {…}`", unless=("type", "input", "args")),
+    _form("task", "with", "gave the inputs of the task", "`input: {…}`", unless=("input", "args")),
+    _form("arc", "with", "gave the inputs of the next step", "`args: {…}`", unless=("input", "args")),
+    _form(
         "step",
         "code",
         "held the code of a python step",
@@ -87,8 +77,7 @@ FIRST_FORMS: tuple[LegacyForm, ...] = (
         replaces="tool",
         unless=("type", "tool", "kind"),
     ),
-    LegacyForm(
-        "v1",
+    _form(
         "step",
         "command",
         "held the command of a step",

@@ -1,16 +1,20 @@
-"""The second dialect: `case`, `vars`, `sink`, `retry`, `loop.collection` and conditions on steps."""
+"""The second dialect: `case`, `vars`, `sink`, `retry`, `loop.collection`."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from noetl.dsl.dialects.form import LegacyForm
 
 _RULES = "`spec.policy.rules` on the task: `- when: …` / `then: {do: retry, attempts: …, delay: …}`"
-_SINK = "a task of its own at the end of the pipeline, e.g. `- save: {kind: postgres, table: …, mode: upsert}`"
+_SINK = "a separate task at the end of the pipeline, e.g. `- save: {kind: postgres, table: …, mode: upsert}`"
 _SET = "`set: {ctx.<name>: …}` on the step; templates read it as `ctx.<name>`"
 
+_RESULT = f"{_SET}; for a write, {_SINK}"
+_form = partial(LegacyForm, "v2")
+
 SECOND_FORMS: tuple[LegacyForm, ...] = (
-    LegacyForm(
-        "v2",
+    _form(
         "step",
         "case",
         "routed and acted on events",
@@ -18,37 +22,30 @@ SECOND_FORMS: tuple[LegacyForm, ...] = (
         replaces="next",
         routes=True,
     ),
-    LegacyForm("v2", "step", "vars", "kept values for later steps", _SET),
-    LegacyForm("v2", "task", "vars", "kept values for later steps", _SET),
-    LegacyForm("v2", "step", "sink", "wrote the result", _SINK),
-    LegacyForm("v2", "step", "save", "wrote the result", _SINK),
-    LegacyForm("v2", "task", "sink", "wrote the result", _SINK),
-    LegacyForm("v2", "task", "save", "wrote the result", _SINK),
-    LegacyForm("v2", "step", "retry", "repeated the call", _RULES),
-    LegacyForm("v2", "task", "retry", "repeated the call", _RULES),
-    LegacyForm(
-        "v2",
+    _form("step", "vars", "kept values for later steps", _SET),
+    _form("task", "vars", "kept values for later steps", _SET),
+    _form("step", "sink", "wrote the result", _SINK),
+    _form("step", "save", "wrote the result", _SINK),
+    _form("task", "sink", "wrote the result", _SINK),
+    _form("task", "save", "wrote the result", _SINK),
+    _form("step", "retry", "repeated the call", _RULES),
+    _form("task", "retry", "repeated the call", _RULES),
+    _form(
         "step",
         "when",
-        "let the step run or not",
+        "decided whether the step ran",
         "an admission gate: `spec: {policy: {admit: {rules: [{when: …, then: {allow: true}}]}}}`",
         routes=True,
     ),
-    LegacyForm("v2", "step", "result", "named, collected and wrote the result", f"{_SET}; for a write, {_SINK}"),
-    LegacyForm(
-        "v2",
-        "task",
-        "result",
-        "named, collected and wrote the result",
-        f"{_SET}; for a write, {_SINK}",
-        shape="map",
+    _form("step", "result", "named, collected and wrote the result", _RESULT),
+    _form("task", "result", "named, collected and wrote the result", _RESULT, shape="map"),
+    _form("loop", "collection", "gave the list to go over", "`in: …`", replaces="in"),
+    _form("loop", "items", "gave the list to go over", "`in: …`", replaces="in"),
+    _form("loop", "element", "named the loop variable", "`iterator: …`"),
+    _form(
+        "loop", "max_concurrency", "limited the number of concurrent items", "`spec: {max_in_flight: …}` in the loop"
     ),
-    LegacyForm("v2", "loop", "collection", "gave the list to go over", "`in: …`", replaces="in"),
-    LegacyForm("v2", "loop", "items", "gave the list to go over", "`in: …`", replaces="in"),
-    LegacyForm("v2", "loop", "element", "named the loop variable", "`iterator: …`"),
-    LegacyForm("v2", "loop", "max_concurrency", "bounded the items at once", "`spec: {max_in_flight: …}` in the loop"),
-    LegacyForm(
-        "v2",
+    _form(
         "arc",
         "then",
         "chose the steps that follow",
@@ -56,16 +53,15 @@ SECOND_FORMS: tuple[LegacyForm, ...] = (
         replaces="step",
         routes=True,
     ),
-    LegacyForm(
-        "v2",
+    _form(
         "arc",
         "else",
-        "was the way out when nothing matched",
+        "was the route when nothing matched",
         "an arc without `when`, as the last one",
         replaces="step",
         routes=True,
     ),
-    LegacyForm("v2", "task", "eval", "chose what an outcome leads to", _RULES),
-    LegacyForm("v2", "task", "expr", "was the condition of a rule", _RULES, unless=("eval",)),
-    LegacyForm("v2", "task_rule", "expr", "was the condition of a rule", '`when: "{{ … }}"`', replaces="when"),
+    _form("task", "eval", "chose what to do after an outcome", _RULES),
+    _form("task", "expr", "was the condition of a rule", _RULES, unless=("eval",)),
+    _form("task_rule", "expr", "was the condition of a rule", '`when: "{{ … }}"`', replaces="when"),
 )

@@ -1,4 +1,4 @@
-"""Drawings of a playbook's net: as text, Mermaid, Graphviz, SVG and plain data, all from one picture of it."""
+"""Drawings of a playbook's net as text, Mermaid, Graphviz, SVG and JSON."""
 
 from __future__ import annotations
 

@@ -1,8 +1,12 @@
-"""The words that pictures put into boxes and beside lines. Tested in tests/unit/dsl/test_draw_mermaid.py."""
+"""Texts inside the boxes and beside the lines of a drawing.
+
+Tested in tests/unit/dsl/test_draw_mermaid.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unicodedata import category, east_asian_width
 
 from noetl.dsl.draw.picture import Vertex
 
@@ -11,18 +15,18 @@ _MOST_KINDS = 4
 
 
 def counted(number: int, word: str) -> str:
-    """Give a number with its word, in the plural where it has to be."""
+    """Return a number with its noun, in the plural where needed."""
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
-    """Cut a text that is too long for a picture; control characters become spaces."""
+    """Cut a text that is too long for a drawing; control characters become spaces."""
     text = "".join(char if char.isprintable() else " " for char in text)
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
 def wrapped(text: str, longest: int = 30, most: int = 3) -> tuple[str, ...]:
-    """Break a text into a few short lines between its words; what does not fit ends in an ellipsis."""
+    """Wrap a text into a few short lines; the rest is cut with an ellipsis."""
     lines: list[str] = []
     for word in shortened(text, longest * most).split():
         if lines and len(lines[-1]) + 1 + len(word) <= longest:
@@ -36,21 +40,21 @@ def wrapped(text: str, longest: int = 30, most: int = 3) -> tuple[str, ...]:
 
 
 def pipeline(vertex: Vertex) -> str:
-    """Give the kinds of a step in order; a kind that repeats is counted, a long pipeline is cut."""
+    """Return the kinds of a step; repeats are counted, a long pipeline is cut."""
     runs: list[tuple[str, int]] = []
     for kind in vertex.kinds:
         if runs and runs[-1][0] == kind:
             runs[-1] = (kind, runs[-1][1] + 1)
         else:
             runs.append((kind, 1))
-    said = [kind if times == 1 else f"{kind} ×{times}" for kind, times in runs]
-    if len(said) > _MOST_KINDS:
-        said = [*said[: _MOST_KINDS - 1], f"… {said[-1]}"]
-    return " → ".join(said)
+    parts = [kind if times == 1 else f"{kind} ×{times}" for kind, times in runs]
+    if len(parts) > _MOST_KINDS:
+        parts = [*parts[: _MOST_KINDS - 1], f"… {parts[-1]}"]
+    return " → ".join(parts)
 
 
 def caption(vertex: Vertex) -> Iterator[str]:
-    """Give the lines under the name of a step."""
+    """Return the lines below the name of a step."""
     if not vertex.known:
         yield "not in the workflow"
         return
@@ -62,3 +66,14 @@ def caption(vertex: Vertex) -> Iterator[str]:
         yield "gate"
     if vertex.join:
         yield f"join {vertex.join}"
+
+
+def cells(text: str) -> int:
+    """Return the number of terminal columns that a text takes."""
+    return sum(map(char_cells, text))
+
+
+def char_cells(char: str) -> int:
+    if category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if east_asian_width(char) in ("W", "F") else 1

@@ -1,7 +1,7 @@
-"""Gives a picture as plain data for programs that draw or examine it themselves.
+"""Export a drawing as JSON for other programs.
 
-The shape is an interface: fields are added, never renamed or removed while `version` stays. `SHAPE` describes every field
-and is the source of its reference page. Tested in tests/unit/dsl/test_draw_data.py.
+The format is a public interface: within one `version`, fields are added but never renamed or removed. `SHAPE` describes every
+field and is the source of the reference page. Tested in tests/unit/dsl/test_draw_data.py.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ from noetl.dsl.nodes import Source
 VERSION = 1
 SHAPE: dict[str, dict[str, str]] = {
     "graph": {
-        "version": "The version of this shape, a number.",
+        "version": "Version of this format, a number.",
         "name": "`metadata.name` of the playbook.",
         "path": "`metadata.path` of the playbook.",
-        "entry": "The name of the step that runs first; null where there is none.",
-        "final": "The name of the step that runs once at the end; null where there is none.",
-        "nodes": "The steps in file order, then the steps that are named and do not exist.",
-        "edges": "The arcs in file order, and the ways to the steps that undo others.",
-        "levels": "Names of the steps from the top of the picture down: every edge that does not lead back goes downwards.",
+        "entry": "Name of the step that runs first, or null.",
+        "final": "Name of the step that runs once at the end, or null.",
+        "nodes": "The steps in file order, followed by steps that are referenced but do not exist.",
+        "edges": "The arcs in file order, and an edge to each compensating step.",
+        "levels": "Step names by level, from the top of the drawing down. Every edge with `back: false` points down.",
         "cycles": "Groups of steps that can all reach each other.",
     },
     "node": {
-        "name": "The step's name; edges refer to it.",
+        "name": "Name of the step; edges refer to it.",
         "description": "`desc` of the step.",
-        "tasks": "The pipeline in order: a list of `{label, kind}`; empty for a step that only routes.",
-        "gate": "The conditions that let a token in, as written, without braces; null where there is no gate.",
-        "loop": "`{iterator, over, mode, max_in_flight}`, as written; null where the step does not repeat.",
-        "join": "Which siblings the step waits for (`all`, `any`, `each` or a number); null where no branches meet.",
-        "mode": "How its arcs are tried: `exclusive` or `inclusive`.",
-        "undoes": "The steps that this one compensates.",
-        "known": "false for a step that is named and does not exist.",
-        "reachable": "Whether a token can ever come here.",
-        "level": "Its row in the picture, from 0.",
-        "line": "The line of its name in the file; null for an unknown step.",
-        "column": "The column of its name in the file; null for an unknown step.",
+        "tasks": "The pipeline in order, a list of `{label, kind}`. Empty for a step that only routes.",
+        "gate": "Conditions that admit a token, as written, without braces. Null where the step has no gate.",
+        "loop": "`{iterator, over, mode, max_in_flight}`, as written. Null where the step has no loop.",
+        "join": "Which branches the step waits for: `all`, `any`, `each` or a number. Null where no branches meet.",
+        "mode": "Mode of the router: `exclusive` or `inclusive`.",
+        "undoes": "Names of the steps that this one compensates.",
+        "known": "False for a step that is referenced but does not exist.",
+        "reachable": "Whether a token can reach the step.",
+        "level": "Row of the step in the drawing, from 0.",
+        "line": "Line of the step's name in the file. Null for an unknown step.",
+        "column": "Column of the step's name in the file. Null for an unknown step.",
     },
     "edge": {
-        "source": "The name of the step it leaves.",
-        "target": "The name of the step it leads to.",
-        "kind": "`arc`, or `compensate` for the way to the step that undoes the source.",
-        "when": "The condition as written, without braces; null where there is none.",
-        "label": "The arc's label; null where it has none.",
-        "outcome": "After what it can be taken: `success`, `failure`, or `any` where the condition does not settle it.",
-        "args": "The names that it binds for the next step.",
-        "sets": "The targets that it writes, such as `ctx.total`.",
-        "back": "Whether it leads back up: to its own step or to one above.",
+        "source": "Name of the step that the edge leaves.",
+        "target": "Name of the step that the edge leads to.",
+        "kind": "`arc`, or `compensate` for the edge to the step that undoes the source.",
+        "when": "Condition as written, without braces, or null.",
+        "label": "Label of the arc, or null.",
+        "outcome": "Outcome after which the edge can be taken: `success`, `failure`, or `any` where the condition does not decide.",
+        "args": "Names of the arguments for the next step.",
+        "sets": "Targets that the arc writes, such as `ctx.total`.",
+        "back": "Whether the edge leads back: to its own step or to one above.",
     },
 }
 
 
 def as_data(picture: Picture, source: Source | None = None) -> dict[str, Any]:
-    """Give a picture as plain data; with the source, steps know their place in it."""
+    """Return a drawing as plain data; with the source, steps have positions."""
     names = [vertex.name for vertex in picture.vertices]
     return {
         "version": VERSION,
@@ -71,12 +71,12 @@ def as_data(picture: Picture, source: Source | None = None) -> dict[str, Any]:
 
 
 def draw_json(picture: Picture, source: Source | None = None) -> str:
-    """Write a picture as JSON."""
+    """Write a drawing as JSON."""
     return json.dumps(as_data(picture, source), indent=2, ensure_ascii=False) + "\n"
 
 
 def _node(picture: Picture, number: int, vertex: Vertex, source: Source | None) -> dict[str, Any]:
-    place = source.position(vertex.offset) if source and vertex.offset is not None else None
+    position = source.position(vertex.offset) if source and vertex.offset is not None else None
     loop = vertex.loop
     return {
         "name": vertex.name,
@@ -96,8 +96,8 @@ def _node(picture: Picture, number: int, vertex: Vertex, source: Source | None) 
         "known": vertex.known,
         "reachable": vertex.reachable,
         "level": picture.ordered.level[number],
-        "line": place.line if place else None,
-        "column": place.column if place else None,
+        "line": position.line if position else None,
+        "column": position.column if position else None,
     }
 
 

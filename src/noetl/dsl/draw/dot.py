@@ -1,4 +1,7 @@
-"""Draws a picture in the language of Graphviz. Tested in tests/unit/dsl/test_draw_dot.py."""
+"""Draw a playbook in the DOT language of Graphviz.
+
+Tested in tests/unit/dsl/test_draw_dot.py.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,19 @@ _HEAD = (
 
 
 def draw_dot(picture: Picture) -> str:
-    """Draw a picture as a `digraph`."""
+    """Return a drawing as a `digraph`."""
     lines = [f"digraph {_quoted(picture.name or 'playbook')} {{", *_HEAD]
     for number, vertex in enumerate(picture.vertices):
         label = "\n".join([shortened(vertex.name), *caption(vertex)])
-        attributes = ", ".join([f"label={_quoted(label)}", *_vertex_looks(picture, number, vertex)])
+        attributes = ", ".join([f"label={_quoted(label)}", *_vertex_attributes(picture, number, vertex)])
         lines.append(f"  n{number} [{attributes}]")
     for number, link in enumerate(picture.links):
-        attributes = ", ".join(_link_looks(picture, number, link))
+        attributes = ", ".join(_link_attributes(picture, number, link))
         lines.append(f"  n{link.source} -> n{link.target}{f' [{attributes}]' if attributes else ''}")
     return "\n".join([*lines, "}", ""])
 
 
-def _vertex_looks(picture: Picture, number: int, vertex: Vertex) -> Iterator[str]:
+def _vertex_attributes(picture: Picture, number: int, vertex: Vertex) -> Iterator[str]:
     if vertex.desc:
         yield f"tooltip={_quoted(vertex.desc)}"
     if vertex.loop:
@@ -46,7 +49,7 @@ def _vertex_looks(picture: Picture, number: int, vertex: Vertex) -> Iterator[str
         yield 'color="#7c3aed"'
 
 
-def _link_looks(picture: Picture, number: int, link: Link) -> Iterator[str]:
+def _link_attributes(picture: Picture, number: int, link: Link) -> Iterator[str]:
     if link.said:
         yield f"label={_quoted(shortened(link.said))}"
     if link.when and link.said != link.when:
@@ -60,6 +63,6 @@ def _link_looks(picture: Picture, number: int, link: Link) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Write a text as a quoted string of Graphviz: a line break is `\\n` there, other control characters are left out."""
+    """Quote a text for Graphviz; control characters become `\\n` or spaces."""
     kept = "".join(char if char == "\n" or char.isprintable() else " " for char in text)
     return '"' + kept.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

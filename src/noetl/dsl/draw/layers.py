@@ -1,8 +1,8 @@
-"""Lays a picture out in rows: boxes on even rows, what is written beside the links on the odd rows between them.
+"""Lay a drawing out in rows: boxes on even rows, labels on odd rows.
 
-A link that passes several rows has a cell in each, so nothing is drawn over a box or a label. Links that lead far to one
-target share their cells behind the first row and run as one line. Cells in a row are ordered so that few links cross.
-Works on numbers only; `place` gives them coordinates. Tested in tests/unit/dsl/test_draw_layout.py.
+A link across several rows has a cell in each, so that nothing is drawn over a box or a label. Long links to one target share
+their cells after the first row and run as one line. Cells in a row are ordered to minimize crossings. Works on numbers only;
+`place` computes coordinates. Tested in tests/unit/dsl/test_draw_layout.py.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from msgspec import Struct
 from noetl.dsl.draw.order import Ordered, Pair
 
 _SWEEPS = 24
-_WORK = 400_000  # cells times sweeps: a very large picture is ordered with less care, not for longer
+_WORK = 400_000  # cells times sweeps: a very large drawing gets fewer sweeps, not more time
 
 
 class Chain(Struct, frozen=True):
-    """The cells of one link from the upper box to the lower one; `label` is the cell that holds its text."""
+    """The cells of one link, from top to bottom; `label` is the cell of its label."""
 
     cells: tuple[int, ...]
     label: int
 
 
 class Layers(Struct, frozen=True):
-    """Rows of cells in their order; the first cells are the boxes, by their numbers."""
+    """Ordered rows of cells; the first cells are the boxes, by their numbers."""
 
     rows: tuple[tuple[int, ...], ...]
     row: tuple[int, ...]
     chains: dict[int, Chain]  # by link; links from a box to itself have none
-    links: dict[Pair, float]  # between cells of neighbouring rows, with how strongly each wants to be straight
+    links: dict[Pair, float]  # between cells of adjacent rows, with the weight of keeping each straight
 
 
 def lay_out(
     ordered: Ordered, links: Sequence[Pair], bundle: Sequence[Hashable], weights: Sequence[float] = ()
 ) -> Layers:
-    """Lay boxes and links out in ordered rows; links to one target with the same `bundle` share their way."""
+    """Lay out boxes and links; links of one target and `bundle` share cells."""
     row = [2 * level for level in ordered.level]
     cells: dict[Hashable, int] = {}
 
@@ -70,7 +70,7 @@ def lay_out(
 
 
 def _first_rows(ordered: Ordered, row: list[int], chains: dict[int, Chain]) -> list[list[int]]:
-    """Put the cells into their rows as a walk through the links meets them."""
+    """Put the cells into their rows in the order of a walk through the links."""
     rows: list[list[int]] = [[] for _ in range(max(row, default=-1) + 1)]
     met: dict[int, list[int]] = {box: [box] for box in ordered.reading}
     for chain in chains.values():
@@ -81,7 +81,7 @@ def _first_rows(ordered: Ordered, row: list[int], chains: dict[int, Chain]) -> l
 
 
 def _uncrossed(rows: list[list[int]], pairs: list[Pair]) -> tuple[tuple[int, ...], ...]:
-    """Order every row by where its neighbours stand, downwards and upwards in turns, and keep the best state."""
+    """Order rows by their neighbours, down and up in turn; keep the best order."""
     above: dict[int, list[int]] = {}
     below: dict[int, list[int]] = {}
     for upper, lower in pairs:
@@ -117,7 +117,7 @@ def _sort_by_neighbours(row: list[int], fixed: list[int], neighbours: dict[int, 
 
 
 def _swap_neighbours(rows: list[list[int]], above: dict[int, list[int]], below: dict[int, list[int]]) -> None:
-    """Swap cells that stand side by side wherever that takes crossings away."""
+    """Swap adjacent cells wherever that removes crossings."""
     for number, row in enumerate(rows):
         up = {cell: place for place, cell in enumerate(rows[number - 1])} if number else {}
         down = {cell: place for place, cell in enumerate(rows[number + 1])} if number + 1 < len(rows) else {}
@@ -134,7 +134,7 @@ def _swap_neighbours(rows: list[list[int]], above: dict[int, list[int]], below: 
 
 
 def _crossings(rows: Sequence[Sequence[int]], below: dict[int, list[int]]) -> int:
-    """Count the crossings between neighbouring rows."""
+    """Count the crossings between adjacent rows."""
     total = 0
     for number in range(len(rows) - 1):
         place = {cell: index for index, cell in enumerate(rows[number + 1])}

@@ -1,4 +1,4 @@
-"""The lines of SVG pictures: how a link runs from box to box, and what is written beside it.
+"""Draw the links of an SVG drawing: lines, arrow heads and labels.
 
 Tested in tests/unit/dsl/test_draw_svg.py.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from xml.sax.saxutils import escape
 
-from noetl.dsl.draw.boxes import clean
 from noetl.dsl.draw.picture import Link, Picture
 from noetl.dsl.draw.plan import BADGE, LINE_HEIGHT, Plan, numbered, room
 
@@ -18,8 +18,14 @@ _ARROW = 7.0
 _BULGE = 30.0
 
 
+def clean(text: str) -> str:
+    """Escape a text for XML content and attributes."""
+    kept = "".join(char if char == "\n" or char.isprintable() else " " for char in text)
+    return escape(kept, {'"': "&quot;"})
+
+
 def look(picture: Picture, number: int) -> str:
-    """Give the name of a link's looks."""
+    """Return the name of a link's style."""
     link = picture.links[number]
     if link.kind == "compensate":
         return "undo"
@@ -29,7 +35,7 @@ def look(picture: Picture, number: int) -> str:
 
 
 def draw_link(plan: Plan, number: int) -> Iterator[str]:
-    """Draw the line of a link: the whole of it, or as far as the rail that it shares with others."""
+    """Draw the line of a link, up to the rail that it shares with others."""
     link = plan.picture.links[number]
     yield f'<g class="way"><title>{clean(_title(plan.picture, link))}</title>'
     if number not in plan.layers.chains:
@@ -41,7 +47,7 @@ def draw_link(plan: Plan, number: int) -> Iterator[str]:
 
 
 def draw_rails(plan: Plan) -> Iterator[str]:
-    """Draw the lines that several links to one step share, each once, with their arrow heads."""
+    """Draw each rail, the line that several links to one step share, once."""
     longest: dict[int, int] = {}
     for number, chain in plan.layers.chains.items():
         if len(chain.cells) > 3:
@@ -56,7 +62,7 @@ def draw_rails(plan: Plan) -> Iterator[str]:
 
 
 def _parts(plan: Plan, number: int) -> tuple[list[Passage], list[Passage]]:
-    """Give the part of a line that is the link's own, and the part that it may share with others."""
+    """Return the link's own part of its line, and the part it may share."""
     chain = plan.layers.chains[number]
     points = _passages(plan, number)
     if len(chain.cells) == 3:
@@ -91,7 +97,7 @@ def _path(plan: Plan, number: int, points: Sequence[Passage]) -> str:
 
 
 def _ends(plan: Plan, number: int) -> tuple[Point, Point]:
-    """Give where the line of a link meets the upper and the lower box."""
+    """Return where the line of a link meets the upper and the lower box."""
     cells = plan.layers.chains[number].cells
     upper, lower = cells[0], cells[-1]
     return (plan.ports[upper, cells[1]], plan.bottom(upper)), (plan.ports[lower, cells[-2]], plan.top(lower))
@@ -105,7 +111,7 @@ def _head(plan: Plan, number: int) -> str:
 
 
 def _passages(plan: Plan, number: int) -> list[Passage | None]:
-    """Give where a line enters and leaves each of its cells, from the top down; None where it need not keep to its cell."""
+    """Return where a line enters and leaves each cell; None where it is free."""
     chain = plan.layers.chains[number]
     start, end = _ends(plan, number)
     if number in plan.picture.ordered.back:
@@ -115,7 +121,7 @@ def _passages(plan: Plan, number: int) -> list[Passage | None]:
     points: list[Passage | None] = [(start, start)]
     for cell in chain.cells[1:-1]:
         top, height = plan.tops[plan.layers.row[cell]], plan.heights[plan.layers.row[cell]]
-        written = cell != chain.label or height  # in a row without words, a line may swing freely
+        written = cell != chain.label or height  # in a row without labels, a line is free
         points.append(((plan.x[cell], top), (plan.x[cell], top + height)) if written else None)
     return [*points, (end, end)]
 
@@ -136,7 +142,7 @@ def _curve(points: Sequence[Passage]) -> str:
 
 
 def draw_label(plan: Plan, number: int) -> Iterator[str]:
-    """Write what belongs beside a link, on a plate that hides the line behind it."""
+    """Draw the label of a link on a background that hides the line behind it."""
     label = plan.labels[number]
     if not label:
         return

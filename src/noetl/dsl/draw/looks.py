@@ -1,11 +1,9 @@
-"""The looks of SVG pictures: colours for light and dark, symbols, and which kinds of work share a colour."""
+"""Theme of SVG drawings: colors for light and dark mode, and icons."""
 
 from __future__ import annotations
 
 MONO = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',sans-serif"
-MONO_EM = 0.605  # width of a character, as a part of the size of the type
-SANS_EM = 0.58
 
 _FAMILIES: dict[str, tuple[str, ...]] = {
     "net": ("http", "nats", "mcp"),
@@ -34,7 +32,7 @@ _FILLS = (*_FAMILIES, "other")
 
 
 def style() -> str:
-    """Give the style sheet: light by default, dark where the reader's surroundings are."""
+    """Return the style sheet: light by default, dark where the reader prefers it."""
     return f"{_SHAPES}{_colours(_LIGHT)}@media (prefers-color-scheme:dark){{{_colours(_DARK)}}}"
 
 
@@ -66,7 +64,7 @@ def _colours(colours: dict[str, str]) -> str:
     return "".join(rules)
 
 
-# Symbols of 12 by 12, drawn with lines.
+# Icons of 12 by 12, drawn with lines.
 ICONS: dict[str, str] = {
     "loop": "M10 4.2A4.4 4.4 0 1 0 10.4 7.2M10.4 1.6V4.4H7.6",
     "gate": "M2.5 5.5H9.5V10.5H2.5ZM4 5.5V3.8A2 2 0 0 1 8 3.8V5.5",

@@ -1,4 +1,7 @@
-"""Draws a picture as a Mermaid flow chart, for pages that render Mermaid. Tested in tests/unit/dsl/test_draw_mermaid.py."""
+"""Draw a playbook as a Mermaid flow chart.
+
+Tested in tests/unit/dsl/test_draw_mermaid.py.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 from noetl.dsl.draw.captions import caption, shortened
 from noetl.dsl.draw.picture import Link, Picture, Vertex
 
-# Mermaid reads `#name;` inside a quoted label as one character; everything that it or HTML would act on is written so.
+# Inside a quoted label, Mermaid reads `#name;` as one character: escapes for everything that it or HTML interprets.
 _ENTITIES = {'"': "quot", "#": "35", "&": "amp", "<": "lt", ">": "gt", "`": "96", "{": "123", "}": "125", "\\": "92"}
 _CLASSES = {
     "entry": "stroke-width:3px",
@@ -18,7 +21,7 @@ _CLASSES = {
 
 
 def draw_mermaid(picture: Picture) -> str:
-    """Draw a picture as the text of a Mermaid flow chart."""
+    """Return a drawing as a Mermaid flow chart."""
     lines = ["flowchart TD", *_vertices(picture)]
     lines += [_link(number, link, picture) for number, link in enumerate(picture.links)]
     lines += [f"  linkStyle {','.join(map(str, failing))} stroke:#c2410c" for failing in [_failing(picture)] if failing]

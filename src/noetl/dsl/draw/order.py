@@ -1,7 +1,7 @@
-"""Puts the steps of a picture in order: levels from the top down, the links that lead back, and an order to read in.
+"""Rank the steps of a drawing: levels, back links, reading order and joins.
 
-Works on numbers only. Levels are longest paths over the links that do not lead back, so every other link goes downwards.
-Tested in tests/unit/dsl/test_draw_order.py.
+Works on numbers only. Levels are longest paths over the forward links, so every forward link points down.
+Tested in tests/unit/dsl/test_draw_order.py and test_draw_picture.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Pair = tuple[int, int]
 
 
 class Ordered(Struct, frozen=True):
-    """`back` holds the numbers of the links that lead back or to the same step."""
+    """Steps by level and in reading order; `back` holds links that lead back."""
 
     levels: tuple[tuple[int, ...], ...]
     level: tuple[int, ...]
@@ -24,10 +24,10 @@ class Ordered(Struct, frozen=True):
 
 
 def in_order(count: int, links: Sequence[Pair], first: int | None = None, last: int | None = None) -> Ordered:
-    """Order `count` steps.
+    """Rank `count` steps.
 
-    Where a cycle is cut is decided by walking from `first`, then in number order. `last` stands below everything unless
-    a link leads to it.
+    A depth-first walk from `first`, then in number order, decides where cycles are cut. `last` is placed below all other
+    steps unless a link leads to it.
     """
     out: list[list[int]] = [[] for _ in range(count)]
     for number, (source, _) in enumerate(links):
@@ -55,7 +55,7 @@ def _sources(count: int, links: Sequence[Pair]) -> list[int]:
 
 
 def _back_links(count: int, links: Sequence[Pair], out: list[list[int]], roots: Iterable[int]) -> set[int]:
-    """Walk depth first with a stack of our own: a workflow may be deeper than Python likes to recurse."""
+    """Find back links by a depth-first walk with an explicit stack."""
     fresh, open_, closed = 0, 1, 2
     state = [fresh] * count
     back: set[int] = set()
@@ -81,22 +81,22 @@ def _back_links(count: int, links: Sequence[Pair], out: list[list[int]], roots: 
 
 
 def _reading(count: int, links: Sequence[Pair], out: list[list[int]], back: set[int]) -> list[int]:
-    """Give an order in which every forward link leads onwards, and which stays as close to the file as that allows."""
+    """Return the topological order that is closest to the file order."""
     waiting = [0] * count
     for number, (_, target) in enumerate(links):
         waiting[target] += number not in back
     ready = [number for number in range(count) if not waiting[number]]
-    found: list[int] = []
+    order: list[int] = []
     while ready:
         here = heapq.heappop(ready)
-        found.append(here)
+        order.append(here)
         for number in out[here]:
             if number not in back:
                 target = links[number][1]
                 waiting[target] -= 1
                 if not waiting[target]:
                     heapq.heappush(ready, target)
-    return found
+    return order
 
 
 def _levels(count: int, links: Sequence[Pair], out: list[list[int]], back: set[int], reading: list[int]) -> list[int]:
@@ -107,3 +107,40 @@ def _levels(count: int, links: Sequence[Pair], out: list[list[int]], back: set[i
                 target = links[number][1]
                 level[target] = max(level[target], level[here] + 1)
     return level
+
+
+def meeting_points(count: int, links: Sequence[Pair], forks: Iterable[int]) -> frozenset[int]:
+    """Return the steps where branches of `forks`, inclusive routers, meet.
+
+    Two links into such a step carry different branches of a fork. Alternatives inside one branch, and everything after a
+    join, carry the same branches.
+    """
+    out: list[list[int]] = [[] for _ in range(count)]
+    for number, (source, _) in enumerate(links):
+        out[source].append(number)
+    branching = [fork for fork in forks if len(out[fork]) > 1]
+    if not branching:
+        return frozenset()
+    ordered = in_order(count, links)
+    return frozenset().union(*(_meet(fork, links, out, ordered.reading, ordered.back) for fork in branching))
+
+
+def _meet(
+    fork: int, links: Sequence[Pair], out: list[list[int]], reading: tuple[int, ...], back: frozenset[int]
+) -> set[int]:
+    """Propagate the branches of one fork, as bit sets, along the forward links."""
+    carried: dict[int, int] = {}
+    meeting: set[int] = set()
+
+    def arrive(target: int, branches: int) -> None:
+        here = carried.get(target, 0)
+        if here and not here & branches:
+            meeting.add(target)
+        carried[target] = here | branches
+
+    for step in reading[reading.index(fork) :]:
+        for place, number in enumerate(out[step]):
+            branches = 1 << place if step == fork else carried.get(step, 0)
+            if branches and number not in back:
+                arrive(links[number][1], branches)
+    return meeting

@@ -1,7 +1,7 @@
-"""What every drawing of a playbook shows, without its looks: the steps, the arcs between them, and what to mark on them.
+"""The model of a drawing: steps, the arcs between them, and their marks.
 
-Made from the canonical tree; steps that an arc names and nobody wrote are there too, marked as unknown, so a broken
-playbook can be drawn. Looks are the business of the other modules here. Tested in tests/unit/dsl/test_draw_picture.py.
+Built from the canonical tree. Steps that an arc names but the workflow lacks are included and marked as unknown, so that a
+broken playbook can be drawn. Tested in tests/unit/dsl/test_draw_picture.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from noetl.dsl.draw.joins import meeting_points
-from noetl.dsl.draw.order import Ordered, in_order
+from noetl.dsl.draw.order import Ordered, in_order, meeting_points
 from noetl.dsl.net import build
 from noetl.dsl.nodes import Node, Scalar
 from noetl.dsl.playbook import Loop, Mode, Playbook, Step, Value
@@ -31,28 +30,28 @@ _SAID = {
 
 
 class LoopMark(Struct, frozen=True):
-    """How a step repeats, in the words of its author."""
+    """The loop of a step, as written."""
 
     iterator: str
-    over: str  # what it goes over: the list as written, or `postgres cursor`
+    over: str  # the list as written, or a description of the cursor
     mode: str
     max_in_flight: str = ""
 
 
 class Vertex(Struct, frozen=True):
-    """One step of the picture."""
+    """One step of the drawing."""
 
     name: str
     tasks: tuple[tuple[str, str], ...] = ()  # label and kind
     desc: str = ""
-    gate: tuple[str, ...] | None = None  # the conditions that let a token in; None where there is no gate
+    gate: tuple[str, ...] | None = None  # conditions that admit a token; None where there is no gate
     loop: LoopMark | None = None
-    join: str = ""  # which siblings it waits for, where branches of a fork meet here; "" where none do
+    join: str = ""  # which branches it waits for; "" where no branches meet
     mode: Mode = "exclusive"
     undoes: tuple[str, ...] = ()  # the steps that it compensates
-    known: bool = True  # False: named by an arc, and not in the workflow
+    known: bool = True  # False: named by an arc, but not in the workflow
     reachable: bool = True
-    offset: int | None = None  # where its name stands in the source
+    offset: int | None = None  # of its name in the source
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -60,32 +59,32 @@ class Vertex(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """One arc of the picture, or the way from a step to the one that undoes it."""
+    """One arc of the drawing, or the link from a step to the one that undoes it."""
 
     source: int
     target: int
     kind: LinkKind = "arc"
-    when: str = ""  # the condition as written, without braces; "" where the arc has none
+    when: str = ""  # the condition as written, without braces; "" where there is none
     label: str = ""
-    outcome: Outcome = "any"  # after what it may be taken
+    outcome: Outcome = "any"  # outcome after which it may be taken
     args: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
 
     @property
     def outcome_words(self) -> str:
-        """`on success` or `on failure` where the condition asks for just that; else nothing."""
+        """`on success` or `on failure` where the condition means exactly that, else empty."""
         return _SAID.get(self.when, "")
 
     @property
     def said(self) -> str:
-        """What to write beside the line, in as few words as do."""
+        """The label of the link."""
         if self.kind == "compensate":
             return "undo"
         return self.label or self.outcome_words or self.when
 
 
 class Picture(Struct, frozen=True, dict=True):
-    """A playbook as something to draw; vertices and links are in file order and refer to each other by number."""
+    """The model of a drawing; vertices and links refer to each other by number."""
 
     name: str
     path: str
@@ -95,38 +94,33 @@ class Picture(Struct, frozen=True, dict=True):
     final: int | None
     cycles: tuple[tuple[int, ...], ...] = ()
 
+    @property
+    def heading(self) -> str:
+        return " · ".join(filter(None, dict.fromkeys((self.name, self.path))))
+
     @cached_property
     def ordered(self) -> Ordered:
-        """Levels from the entry down, the links that lead back, and an order to read in."""
+        """Levels from the entry down, the back links, and the reading order."""
         pairs = [(link.source, link.target) for link in self.links]
         return in_order(len(self.vertices), pairs, first=self.entry, last=self.final)
 
     @cached_property
     def out(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of the arcs that leave each step."""
-        found: list[list[int]] = [[] for _ in self.vertices]
+        """The arcs that leave each step, by number."""
+        arcs: list[list[int]] = [[] for _ in self.vertices]
         for number, link in enumerate(self.links):
             if link.kind == "arc":
-                found[link.source].append(number)
-        return tuple(map(tuple, found))
-
-    @cached_property
-    def into(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of the arcs that lead to each step."""
-        found: list[list[int]] = [[] for _ in self.vertices]
-        for number, link in enumerate(self.links):
-            if link.kind == "arc":
-                found[link.target].append(number)
-        return tuple(map(tuple, found))
+                arcs[link.source].append(number)
+        return tuple(map(tuple, arcs))
 
     def has_order(self, number: int) -> bool:
-        """Tell whether the order of a step's arcs decides anything: not where one is for success and one for failure."""
+        """Return whether the order of a step's arcs matters."""
         outcomes = sorted(self.links[arc].outcome for arc in self.out[number])
         return len(outcomes) > 1 and self.vertices[number].mode == "exclusive" and outcomes != ["failure", "success"]
 
 
 def picture(playbook: Playbook) -> Picture:
-    """Give the picture of a playbook, whatever state it is in."""
+    """Build the model of a drawing from a playbook, valid or not."""
     net = build(playbook)
     index = dict(net.index)
     named = [arc.step for step in net.steps for arc in step.arcs]
@@ -196,7 +190,7 @@ def _links(step: Step, index: dict[str, int]) -> Iterator[Link]:
 
 
 def condition(value: Value | None) -> str:
-    """Give a value as its author wrote it, on one line, without the braces of a lone expression."""
+    """Return a value as written, on one line, without the braces around it."""
     if value is None:
         return ""
     text = value.at.text if isinstance(value.at, Scalar) else str(value.data)
@@ -207,7 +201,7 @@ def condition(value: Value | None) -> str:
 
 
 def _outcome(when: Value | None) -> Outcome:
-    """Tell after what an arc may be taken, as far as its condition says so for certain."""
+    """Return the outcome after which an arc may be taken, as far as certain."""
     if when is None:
         return "success"
     if not isinstance(when.data, str):

@@ -1,8 +1,8 @@
-"""Gives the cells of a layout their coordinates: each as close to its neighbours as the room in its row allows.
+"""Compute the x coordinates of cells, close to their neighbours.
 
-A row is placed in one step: of all positions that keep the order and the distances, the one with the smallest sum of squared
-wishes (isotonic regression). Links between rows pull until they are nearly straight; at the end, lines that pass several rows
-are made straight wherever there is room. Tested in tests/unit/dsl/test_draw_layout.py.
+One row is placed by isotonic regression: of all positions that keep order and distances, the least squares distance to the
+wanted positions wins. Links pull adjacent rows until lines are nearly straight; finally, lines across several rows are
+straightened where there is room. Tested in tests/unit/dsl/test_draw_layout.py.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _WORK = 600_000
 
 
 class Extent(Struct, frozen=True):
-    """The room that a cell takes to the left and to the right of its axis."""
+    """The space that a cell needs to the left and right of its axis."""
 
     left: float
     right: float
 
 
 def place(layers: Layers, extents: Sequence[Extent], gap: float) -> list[float]:
-    """Give the x coordinate of every cell's axis; the leftmost cell begins at 0."""
+    """Return the x coordinate of every cell's axis; the leftmost cell begins at 0."""
     above: dict[int, list[tuple[int, float]]] = {}
     below: dict[int, list[tuple[int, float]]] = {}
     inner = {cell for chain in layers.chains.values() for cell in chain.cells[1:-1]}
     for (upper, lower), weight in layers.links.items():
-        # The middle of a long line pulls hardest: a bend there is what the eye sees first.
+        # The middle of a long line pulls hardest, because a bend there is the most visible.
         pull = weight * (8.0 if upper in inner and lower in inner else 2.0)
         above.setdefault(lower, []).append((upper, pull))
         below.setdefault(upper, []).append((lower, pull))
@@ -46,7 +46,7 @@ def place(layers: Layers, extents: Sequence[Extent], gap: float) -> list[float]:
 
 
 def _packed(layers: Layers, extents: Sequence[Extent], gap: float) -> list[float]:
-    """Put every row side by side, centred."""
+    """Place the cells of every row side by side, centered."""
     x = [0.0] * len(extents)
     for row in layers.rows:
         total = sum(extents[cell].left + extents[cell].right + gap for cell in row) - gap
@@ -78,12 +78,12 @@ def _place_row(
         weight = sum(pull for _, pull in pulls)
         wish = sum(where * pull for where, pull in pulls) / weight if weight else x[cell]
         wishes.append((wish - offset, weight or 0.01))
-    for cell, offset, found in zip(row, offsets, isotonic(wishes), strict=True):
-        x[cell] = found + offset
+    for cell, offset, position in zip(row, offsets, isotonic(wishes), strict=True):
+        x[cell] = position + offset
 
 
 def _straighten(layers: Layers, x: list[float], extents: Sequence[Extent], gap: float) -> None:
-    """Give the cells of every passing line one axis, as far down as the cells beside them leave room for it."""
+    """Put the cells of every long line on one axis where there is room."""
     place_of = {cell: (row, number) for row in layers.rows for number, cell in enumerate(row)}
 
     def room(cell: int) -> tuple[float, float]:
@@ -116,7 +116,7 @@ def _straighten(layers: Layers, x: list[float], extents: Sequence[Extent], gap: 
 
 
 def _runs(layers: Layers) -> list[list[int]]:
-    """Give the passing cells of each line that belong together, without the cells of labels, each cell once."""
+    """Return the inner cells of each line without label cells, every cell once."""
     labels = {chain.label for chain in layers.chains.values()}
     runs: list[list[int]] = []
     seen: set[int] = set()
@@ -129,7 +129,7 @@ def _runs(layers: Layers) -> list[list[int]]:
 
 
 def isotonic(wishes: Sequence[tuple[float, float]]) -> list[float]:
-    """Give the rising values closest to the wished ones, by weight: neighbours that disagree meet in their mean."""
+    """Return the isotonic regression: the rising values closest to the wishes."""
     blocks: list[tuple[float, float, int]] = []
     for wish, weight in wishes:
         value, total, size = wish, weight, 1

@@ -1,4 +1,7 @@
-"""The plan of an SVG picture: where every box, line and word stands. Tested in tests/unit/dsl/test_draw_layout.py."""
+"""The layout of an SVG drawing: coordinates of boxes, lines and labels.
+
+Tested in tests/unit/dsl/test_draw_layout.py.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +18,22 @@ from noetl.dsl.draw.place import Extent, isotonic, place
 
 MARGIN = 28.0
 LINE_HEIGHT = 14.0  # of one line of a label
-BADGE = 18.0  # the room of the number before a label
+BADGE = 18.0  # space of the number before a label
 _GAP = 26.0
-_LINE = 7.0  # half the room of a line that passes a row
-_LOOP = 34.0  # the room of a line that leads back to its own box
+_LINE = 7.0  # half the space of a line that passes a row
+_LOOP = 34.0  # space of a line back to its own box
 _NEAREST, _FARTHEST = 20.0, 64.0
-_APART = 26.0  # between lines that meet one box
-_SPREAD = 0.62  # the part of a box's width over which its links leave it
+_APART = 26.0  # distance of lines that meet one box
+_SPREAD = 0.62  # the part of a box's width from which its links leave
 
 
 class Plan(Struct, frozen=True, dict=True):
-    """Coordinates of everything; the first cells are the boxes."""
+    """Coordinates of all parts; the first cells are the boxes."""
 
     picture: Picture
     layers: Layers
     boxes: tuple[Box, ...]
-    labels: tuple[tuple[str, ...], ...]  # the lines of what is written beside each link
+    labels: tuple[tuple[str, ...], ...]  # the lines of each link's label
     x: tuple[float, ...]  # of each cell's axis
     tops: tuple[float, ...]  # of each row
     heights: tuple[float, ...]
@@ -46,34 +49,34 @@ class Plan(Struct, frozen=True, dict=True):
 
     @cached_property
     def ports(self) -> dict[tuple[int, int], float]:
-        """Where on the edge of a box the line from or to a cell meets it: side by side, in the order of the cells."""
+        """The x coordinate where the line between a box and a cell meets the box."""
         beside: dict[tuple[int, bool], set[int]] = {}
         for upper, lower in self.layers.links:
             if upper < len(self.boxes):
                 beside.setdefault((upper, True), set()).add(lower)
             if lower < len(self.boxes):
                 beside.setdefault((lower, False), set()).add(upper)
-        found: dict[tuple[int, int], float] = {}
+        ports: dict[tuple[int, int], float] = {}
         for (box, _), cells in beside.items():
             ordered = sorted(cells, key=lambda cell: (self.x[cell], cell))
             places = _side_by_side([self.x[cell] - self.x[box] for cell in ordered], self.boxes[box].width * _SPREAD)
-            found.update({(box, cell): self.x[box] + at for cell, at in zip(ordered, places, strict=True)})
-        return found
+            ports.update({(box, cell): self.x[box] + at for cell, at in zip(ordered, places, strict=True)})
+        return ports
 
 
 def _side_by_side(wishes: Sequence[float], room: float) -> list[float]:
-    """Give places on an edge around 0, in order and apart, each below its wish where the edge is wide enough."""
+    """Return positions around 0 on an edge, ordered and apart, close to the wishes."""
     if len(wishes) == 1:
         return [wishes[0] if abs(wishes[0]) <= room / 2 else 0.0]
     apart = min(_APART, room / (len(wishes) - 1))
     bounded = [min(max(wish, -room / 2), room / 2) for wish in wishes]
-    found = isotonic([(wish - number * apart, 1.0) for number, wish in enumerate(bounded)])
+    levels = isotonic([(wish - number * apart, 1.0) for number, wish in enumerate(bounded)])
     last = room / 2 - (len(wishes) - 1) * apart
-    return [min(max(value, -room / 2), last) + number * apart for number, value in enumerate(found)]
+    return [min(max(value, -room / 2), last) + number * apart for number, value in enumerate(levels)]
 
 
 def numbered(picture: Picture, number: int) -> int | None:
-    """Give the place of an arc where the order of arcs matters; None where it does not."""
+    """Return the number of an arc where the order of arcs matters, else None."""
     link = picture.links[number]
     if link.kind != "arc" or not picture.has_order(link.source):
         return None
@@ -81,22 +84,22 @@ def numbered(picture: Picture, number: int) -> int | None:
 
 
 def words(picture: Picture, number: int) -> tuple[str, ...]:
-    """Give the lines of what is written beside a link."""
+    """Return the lines of a link's label."""
     text = picture.links[number].said
     return wrapped(text) if text else ("on success",) if numbered(picture, number) else ()
 
 
 def room(picture: Picture, number: int, label: Sequence[str]) -> float:
-    """Give the width of what is written beside a link."""
+    """Return the width of a link's label."""
     return max((wide(line, SAID_SIZE) for line in label), default=0.0) + (BADGE if numbered(picture, number) else 0.0)
 
 
 def make_plan(picture: Picture, above: float = 0.0) -> Plan:
-    """Plan a picture, leaving room above for a heading."""
+    """Lay out a drawing with `above` units left free for a heading."""
     boxes = tuple(box_of(vertex, number == picture.final) for number, vertex in enumerate(picture.vertices))
     labels = tuple(words(picture, number) for number in range(len(picture.links)))
     pairs = [(link.source, link.target) for link in picture.links]
-    # What follows on success is the spine of the picture; failures, undoing and ways back give way to it.
+    # Success arcs are the spine of the drawing; failures, compensations and back links give way to them.
     weights = [
         0.05 if link.outcome == "failure" or number in picture.ordered.back else 1.0
         for number, link in enumerate(picture.links)

@@ -1,17 +1,16 @@
-"""Draws a picture as SVG, with nothing but itself: layout, looks and symbols are ours.
+"""Draw a playbook as a self-contained SVG file with tooltips.
 
-Readable on light and dark grounds, with a title on every box and line. The same picture always gives the same text.
-Tested in tests/unit/dsl/test_draw_svg.py.
+The output is deterministic. Tested in tests/unit/dsl/test_draw_svg.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.draw.boxes import SMALL_SIZE, clean, draw_box, wide
+from noetl.dsl.draw.boxes import PILL_GAP, PILL_HEIGHT, SANS_EM, SMALL_SIZE, Box, Pill, wide
 from noetl.dsl.draw.captions import counted
-from noetl.dsl.draw.lines import draw_label, draw_link, draw_rails, look
-from noetl.dsl.draw.looks import SANS_EM, style
+from noetl.dsl.draw.lines import clean, draw_label, draw_link, draw_rails, look
+from noetl.dsl.draw.looks import FAMILY, ICONS, style
 from noetl.dsl.draw.picture import Picture
 from noetl.dsl.draw.plan import MARGIN, Plan, make_plan, numbered
 
@@ -20,17 +19,17 @@ _LEGEND_ROW = 20.0
 
 
 def draw_svg(picture: Picture) -> str:
-    """Draw a picture as the text of an SVG file."""
+    """Return a drawing as the text of an SVG file."""
     plan = make_plan(picture, above=_HEADING)
     legend = list(_legend(plan))
     width = max(
-        plan.width, MARGIN * 2 + wide(_heading(picture), 15.0), *(MARGIN * 2 + 40 + item[1] for item in legend), 240
+        plan.width, MARGIN * 2 + wide(picture.heading, 15.0), *(MARGIN * 2 + 40 + item[1] for item in legend), 240
     )
     height = plan.height + len(legend) * _LEGEND_ROW
     shift = (width - plan.width) / 2
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {_size(width, height)} role="img">',
-        f"<title>{clean(_heading(picture) or 'playbook')}</title>",
+        f"<title>{clean(picture.heading or 'playbook')}</title>",
         f"<desc>{clean(_summary(picture))}</desc>",
         f"<style>{style()}</style>",
         f'<rect class="paper" width="{width:.1f}" height="{height:.1f}" rx="12"/>',
@@ -50,10 +49,6 @@ def _size(width: float, height: float) -> str:
     return f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.1f} {height:.1f}"'
 
 
-def _heading(picture: Picture) -> str:
-    return " · ".join(filter(None, dict.fromkeys((picture.name, picture.path))))
-
-
 def _summary(picture: Picture) -> str:
     steps = sum(vertex.known for vertex in picture.vertices)
     arcs = sum(link.kind == "arc" for link in picture.links)
@@ -65,7 +60,7 @@ def _drawing(plan: Plan) -> Iterator[str]:
         yield from draw_link(plan, number)
     yield from draw_rails(plan)
     for number, box in enumerate(plan.boxes):
-        yield from draw_box(plan.picture, number, box, plan.x[number], plan.top(number))
+        yield from _draw_box(plan.picture, number, box, plan.x[number], plan.top(number))
         if plan.picture.vertices[number].mode == "inclusive" and len(plan.picture.out[number]) > 1:
             half = box.width * 0.34
             yield (
@@ -82,7 +77,7 @@ def _drawing(plan: Plan) -> Iterator[str]:
 
 
 def _legend(plan: Plan) -> Iterator[tuple[str, float, str]]:
-    """Give what needs words: a mark, the width of the words, the words."""
+    """Return the entries of the legend: mark, width of the text, text."""
     picture = plan.picture
     links = range(len(picture.links))
     looks = {look(picture, number) for number in links}
@@ -112,3 +107,67 @@ def _draw_legend(legend: list[tuple[str, float, str]], top: float) -> Iterator[s
         else:
             yield f'<path class="link {mark}" d="M{MARGIN:g} {y:.1f}h24"/>'
         yield f'<text class="small sans dim" x="{MARGIN + 34:g}" y="{y + 4:.1f}">{clean(words)}</text>'
+
+
+def _draw_box(picture: Picture, number: int, box: Box, x: float, y: float) -> Iterator[str]:
+    """Draw a box with its top at y and its center at x."""
+    vertex = picture.vertices[number]
+    left = x - box.width / 2
+    yield f'<g class="{_classes(picture, number)}"><title>{clean(_box_title(picture, number))}</title>'
+    if vertex.loop:
+        for away in (6, 3) if vertex.loop.mode == "parallel" else (3,):
+            yield _rect("stack", left + away, y + away, box.width, box.height, 9)
+    yield _rect("box", left, y, box.width, box.height, 9)
+    family = FAMILY.get(vertex.kinds[0], "other") if vertex.kinds else "other"
+    if vertex.known:
+        yield _rect(f"{family}-work", left + 6, y + 10, 4, box.height - 20, 2)
+    yield _text("name", x, y + 22, box.name)
+    yield _text("small dim" if vertex.known else "small warn", x, y + 39, box.does)
+    if box.pills:
+        at = x - (sum(pill.width + PILL_GAP for pill in box.pills) - PILL_GAP) / 2
+        for pill in box.pills:
+            yield from _draw_pill(pill, at, y + 48)
+            at += pill.width + PILL_GAP
+    yield "</g>"
+
+
+def _draw_pill(pill: Pill, x: float, y: float) -> Iterator[str]:
+    yield _rect("pill", x, y, pill.width, PILL_HEIGHT, PILL_HEIGHT / 2)
+    yield f'<path class="icon" transform="translate({x + 6:.1f} {y + 3:.1f})" d="{ICONS[pill.icon]}"/>'
+    yield f'<text class="small sans dim" x="{x + 20:.1f}" y="{y + 13:.1f}">{clean(pill.words)}</text>'
+
+
+def _classes(picture: Picture, number: int) -> str:
+    vertex = picture.vertices[number]
+    marks = {
+        "entry": number == picture.entry,
+        "final": number == picture.final,
+        "unknown": not vertex.known,
+        "unreachable": vertex.known and not vertex.reachable,
+    }
+    return " ".join(["step", *(name for name, is_so in marks.items() if is_so)])
+
+
+def _box_title(picture: Picture, number: int) -> str:
+    """Return the tooltip of a box, which screen readers also read."""
+    vertex = picture.vertices[number]
+    lines = [vertex.name + (" (entry)" if number == picture.entry else "")]
+    if not vertex.known:
+        return f"{vertex.name}: an arc leads here, and there is no such step"
+    lines += [vertex.desc] if vertex.desc else []
+    lines += [f"{label}: {kind}" for label, kind in vertex.tasks]
+    if vertex.loop:
+        lines.append(f"for each {vertex.loop.iterator} in {vertex.loop.over}")
+    if vertex.gate is not None:
+        lines.append(f"admitted when {' or '.join(text or 'nothing else matches' for text in vertex.gate) or 'never'}")
+    if not vertex.reachable:
+        lines.append("no token can come here")
+    return "\n".join(lines)
+
+
+def _rect(name: str, x: float, y: float, width: float, height: float, radius: float) -> str:
+    return f'<rect class="{name}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:g}"/>'
+
+
+def _text(name: str, x: float, y: float, words: str) -> str:
+    return f'<text class="{name}" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{clean(words)}</text>'

@@ -1,15 +1,14 @@
-"""Draws a picture as text for a terminal: every step with what it does and where it leads, in the order of the flow.
+"""Draw a playbook as text for a terminal: one line per step and per arc.
 
-Written to be read at three steps and at forty: one line for a step, one for each arc, marks explained at the end where they
-are used. Conditions are cut where they do not fit the width. Tested in tests/unit/dsl/test_draw_text.py.
+A legend explains the marks in use; lines are cut to the width. Tested in tests/unit/dsl/test_draw_text.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from unicodedata import category, east_asian_width
+from unicodedata import category
 
-from noetl.dsl.draw.captions import counted
+from noetl.dsl.draw.captions import cells, char_cells, counted
 from noetl.dsl.draw.picture import Link, Picture, Vertex
 
 _ENTRY, _FINAL, _END, _UNKNOWN, _UNREACHABLE, _UNDO = "▶", "■", "●", "?", "✗", "↶"
@@ -26,7 +25,7 @@ _WIDEST_NAME = 32
 
 
 def draw_text(picture: Picture, width: int | None = None) -> str:
-    """Draw a picture as text, `width` columns wide; None: as wide as it needs."""
+    """Return a drawing as text, cut to `width` columns; None: not cut."""
     lines = [*_head(picture), *_steps(picture)]
     used = [mark for mark in _LEGEND if any(mark in (line[:1], line.lstrip("├└─ ")[:1]) for line in lines)]
     if used:
@@ -35,7 +34,7 @@ def draw_text(picture: Picture, width: int | None = None) -> str:
 
 
 def _head(picture: Picture) -> Iterator[str]:
-    yield _safe(" · ".join(filter(None, dict.fromkeys((picture.name, picture.path))))) or "playbook"
+    yield _safe(picture.heading) or "playbook"
     arcs = sum(link.kind == "arc" for link in picture.links)
     known = sum(vertex.known for vertex in picture.vertices)
     counts = [counted(known, "step"), counted(arcs, "arc")]
@@ -124,19 +123,8 @@ def _padded(text: str, column: int) -> str:
     return text + " " * max(0, column - cells(text))
 
 
-def cells(text: str) -> int:
-    """Give how many columns of a terminal a text takes."""
-    return sum(_cells(char) for char in text)
-
-
-def _cells(char: str) -> int:
-    if category(char) in ("Mn", "Me"):
-        return 0
-    return 2 if east_asian_width(char) in ("W", "F") else 1
-
-
 def _safe(text: str) -> str:
-    """Replace what would speak to the terminal or break the line."""
+    """Replace control characters and line breaks."""
     return "".join("�" if category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char for char in text)
 
 
@@ -149,7 +137,7 @@ def _cut(line: str, width: int | None) -> str:
 def _fitting(line: str, width: int) -> Iterable[str]:
     used = 0
     for char in line:
-        used += _cells(char)
+        used += char_cells(char)
         if used > width:
             return
         yield char

@@ -1,4 +1,4 @@
-"""Explanations of the language from its own descriptions: the source of `noetl explain` and of the reference pages."""
+"""Explanations for `noetl explain` and the reference, generated from code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Writes what there is to know of one thing as Markdown: a kind, a diagnostic, a level, a scope, a filter.
+"""Write the Markdown page of a kind, diagnostic, level, field, scope or filter.
 
-`noetl explain` prints these texts and the reference pages are made of them. Tested in tests/unit/dsl/test_explain.py.
+`noetl explain` prints these pages, and the reference consists of them. Tested in tests/unit/dsl/test_explain.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from noetl.expr import Callee
 
 _MOST_PATHS = 5
 _SYMBOLS = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)} | {127: "\u2421"}
-# Where a scope can be read, in the words of the language; roles that always go together are told together.
+# Where a scope can be read; roles that always go together share one entry.
 ROLES: tuple[tuple[tuple[Role, ...], str], ...] = (
     (("workload",), "`workload`"),
     (("executor",), "`executor`"),
@@ -41,12 +41,12 @@ def text(blocks: Iterable[str]) -> str:
 
 
 def fenced(code: str, language: str = "yaml") -> str:
-    """Give code as a block; control characters, which no page can show, become their symbols."""
+    """Return code as a fenced block; control characters become visible symbols."""
     return f"```{language}\n{code.translate(_SYMBOLS).rstrip()}\n```"
 
 
 def meanings(entries: Mapping[str, str]) -> str:
-    """Give names with their meanings as a list."""
+    """Return names with their meanings as a Markdown list."""
     return "\n".join(f"- `{name}`: {meaning}" for name, meaning in entries.items())
 
 
@@ -60,18 +60,18 @@ def _kind(kind: Kind) -> Iterator[str]:
     yield kind.summary
     yield kind.description
     if kind.extra:
-        yield f"Running it needs the optional install `noetl[{kind.extra}]`."
+        yield f"Install `noetl[{kind.extra}]` to run it."
     yield "## Inputs"
-    yield "\n".join(field_list(kind.input)) or "None of its own."
+    yield "\n".join(field_list(kind.input)) or "None."
     yield " ".join(conditions(kind))
     yield "## Result"
     if kind.result is None:
-        yield "Free: whatever the work gives."
+        yield "Free-form."
     else:
         yield meanings(kind.result)
     if kind.helper:
         part, fields = kind.helper
-        yield f"Rules also see the kind's own part of the outcome, `outcome.{part}`:"
+        yield f"Rules can also read `outcome.{part}`:"
         yield meanings(fields)
     yield "## Examples"
     for example in kind.examples:
@@ -92,7 +92,7 @@ def rule_page(rule: Rule) -> str:
             rule.fix,
             "## Reported",
             fenced(rule.bad, "yml"),
-            "## Put right",
+            "## Corrected",
             fenced(rule.good, "yml"),
         ]
     )
@@ -110,7 +110,7 @@ _GROUPS: dict[str, str] = {
 
 
 def level_page(level: Level, link: bool = False, heading: str = "#") -> str:
-    """Write what there is to know of a level: its fields and an example."""
+    """Write the page of a level: its fields and an example."""
     blocks = [f"{heading} {level.name.removeprefix('tools.')}", level.summary, "\n".join(field_list(level, link))]
     if level.open:
         blocks.append("Other keys are allowed.")
@@ -120,25 +120,26 @@ def level_page(level: Level, link: bool = False, heading: str = "#") -> str:
 
 
 def field_page(field: Field, shown: str, held_by: Iterable[Level], paths: Iterable[str]) -> str:
-    """Write what there is to know of a field, wherever it stands."""
+    """Write the page of a field with all its positions."""
     facts = [f"- Type: {type_words(field.type)}"]
     if field.required:
         facts.append("- Required.")
     if field.default:
         facts.append(f"- Default: {field.default if ' ' in field.default else f'`{field.default}`'}")
     if field.aliases:
-        facts.append(f"- Also written: {listed([f'`{alias}`' for alias in field.aliases], 'or')}")
+        facts.append(f"- Alias: {listed([f'`{alias}`' for alias in field.aliases], 'or')}")
     if field.example:
         facts.append(f"- Example: `{field.name}: {field.example}`")
-    facts += [f"- {said}" for said in [rendering(field)] if said]
+    if field.rendered:
+        facts.append(f"- {rendering(field)}")
     blocks = [f"# {shown}", field.summary, "\n".join(facts)]
     holders = dict.fromkeys(title(level) for level in held_by)
-    blocks.append(f"A field of {listed(holders)}. Stands at {listed(_where(paths))}.")
+    blocks.append(f"A field of {listed(holders)}, at {listed(_where(paths))}.")
     return text(blocks)
 
 
 def _where(paths: Iterable[str]) -> list[str]:
-    """Give a few of the paths; what stands in a workflow stands in the workbook too, and is not told twice."""
+    """Return a few of the paths; those in the workbook repeat those in the workflow."""
     every = list(dict.fromkeys(paths))
     main = [path for path in every if not path.startswith("workbook.")] or every
     shown = [f"`{path}`" for path in main[:_MOST_PATHS]]
@@ -146,17 +147,17 @@ def _where(paths: Iterable[str]) -> list[str]:
 
 
 def callee_page(callee: Callee) -> str:
-    """Write what there is to know of a filter, a test or a function."""
+    """Write the page of a filter, a test or a function."""
     return text([f"# {callee.name}", callee.summary, fenced(f"{{{{ {callee.signature} }}}}", "jinja")])
 
 
 def scope_page(name: str) -> str:
-    """Write what there is to know of a scope: what it holds and where it can be read."""
+    """Write the page of a scope: its content and where it can be read."""
     read_in = [words for roles, words in ROLES if all(name in BY_ROLE[role] for role in roles)]
-    blocks = [f"# {name}", SCOPES[name], f"Can be read in {'; '.join(read_in)}."]
+    blocks = [f"# {name}", SCOPES[name], f"Readable in {'; '.join(read_in)}."]
     if name in ("outcome", "output"):
         blocks += ["## Fields", meanings(ENVELOPE), f"## {name}.error", meanings(ERROR_FIELDS)]
-        blocks += [f"Kinds of error: {listed([f'`{kind}`' for kind in ERROR_KINDS])}."]
+        blocks += [f"Error kinds: {listed([f'`{kind}`' for kind in ERROR_KINDS])}."]
         blocks += [f"## {name}.meta", meanings(META_FIELDS)]
     if name == "event":
         blocks += ["## event.name", meanings(GATE_EVENTS)]

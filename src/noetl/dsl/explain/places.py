@@ -1,7 +1,6 @@
-"""Finds every place where a field of the language may stand, as dotted paths from the root of a playbook.
+"""Find every dotted path at which a field of the language may occur.
 
-Lists and free maps are passed through, so the path of a field is the keys that people write above it. Tested in
-tests/unit/dsl/test_explain.py.
+Lists and free maps are skipped, so a path consists of the keys above the field. Tested in tests/unit/dsl/test_explain.py.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from noetl.dsl.grammar import LEVELS
-from noetl.dsl.types import Field, Level, LevelOf, ListOf, MapOf, OneOf, Type
+from noetl.dsl.types import Field, Level, LevelOf, Type, leaves
 
-# What people call the things that stand in lists: `arc.when` is `workflow.next.arcs.when`.
+# Short names of list items: `arc.when` is `workflow.next.arcs.when`.
 _SPOKEN: dict[tuple[str, ...], str] = {
     ("workflow",): "step",
     ("workflow", "tool"): "task",
@@ -23,14 +22,14 @@ _SPOKEN: dict[tuple[str, ...], str] = {
 
 
 class Place(Struct, frozen=True):
-    """A field at one place: its path from the root, the level that holds it, and the field."""
+    """A field at one path, with the level that holds it."""
 
     path: tuple[str, ...]
     level: Level
     field: Field
 
     def names(self) -> Iterator[str]:
-        """Give every way to call it: each end of its path, also below the word for the thing that holds it."""
+        """Yield every name of the field: each suffix of its path, and short names."""
         for start in range(len(self.path)):
             yield ".".join(self.path[start:])
         for above, word in _SPOKEN.items():
@@ -38,8 +37,8 @@ class Place(Struct, frozen=True):
                 yield ".".join((word, *self.path[len(above) :]))
 
     def spoken(self) -> str:
-        """Give the name to show: short, and still saying what holds it."""
-        above = max((found for found in _SPOKEN if self.path[: len(found)] == found), key=len, default=())
+        """Return the shortest name that still includes the part that holds the field."""
+        above = max((path for path in _SPOKEN if self.path[: len(path)] == path), key=len, default=())
         below = self.path[len(above) :]
         if not above or not below:
             return ".".join(self.path)
@@ -47,12 +46,12 @@ class Place(Struct, frozen=True):
 
 
 def places() -> Iterator[Place]:
-    """Give every field of the grammar at every place, from the root down."""
+    """Yield every field of the grammar at every path, from the root down."""
     yield from _below((), LEVELS["playbook"], ())
 
 
 def fields_below(path: tuple[str, ...], level: Level) -> Iterator[Place]:
-    """Give the fields of a level that stands at a path, and everything below them."""
+    """Yield the fields of a level at a path, and everything below them."""
     yield from _below(path, level, ())
 
 
@@ -67,14 +66,5 @@ def _below(path: tuple[str, ...], level: Level, above: tuple[str, ...]) -> Itera
 
 
 def levels_of(kind: Type) -> Iterator[Level]:
-    """Give the levels that a value of a type may be or hold."""
-    match kind:
-        case LevelOf(name, own):
-            yield own or LEVELS[name]
-        case ListOf(item):
-            yield from levels_of(item)
-        case MapOf(value):
-            yield from levels_of(value)
-        case OneOf(options):
-            for option in options:
-                yield from levels_of(option)
+    """Yield the levels that a value of a type may be or contain."""
+    return (leaf.own or LEVELS[leaf.level] for leaf in leaves(kind) if isinstance(leaf, LevelOf))

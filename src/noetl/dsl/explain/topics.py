@@ -1,7 +1,7 @@
-"""Everything that can be explained, by every name that people may call it.
+"""All topics of `noetl explain`, by every name.
 
-One name may stand for several things: `input` is a field and a scope, `mode` a field of three maps. A topic then holds all of
-them. Texts are written when they are asked for. Tested in tests/unit/dsl/test_explain.py.
+A name may have several entries: `input` is a field and a scope, `mode` a field of three maps. Pages are written on demand.
+Tested in tests/unit/dsl/test_explain.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from noetl.dsl.grammar import LEVELS
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.rules import RULES
 from noetl.dsl.scopes import SCOPES
-from noetl.dsl.types import Choice, Field, ListOf, MapOf, OneOf, Type
+from noetl.dsl.types import Choice, Field, leaves
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
 from noetl.expr.methods import DATETIME, DURATION, LIST, MAP, TEXT
 
@@ -43,7 +43,7 @@ _SAID: dict[Category, str] = {**{category: category for category in CATEGORIES},
 
 
 class Entry(Struct, frozen=True):
-    """One thing that can be explained."""
+    """One entry of a topic."""
 
     category: Category
     title: str
@@ -52,46 +52,46 @@ class Entry(Struct, frozen=True):
 
 
 class Topic(Struct, frozen=True):
-    """A name, and all that it stands for."""
+    """A name with all its entries."""
 
     name: str
     entries: tuple[Entry, ...]
 
     @property
     def markdown(self) -> str:
-        """The texts of all entries; where there are several, what each is."""
+        """The pages of all entries, after an overview where there are several."""
         if len(self.entries) == 1:
             return self.entries[0].write()
-        said = f"`{self.name}` stands for {len(self.entries)} things:\n\n"
-        said += "".join(f"- {_SAID[entry.category]} `{entry.title}`: {entry.summary}\n" for entry in self.entries)
-        return said + "".join(f"\n{entry.write()}" for entry in self.entries)
+        overview = f"`{self.name}` has {len(self.entries)} meanings:\n\n"
+        overview += "".join(f"- {_SAID[entry.category]} `{entry.title}`: {entry.summary}\n" for entry in self.entries)
+        return overview + "".join(f"\n{entry.write()}" for entry in self.entries)
 
 
 def topics(kinds: Kinds) -> Mapping[str, Topic]:
-    """Give every topic by name."""
-    found: dict[str, list[Entry]] = {}
+    """Return every topic by name."""
+    by_name: dict[str, list[Entry]] = {}
     for name, entry in (*_things(kinds), *_fields(kinds)):
-        entries = found.setdefault(name, [])
+        entries = by_name.setdefault(name, [])
         if entry not in entries:
             entries.append(entry)
     for word, entry in _words():
-        # A word such as `retry` is explained by its field, unless something is called so itself.
-        entries = found.setdefault(word, [])
+        # A word such as `retry` is explained by its field, unless another topic has that name.
+        entries = by_name.setdefault(word, [])
         if all(other.category == "value" for other in entries) and entry not in entries:
             entries.append(entry)
-    return {name: Topic(name, tuple(entries)) for name, entries in found.items()}
+    return {name: Topic(name, tuple(entries)) for name, entries in by_name.items()}
 
 
 def find(name: str, known: Mapping[str, Topic]) -> Topic | None:
-    """Give the topic of a name, however it is spelled: capitals, dashes and list marks do not matter."""
+    """Return the topic of a name; case, dashes and list marks do not matter."""
     wanted = _plain(name)
     return known.get(name) or next((topic for other, topic in known.items() if _plain(other) == wanted), None)
 
 
 def suggestions(name: str, known: Iterable[str]) -> list[str]:
-    """Give the names closest to one that is not known."""
+    """Return the names closest to an unknown one."""
     by_plain = {_plain(other): other for other in known}
-    return [by_plain[found] for found in get_close_matches(_plain(name), by_plain, n=5, cutoff=0.6)]
+    return [by_plain[match] for match in get_close_matches(_plain(name), by_plain, n=5, cutoff=0.6)]
 
 
 def _plain(name: str) -> str:
@@ -100,26 +100,22 @@ def _plain(name: str) -> str:
 
 def _things(kinds: Kinds) -> Iterator[tuple[str, Entry]]:
     for kind in kinds.values():
-        yield kind.name, Entry("kind", kind.name, kind.summary, _later(kind_page, kind))
+        yield kind.name, Entry("kind", kind.name, kind.summary, _Text(kind_page, (kind,)))
     for rule in RULES:
-        entry = Entry("diagnostic", rule.code, rule.summary, _later(rule_page, rule))
+        entry = Entry("diagnostic", rule.code, rule.summary, _Text(rule_page, (rule,)))
         yield rule.code, entry
         yield rule.name, entry
     for scope, summary in SCOPES.items():
-        yield scope, Entry("scope", scope, summary, _later(scope_page, scope))
+        yield scope, Entry("scope", scope, summary, _Text(scope_page, (scope,)))
     for table in (FILTERS, TESTS, FUNCTIONS, *METHODS.values()):
         for callee in table.values():
-            yield callee.name, Entry(callee.kind, callee.name, callee.summary, _later(callee_page, callee))
+            yield callee.name, Entry(callee.kind, callee.name, callee.summary, _Text(callee_page, (callee,)))
     for level in LEVELS.values():
-        yield level.name, Entry("map", level.name, level.summary, _later(level_page, level))
-
-
-def _later(write: Callable[..., str], *arguments: object) -> Callable[[], str]:
-    return _Text(write, arguments)
+        yield level.name, Entry("map", level.name, level.summary, _Text(level_page, (level,)))
 
 
 class _Text(Struct, frozen=True):
-    """A text that is written when it is called for; two that would be the same are equal."""
+    """A page that is written on demand; equal arguments make equal pages."""
 
     write: Callable[..., str]
     arguments: tuple[object, ...]
@@ -129,48 +125,37 @@ class _Text(Struct, frozen=True):
 
 
 def _fields(kinds: Kinds) -> Iterator[tuple[str, Entry]]:
-    """Give the fields of the language and of the kinds, by every name."""
+    """Yield the fields of the language and of the kinds, by every name."""
     own = (place for kind in kinds.values() for place in fields_below((kind.name,), kind.input))
-    for field, found in _together((*places(), *own)).items():
-        entry = _entry("field", field, found)
-        for name in dict.fromkeys(name for place in found for name in place.names()):
+    for field, places_of in _together((*places(), *own)).items():
+        entry = _entry("field", field, places_of)
+        for name in dict.fromkeys(name for place in places_of for name in place.names()):
             yield name, entry
 
 
 def _together(all_places: Iterable[Place]) -> dict[Field, tuple[Place, ...]]:
-    """Gather the places where the same field stands."""
+    """Group places by field."""
     same: dict[Field, list[Place]] = {}
     for place in all_places:
         same.setdefault(place.field, []).append(place)
-    return {field: tuple(found) for field, found in same.items()}
+    return {field: tuple(held) for field, held in same.items()}
 
 
-def _entry(category: Category, field: Field, found: tuple[Place, ...]) -> Entry:
-    shown = min((place.spoken() for place in found), key=lambda name: (name.count("."), len(name)))
-    return Entry(category, shown, field.summary, _later(_field_text, field, shown, found))
+def _entry(category: Category, field: Field, places: tuple[Place, ...]) -> Entry:
+    shown = min((place.spoken() for place in places), key=lambda name: (name.count("."), len(name)))
+    return Entry(category, shown, field.summary, _Text(_field_text, (field, shown, places)))
 
 
-def _field_text(field: Field, shown: str, found: tuple[Place, ...]) -> str:
-    page = field_page(field, shown, [place.level for place in found], [".".join(place.path) for place in found])
+def _field_text(field: Field, shown: str, places: tuple[Place, ...]) -> str:
+    page = field_page(field, shown, [place.level for place in places], [".".join(place.path) for place in places])
     below = list(dict.fromkeys(levels_of(field.type)))
     return "\n".join([page, *(level_page(level, heading="##") for level in below)])
 
 
 def _words() -> Iterator[tuple[str, Entry]]:
-    """Give the words that may be written as values, each with the fields that take it."""
-    for field, found in _together(places()).items():
-        words = [word for choice in _choices(field.type) for word in choice.words]
-        entry = _entry("value", field, found)
+    """Yield the words that are allowed as values, each with the field that takes it."""
+    for field, places_of in _together(places()).items():
+        words = [word for leaf in leaves(field.type) if isinstance(leaf, Choice) for word in leaf.words]
+        entry = _entry("value", field, places_of)
         for word in words:
             yield word, entry
-
-
-def _choices(kind: Type) -> Iterator[Choice]:
-    match kind:
-        case Choice():
-            yield kind
-        case ListOf(inner) | MapOf(inner):
-            yield from _choices(inner)
-        case OneOf(options):
-            for option in options:
-                yield from _choices(option)

@@ -1,11 +1,14 @@
-"""Puts types and fields of the language into words. Tested in tests/unit/dsl/test_explain.py."""
+"""Describe types and fields of the language in words.
+
+Tested in tests/unit/dsl/test_explain.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from noetl.dsl.kinds import Kind
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type, leaves
 
 _CODE = {"sql": "SQL", "shell": "a shell command", "python": "Python code"}
 _RENDERED = {
@@ -16,7 +19,7 @@ _RENDERED = {
 
 
 def type_words(kind: Type, link: bool = False) -> str:
-    """Give a type in words, with links to the sections of other levels where they are wanted."""
+    """Describe a type, optionally with links to the sections of other levels."""
     match kind:
         case Text(code):
             return f"text ({_CODE[code]})" if code else "text"
@@ -56,59 +59,46 @@ def _level(name: str, link: bool) -> str:
 
 
 def listed(words: Iterable[str], before_last: str = "and") -> str:
-    """Give words as a list in a sentence."""
-    found = list(words)
-    return f" {before_last} ".join(filter(None, [", ".join(found[:-1]), found[-1]])) if found else ""
+    """Join words for a sentence."""
+    items = list(words)
+    return f" {before_last} ".join(filter(None, [", ".join(items[:-1]), items[-1]])) if items else ""
 
 
 def field_facts(field: Field, link: bool = False) -> str:
-    """Give what there is to say of a field beside its name, on one line."""
+    """Describe a field on one line."""
     facts = [type_words(field.type, link)]
     if field.required:
         facts.append("required")
     if field.default:
         facts.append(f"default {field.default if ' ' in field.default else f'`{field.default}`'}")
-    said = [f"{', '.join(facts)}. {field.summary}"]
+    sentences = [f"{', '.join(facts)}. {field.summary}"]
     if field.aliases:
-        said.append(f"Also written {listed([f'`{alias}`' for alias in field.aliases], 'or')}.")
+        sentences.append(f"Alias: {listed([f'`{alias}`' for alias in field.aliases], 'or')}.")
     if field.example:
-        said.append(f"Example: `{field.name}: {field.example}`.")
-    return " ".join(said)
+        sentences.append(f"Example: `{field.name}: {field.example}`.")
+    return " ".join(sentences)
 
 
 def field_list(level: Level, link: bool = False) -> Iterator[str]:
-    """Give one line of a Markdown list for each field of a level."""
+    """Yield one line of a Markdown list for each field of a level."""
     for field in level.fields:
         yield f"- `{field.name}`: {field_facts(field, link)}"
-        for inner in _inner(field.type):
-            yield from (f"    {line}" for line in field_list(inner, link))
-
-
-def _inner(kind: Type) -> Iterator[Level]:
-    """Give the levels that belong to a field alone and have no section of their own."""
-    match kind:
-        case LevelOf(own=Level() as own):
-            yield own
-        case ListOf(item):
-            yield from _inner(item)
-        case MapOf(value):
-            yield from _inner(value)
-        case OneOf(options):
-            for option in options:
-                yield from _inner(option)
+        for leaf in leaves(field.type):
+            if isinstance(leaf, LevelOf) and leaf.own:  # a level of this field only, without a section
+                yield from (f"    {line}" for line in field_list(leaf.own, link))
 
 
 def rendering(field: Field) -> str:
-    """Say where a template in a field is rendered."""
+    """Describe where a template in a field is rendered."""
     return f"May be a template, {_RENDERED[field.rendered]}." if field.rendered else ""
 
 
 def conditions(kind: Kind) -> Iterator[str]:
-    """Say which inputs of a kind go together."""
+    """Describe which inputs of a kind require or exclude each other."""
     for group in kind.one_of:
-        yield f"Exactly one of {listed([f'`{name}`' for name in group])} has to be there."
+        yield f"Exactly one of {listed([f'`{name}`' for name in group])} is required."
     for group in kind.at_most_one:
-        yield f"At most one of {listed([f'`{name}`' for name in group])} may be there."
+        yield f"At most one of {listed([f'`{name}`' for name in group])} is allowed."
     for need in kind.needs:
-        given = f"`{need.field}: {need.value}`" if need.value else f"`{need.field}`"
-        yield f"{given} needs {listed([f'`{name}`' for name in need.fields])}."
+        condition = f"`{need.field}: {need.value}`" if need.value else f"`{need.field}`"
+        yield f"{condition} requires {listed([f'`{name}`' for name in need.fields])}."

@@ -1,11 +1,10 @@
-"""The fields of the language, level by level: the one source of shape checks, schema, docs, explanations and completion."""
+"""The grammar: every field by level, source of checks, schema and docs."""
 
 from __future__ import annotations
 
 from noetl.dsl.grammar.document import DOCUMENT_LEVELS
 from noetl.dsl.grammar.layered import LAYERED_LEVELS
-from noetl.dsl.grammar.route import ROUTE_LEVELS
-from noetl.dsl.grammar.step import STEP_LEVELS
+from noetl.dsl.grammar.step import ROUTE_LEVELS, STEP_LEVELS
 from noetl.dsl.grammar.task import TASK_LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.types import Level
 

@@ -1,66 +1,75 @@
-"""Fields of the document itself: root, metadata, keychain, executor, policy."""
+"""Levels of the document: root, metadata, keychain, executor and rollback policy."""
 
 from __future__ import annotations
 
 from noetl.dsl.grammar.forms import workbook_form
-from noetl.dsl.grammar.layered import ANY_MAP, LAYERED
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+from noetl.dsl.grammar.layered import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, TIME
+from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 
 API_VERSIONS = ("noetl.io/v1", "noetl.io/v2", "noetl.io/v10")
 
 DOCUMENT_LEVELS: tuple[Level, ...] = (
     Level(
         "playbook",
-        "A playbook: its inputs, its credentials, its reusable tasks and its workflow.",
+        "A playbook: inputs, credentials, reusable tasks and a workflow.",
         (
-            Field("apiVersion", Choice(API_VERSIONS), "Which version of the language this is.", required=True),
+            Field("apiVersion", Choice(API_VERSIONS), "Version of the playbook language.", required=True),
             Field("kind", Choice(("Playbook",)), "Always `Playbook`.", required=True),
-            Field("metadata", LevelOf("metadata"), "Who the playbook is.", required=True),
             Field(
-                "keychain", OneOf((ListOf(OneOf((LevelOf("keychain"), Text()))), MapOf(Type()))), "Credentials it uses."
+                "metadata", LevelOf("metadata"), "Name, catalog path and description of the playbook.", required=True
             ),
-            Field("executor", LevelOf("executor"), "How it wants to be run."),
-            Field("workload", ANY_MAP, "Its inputs with their defaults; a run's payload wins.", rendered="start"),
-            Field("workbook", workbook_form(), "Named tasks to call."),
-            Field("workflow", ListOf(LevelOf("step"), least=1), "The steps; the first is the entry.", required=True),
-            Field("policy", LevelOf("rollback_policy"), "What happens to finished work when the run fails."),
+            Field(
+                "keychain",
+                OneOf((ListOf(OneOf((LevelOf("keychain"), Text()))), ANY_MAP)),
+                "Credentials the playbook uses.",
+            ),
+            Field("executor", LevelOf("executor"), "Where and with which settings the playbook runs."),
+            Field("workload", ANY_MAP, "Inputs with defaults; the payload of a run overrides them.", rendered="start"),
+            Field("workbook", workbook_form(), "Named tasks that steps call with `kind: workbook`."),
+            Field(
+                "workflow",
+                ListOf(LevelOf("step"), least=1),
+                "The steps; by default the first is the entry.",
+                required=True,
+            ),
+            Field("policy", LevelOf("rollback_policy"), "Whether a failed run rolls back its completed steps."),
         ),
     ),
     Level(
         "metadata",
-        "Names and descriptions of a playbook.",
+        "Identity and description of a playbook.",
         (
-            Field("name", Text(), "A short name for people.", required=True),
-            Field("path", Text(), "Its place in the catalog.", required=True, example="examples/hello"),
-            Field("version", OneOf((Text(), Number())), "A version of your own choice."),
-            Field("description", Text(), "What it is for."),
-            Field("labels", MapOf(Type()), "Free key-value pairs to search by."),
-            Field("tags", ListOf(Text()), "Free words to search by."),
-            Field("author", Text(), "Who to ask."),
+            Field("name", Text(), "Short, readable name.", required=True),
+            Field("path", Text(), "Path in the catalog.", required=True, example="examples/hello"),
+            Field("version", OneOf((Text(), Number())), "Version label of your choice. NoETL does not interpret it."),
+            Field("description", Text(), "What the playbook does."),
+            Field("labels", ANY_MAP, "Key-value pairs for searching the catalog."),
+            Field("tags", ListOf(Text()), "Keywords for searching the catalog."),
+            Field("author", Text(), "Person or team that maintains the playbook."),
         ),
     ),
     Level(
         "keychain",
-        "One credential that the playbook declares; the fields beside the name belong to its kind.",
+        "One credential that the playbook declares. Further fields depend on its kind.",
         (
-            Field("name", Text(), "How `auth` and `keychain.<name>` refer to it.", required=True),
-            Field("kind", Text(), "What sort of credential it is.", example="oauth2"),
-            Field("credential", Text(), "The stored credential behind it.", rendered="worker"),
+            Field("name", Text(), "Name by which `auth` and `keychain.<name>` refer to the credential.", required=True),
+            Field("kind", Text(), "Type of the credential.", example="oauth2"),
+            Field("credential", Text(), "Name of the stored credential that provides the value.", rendered="worker"),
             Field(
                 "scope",
                 Text(),
-                "Who shares the resolved value (`local`, `global`, `catalog`, `shared`); with `oauth2`, any other text is "
-                "what the token is asked for.",
+                "Who shares the resolved value: `local`, `global`, `catalog` or `shared`. With `oauth2`, any other text is "
+                "the OAuth scope to request.",
             ),
-            Field("token_url", Text(), "With `oauth2`: where the token is asked for.", rendered="worker"),
-            Field("ttl_seconds", Number(least=0), "How long the resolved value may be kept."),
-            Field("auto_renew", Flag(), "Renew it before it ends."),
+            Field("token_url", Text(), "With `oauth2`: URL of the token endpoint.", rendered="worker"),
+            Field("ttl_seconds", TIME, "How long workers may cache the resolved value, in seconds."),
+            Field("auto_renew", Flag(), "Renew the value before it expires."),
         ),
         open=True,
     ),
     Level(
         "executor",
-        "How the playbook wants to be run.",
+        "Where and with which settings a playbook runs.",
         (
             Field(
                 "profile",
@@ -69,56 +78,42 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
                 default="auto",
                 aliases=("kind",),
             ),
-            Field("spec", LevelOf("executor_spec"), "Settings for the whole execution and defaults for its steps."),
-            Field("requires", LevelOf("requires"), "What must be there before the run starts."),
+            Field("spec", LevelOf("executor_spec"), "Settings of the execution and defaults for its steps."),
+            Field("requires", LevelOf("requires"), "What the server and its workers must offer before the run starts."),
         ),
     ),
     Level(
         "requires",
-        "What a server or worker must offer.",
+        "What the server and its workers must offer.",
         (
-            Field("tools", ListOf(Text()), "Tool kinds."),
-            Field("features", ListOf(Text()), "Features by name."),
+            Field("tools", ListOf(Text()), "Tool kinds that must be installed on a worker."),
+            Field("features", ListOf(Text()), "Features that this version of NoETL must support."),
         ),
     ),
     Level(
         "executor_spec",
-        "Settings for the whole execution, and defaults for every step, loop and task below.",
+        "Settings of the execution, and defaults for every step, loop and task in it.",
         (
-            Field("entry_step", Text(), "The step that runs first.", default="the first in the file"),
-            Field("final_step", Text(), "A step that runs once at the end, after success and after a halt."),
-            Field("no_next_is_error", Flag(), "Whether a router that matches nothing is a failure.", default="false"),
-            Field(
-                "on_step_fail",
-                Choice(("halt", "continue"), prefixes=("route_edge:",)),
-                "What a failure that no arc takes does.",
-                default="halt",
-            ),
+            Field("entry_step", Text(), "Step that runs first.", default="the first in the file"),
+            Field("final_step", Text(), "Step that runs once at the end, after success and after a halt."),
+            *FAILURE_SETTINGS,
             Field(
                 "on_parked",
                 Choice(("wait", "finish", "fail")),
-                "What follows when only parked tokens are left.",
+                "What to do when only parked tokens are left.",
                 default="wait",
             ),
-            Field("timeout_s", Number(least=0), "How long the whole execution may take, in seconds."),
-            Field("max_parallel", Number(integer=True, least=1), "Step-runs in flight at once."),
-            Field("workload_schema", MapOf(Type()), "A JSON Schema that the payload must satisfy."),
-            Field("policy", LevelOf("executor_policy"), "Defaults for the policies of steps and loops."),
+            Field("timeout_s", TIME, "Timeout of the whole execution, in seconds."),
+            Field("max_parallel", COUNT, "Maximum number of concurrent step-runs."),
+            Field("workload_schema", ANY_MAP, "JSON Schema that the payload must satisfy."),
+            Field("policy", LevelOf("executor_policy"), "Default policies of steps and loops."),
             *LAYERED,
         ),
     ),
-    Level(
-        "executor_policy",
-        "Defaults for the policies of steps and loops.",
-        (Field("failure", LevelOf("failure_policy"), "What a failed loop item does to the rest."),),
-    ),
+    Level("executor_policy", "Default policies of steps and loops.", (FAILURE_POLICY,)),
     Level(
         "rollback_policy",
-        "What happens to finished work when the run fails.",
-        (
-            Field(
-                "rollback", Choice(("on_fail", "never")), "Run the `compensate` steps of finished work, newest first."
-            ),
-        ),
+        "Whether a failed run rolls back its completed steps.",
+        (Field("rollback", Choice(("on_fail", "never")), "`on_fail`: run `compensate` steps in reverse order."),),
     ),
 )

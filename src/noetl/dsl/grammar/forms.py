@@ -1,4 +1,4 @@
-"""The forms that `tool`, `next` and rules may take, as types that pick by the look of the node."""
+"""Types of `tool`, `next` and rules; the node decides which form applies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LABELLED: Type = MapOf(_TASK)
 
 
 def is_labelled(node: Node) -> bool:
-    """Tell whether a task is written as `label: {kind: …}`: one key, and a map behind it that is a task."""
+    """Return whether a task is written as `label: {kind: …}`."""
     if not isinstance(node, MapNode) or len(node.entries) != 1 or "kind" in node:
         return False
     return isinstance(node.entries[0].value, MapNode)
@@ -22,7 +22,7 @@ def _pick_task(node: Node) -> Type | None:
 
 
 def task_item() -> Type:
-    """One task of a pipeline: labelled by its key, by `name`, or not at all."""
+    """One task of a pipeline: labelled by its key, by `name`, or unlabelled."""
     return OneOf((_TASK, _LABELLED), _pick_task)
 
 
@@ -40,7 +40,7 @@ def _pick_workbook_item(node: Node) -> Type | None:
 
 
 def workbook_form() -> Type:
-    """Named tasks: a map from name to task, or a list of tasks that carry their names."""
+    """Named tasks: a map from name to task, or a list of tasks with names."""
     return OneOf((ListOf(OneOf((_NAMED, MapOf(_NAMED)), _pick_workbook_item)), MapOf(_NAMED)))
 
 
@@ -51,12 +51,12 @@ def _pick_next(node: Node) -> Type | None:
 
 
 def next_form() -> Type:
-    """A router: its full form, one name, a list of names, or a list of arcs."""
+    """A router: the full form, one step name, a list of names, or a list of arcs."""
     return OneOf((LevelOf("next"), Text(), ListOf(OneOf((LevelOf("arc"), Text())))), _pick_next)
 
 
 def else_form(then_level: str, else_level: str, fields: tuple[str, ...]) -> Type:
-    """The last rule of a list: `else: {then: {…}}`, `else: {…}` with fields of a `then`, or `else:` beside a `then`."""
+    """The last rule: `else: {then: {…}}`, `else: {…}`, or `else:` next to `then`."""
 
     def pick(node: Node) -> Type | None:
         if isinstance(node, MapNode):

@@ -1,149 +1,160 @@
-"""Fields that may stand in any `spec` and are layered from the executor down to the task: inner wins, maps merge."""
+"""Settings of every `spec`, layered from executor to task; inner values win."""
 
 from __future__ import annotations
 
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 
+ANY_MAP: Type = MapOf(Type())
+BYTES = Number(integer=True, least=0)
+COUNT = Number(integer=True, least=1)
+TIME = Number(least=0)
+_WHEN_ERRORS = Choice(("treat_as_false", "fail_step"))
+
+# What an executor sets for all steps, and a step for itself.
+FAILURE_SETTINGS: tuple[Field, ...] = (
+    Field("no_next_is_error", Flag(), "Fail the step when no arc of its router matches.", default="false"),
+    Field(
+        "on_step_fail",
+        Choice(("halt", "continue"), prefixes=("route_edge:",)),
+        "What a failed step does when no arc handles the failure.",
+        default="halt",
+    ),
+)
+FAILURE_POLICY = Field("failure", LevelOf("failure_policy"), "Whether a failed loop item stops the loop.")
+ON_WHEN_ERROR = Field(
+    "on_when_error", _WHEN_ERRORS, "What a condition that fails to evaluate does.", default="treat_as_false"
+)
 LAYERED: tuple[Field, ...] = (
-    Field("pool", Text(), "The worker pool that runs the work.", example="gpu", rendered="server"),
-    Field("priority", Number(integer=True), "Higher goes first in the queue.", default="0", rendered="server"),
-    Field("requires", LevelOf("work_requires"), "What a worker must have to be handed the work."),
-    Field("strict_templates", Flag(), "Whether an undefined value that reaches a tool is an error.", default="true"),
-    Field("durability", Choice(("step", "task")), "What is on disk before the work goes on.", default="step"),
-    Field("result", LevelOf("result"), "Where results are kept and what of them travels inline."),
-    Field("retries", LevelOf("retries"), "The runtime retry for tasks without a policy of their own."),
-    Field("timeouts", LevelOf("timeouts"), "Default time-outs for tools, sinks and loop items."),
-    Field("limits", LevelOf("limits"), "Bounds that end runaway work with a clear error."),
+    Field("pool", Text(), "Worker pool that runs the work.", example="gpu", rendered="server"),
+    Field(
+        "priority", Number(integer=True), "Priority in the queue; higher runs first.", default="0", rendered="server"
+    ),
+    Field("requires", LevelOf("work_requires"), "What a worker must have to lease the work."),
+    Field("strict_templates", Flag(), "Fail when an undefined value reaches a tool.", default="true"),
+    Field(
+        "durability", Choice(("step", "task")), "What is stored before work continues: steps or tasks.", default="step"
+    ),
+    Field("result", LevelOf("result"), "Where results are stored and which parts stay inline."),
+    Field("retries", LevelOf("retries"), "Runtime retry of tasks without a policy."),
+    Field("timeouts", LevelOf("timeouts"), "Default timeouts of tools, sinks and loop items."),
+    Field("limits", LevelOf("limits"), "Limits that stop runaway work with an error."),
     Field(
         "on_when_error",
-        Choice(("treat_as_false", "fail_step")),
-        "What a condition that cannot be evaluated means; it is always recorded.",
+        _WHEN_ERRORS,
+        "What a condition that fails to evaluate does. The error is recorded in any case.",
         default="treat_as_false",
     ),
     Field(
         "on_sink_fail",
         Choice(("retry", "max_attempts→fail_step", "async_ignore")),
-        "What a task that stores does to its step when it has failed for good: `async_ignore` lets the pipeline go on.",
+        "What a storing task (a sink) does to its step after its last failed attempt; with `async_ignore` the pipeline continues.",
         default="retry",
     ),
     Field(
         "evaluate_when_timeout_ms",
-        Number(least=0),
-        "What one condition may cost: 10,000 operations per millisecond, so that it is the same on every machine.",
+        TIME,
+        "Evaluation budget of one condition: 10,000 operations per millisecond, the same on every machine.",
         default="100",
     ),
 )
 
-_BYTES = Number(integer=True, least=0)
 _ATTEMPTS = LevelOf("retry_limits")
 
 LAYERED_LEVELS: tuple[Level, ...] = (
     Level(
         "work_requires",
-        "What a worker must have to be handed the work.",
-        (Field("tags", ListOf(Text()), "Tags of the worker; those of a step and of its tasks add up.", example="gpu"),),
+        "What a worker must have to lease the work.",
+        (Field("tags", ListOf(Text()), "Tags of the worker; those of step and tasks add up.", example="gpu"),),
         example="requires: { tags: [gpu] }",
     ),
     Level(
         "result",
-        "How the results of a task are stored and shown.",
+        "How the results of a task are stored.",
         (
-            Field("inline_max_bytes", _BYTES, "Larger results are stored and passed by reference.", default="65536"),
-            Field("preview_max_bytes", _BYTES, "How much of a stored result travels beside its reference."),
-            Field("store", OneOf((LevelOf("result_store"), Text())), "Where a large result goes."),
-            Field(
-                "select", ListOf(LevelOf("result_select")), "Parts of the result to keep inline beside the reference."
-            ),
-            Field(
-                "strategy", Choice(("append", "replace", "merge", "concat")), "How the parts of a stream become one."
-            ),
-            Field("merge_path", Text(), "Which list inside each part is joined."),
+            Field("inline_max_bytes", BYTES, "Larger results are stored and passed by reference.", default="65536"),
+            Field("preview_max_bytes", BYTES, "Size of the preview of a stored result."),
+            Field("store", OneOf((LevelOf("result_store"), Text())), "Store for large results."),
+            Field("select", ListOf(LevelOf("result_select")), "Parts of the result to keep inline with the reference."),
+            Field("strategy", Choice(("append", "replace", "merge", "concat")), "How parts of a stream are combined."),
+            Field("merge_path", Text(), "Path of the list in each part to combine."),
         ),
         example="result: { inline_max_bytes: 4096, store: { kind: file } }",
     ),
     Level(
         "result_store",
-        "A place for large results.",
+        "A store for large results.",
         (
             Field(
                 "kind",
                 Choice(("auto", "inline", "db", "file", "s3", "gcs", "azure", "nats_kv", "nats_object")),
-                "Which store; `auto` picks by size.",
+                "Type of the store; `auto` chooses by size.",
                 default="auto",
             ),
-            Field("scope", Choice(("step", "execution", "workflow", "permanent")), "How long others may refer to it."),
-            Field("ttl", OneOf((Text(), Number(least=0))), "When it may be removed: seconds, or a text such as `7d`."),
-            Field("compression", Choice(("none", "gzip", "zstd", "lz4")), "How the bytes are packed."),
-            Field("bucket", Text(), "The bucket or container of an object store.", rendered="worker"),
-            Field("prefix", Text(), "What the object's name begins with.", rendered="worker"),
+            Field("scope", Choice(("step", "execution", "workflow", "permanent")), "Validity of the reference."),
+            Field("ttl", OneOf((Text(), TIME)), "Retention time: seconds, or a text such as `7d`."),
+            Field("compression", Choice(("none", "gzip", "zstd", "lz4")), "Compression of the stored bytes."),
+            Field("bucket", Text(), "Bucket or container of an object store.", rendered="worker"),
+            Field("prefix", Text(), "Prefix of the object name.", rendered="worker"),
         ),
     ),
     Level(
         "result_select",
-        "One part of a result that is kept inline.",
+        "One part of a result to keep inline.",
         (
-            Field("path", Text(), "Where in the result, as a JSON path.", required=True, example="$.data.next"),
-            Field("as", Text(), "The name it has beside the reference.", required=True),
+            Field("path", Text(), "JSON path of the part in the result.", required=True, example="$.data.next"),
+            Field("as", Text(), "Name of the part beside the reference.", required=True),
         ),
     ),
     Level(
         "retries",
-        "Runtime retries, by what failed.",
+        "Runtime retries by type of work.",
         (
-            Field("plugin", _ATTEMPTS, "For the call of a tool."),
+            Field("plugin", _ATTEMPTS, "Retries of a tool call."),
             Field(
                 "sink",
                 _ATTEMPTS,
-                "For a task that stores, over what `plugin` says; where neither says it, 8 runs and at most 60 seconds.",
+                "Retries of a storing task, overriding `plugin`. Without either: 8 attempts and delays of at most 60 seconds.",
             ),
-            Field("dispatch", LevelOf("delivery_limits"), "For handing work to another worker after one was lost."),
+            Field("dispatch", LevelOf("delivery_limits"), "Redelivery of work after a worker was lost."),
         ),
     ),
     Level(
         "retry_limits",
-        "How often and how long to try again; exponential with jitter.",
+        "Limits of a retry with exponential backoff and jitter.",
         (
-            Field("max_attempts", Number(integer=True, least=1), "Runs in all, the first included.", default="6"),
-            Field("base_ms", Number(integer=True, least=0), "The first delay in milliseconds.", default="200"),
-            Field("max_ms", Number(integer=True, least=0), "No delay is longer.", default="30000"),
+            Field("max_attempts", COUNT, "Maximum attempts, including the first.", default="6"),
+            Field("base_ms", BYTES, "First delay, in milliseconds.", default="200"),
+            Field("max_ms", BYTES, "Longest delay, in milliseconds.", default="30000"),
         ),
     ),
     Level(
         "delivery_limits",
-        "How often work is handed to a worker, and how long it waits after each loss; exponential with jitter.",
+        "Limits of the redelivery of work after a worker was lost, with exponential backoff and jitter.",
         (
             Field(
-                "max_attempts",
-                Number(integer=True, least=1),
-                "Deliveries in all, as `limits.max_attempts`; the server has a bound of its own.",
+                "max_attempts", COUNT, "Maximum deliveries, like `limits.max_attempts`; the server has its own limit."
             ),
-            Field("base_ms", Number(integer=True, least=0), "The first delay in milliseconds.", default="0"),
-            Field("max_ms", Number(integer=True, least=0), "No delay is longer.", default="30000"),
+            Field("base_ms", BYTES, "First delay, in milliseconds.", default="0"),
+            Field("max_ms", BYTES, "Longest delay, in milliseconds.", default="30000"),
         ),
     ),
     Level(
         "timeouts",
-        "Default time-outs in milliseconds.",
+        "Default timeouts, in milliseconds.",
         (
-            Field("tool_default_ms", Number(least=0), "For one attempt of a task; without it there is no limit."),
-            Field("sink_default_ms", Number(least=0), "For one attempt of a task that stores, over `tool_default_ms`."),
-            Field("loop_item_ms", Number(least=0), "For one item of a loop without an `item_timeout_ms`."),
+            Field("tool_default_ms", TIME, "Timeout of one attempt of a task. Default: no timeout."),
+            Field("sink_default_ms", TIME, "Timeout of one attempt of a storing task."),
+            Field("loop_item_ms", TIME, "Timeout of one loop item where the loop has no `item_timeout_ms`."),
         ),
     ),
     Level(
         "limits",
-        "Bounds on one run.",
+        "Limits of one run.",
         (
-            Field("max_transitions", Number(integer=True, least=1), "Task starts in one pipeline.", default="1000000"),
-            Field(
-                "max_attempts",
-                Number(integer=True, least=1),
-                "Deliveries of one piece of work to workers; the server has a bound of its own.",
-            ),
-            Field("max_items", Number(integer=True, least=0), "Items of one loop."),
-            Field("max_result_bytes", Number(integer=True, least=0), "The largest result that is accepted."),
+            Field("max_transitions", COUNT, "Maximum task starts in one pipeline.", default="1000000"),
+            Field("max_attempts", COUNT, "Maximum deliveries of one work item; the server has its own limit."),
+            Field("max_items", BYTES, "Maximum number of items in one loop."),
+            Field("max_result_bytes", BYTES, "Maximum size of a result."),
         ),
     ),
 )
-
-ANY_MAP: Type = MapOf(Type())

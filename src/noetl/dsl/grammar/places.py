@@ -1,7 +1,7 @@
-"""Where a key belongs that stands at a level which does not have it.
+"""Find the level that a misplaced key belongs to.
 
-The answer comes from the grammar itself: the nearest level below, or else the nearest one around, that has the key.
-Keys that many levels have say nothing about what was meant and get no answer. Tested in tests/unit/dsl/test_shape.py.
+The grammar itself answers: the nearest level below, or else the nearest enclosing one, that has the key. Keys that many levels
+have are ambiguous and have no answer. Tested in tests/unit/dsl/test_shape.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VAGUE = frozenset(
      "total", "read", "connect", "tools", "features", "tags", "author", "plugin", "sink", "dispatch", "policy", "result",
      "store", "select", "auth", "credential", "max_attempts", "input", "args"}
 )  # fmt: skip
-# What a level lies in, where the grammar alone leaves a choice: a task also stands in the workbook.
+# The enclosing level where the grammar allows several: a task is also an entry of the workbook.
 _AROUND = {
     "task": "step",
     "task_spec": "task",
@@ -28,7 +28,7 @@ _AROUND = {
     "arc": "next",
     "admit_then": "admit_rule",
 }
-# Vague as they are, here they can mean one thing only.
+# Ambiguous keys that mean one thing only at these levels.
 _CLEAR = {
     "playbook": ("name", "path", "version", "description", "labels", "tags", "author"),
     "step": ("policy", "auth", "credential"),
@@ -42,7 +42,7 @@ _DEPTH = 5
 
 
 class Place(NamedTuple):
-    """A home of a key: the level to go to, the path of keys from there, and whether that level lies further out."""
+    """The level that a key belongs to, and the path of keys below it."""
 
     level: str
     path: str
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
     @property
     def stands_for(self) -> str:
-        """The field of the level that the key stands in for: `arcs` of `arcs[]`; empty where it lies further out."""
+        """The field that the key stands in for; empty for an enclosing level."""
         return "" if self.outside else self.path.partition(".")[0].removesuffix("[]")
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 
 def place(levels: Mapping[str, Level], level: str, key: str, value: Node) -> Place | None:
-    """Give the place where a key with this value belongs, seen from a level that does not have it."""
+    """Return where a key with this value belongs, seen from a level without it."""
     if key not in _VAGUE or key in _CLEAR.get(level, ()):
         below = _below(levels, level, key, value)
         if below is not None:
@@ -85,14 +85,14 @@ def place(levels: Mapping[str, Level], level: str, key: str, value: Node) -> Pla
 
 
 def _takes(field: Field | None, value: Node) -> bool:
-    """Tell whether a field is there and, where it takes a few words only, whether this is one of them."""
+    """Return whether a field exists and, if it is a choice, accepts the value."""
     if field is None:
         return False
     return not isinstance(field.type, Choice) or (isinstance(value, Scalar) and value.value in field.type.words)
 
 
 def _outer(levels: Mapping[str, Level], level: str) -> str | None:
-    """Give the one level that this one lies in; None at the root and where there are several."""
+    """Return the one enclosing level; None at the root and where there are several."""
     if level in _AROUND:
         return _AROUND[level]
     holders = {name for name, known in levels.items() for below, _ in _children(known) if below == level}
@@ -100,7 +100,7 @@ def _outer(levels: Mapping[str, Level], level: str) -> str | None:
 
 
 def _below(levels: Mapping[str, Level], level: str, key: str, value: Node) -> str | None:
-    """Give the path to the nearest level below that has the key."""
+    """Return the path to the nearest level below that has the key."""
     pending: deque[tuple[str, tuple[str, ...]]] = deque([(level, ())])
     seen = {level}
     while pending:
@@ -117,7 +117,7 @@ def _below(levels: Mapping[str, Level], level: str, key: str, value: Node) -> st
 
 def _children(level: Level) -> Iterator[tuple[str, str]]:
     for field in level.fields:
-        if field.name == "workbook":  # what its tasks have, the tasks of steps have too
+        if field.name == "workbook":  # its tasks have the same fields as the tasks of steps
             continue
         for below, suffix in _levels_of(field.type, ""):
             yield below, field.name + suffix

@@ -1,86 +1,81 @@
-"""Fields that every task has, whatever its kind, and the task policy."""
+"""Levels of a task: the fields that every kind has, and the task policy."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from noetl.dsl.grammar.forms import else_form
-from noetl.dsl.grammar.layered import ANY_MAP, LAYERED
-from noetl.dsl.grammar.route import CONDITION
-from noetl.dsl.grammar.step import STEP_LEVELS
+from noetl.dsl.grammar.layered import ANY_MAP, BYTES, COUNT, LAYERED, TIME
+from noetl.dsl.grammar.step import CONDITION, STEP_LEVELS
 from noetl.dsl.kinds import Kind
 from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 
 ACTIONS = ("continue", "retry", "jump", "break", "fail", "skip")
-_SECONDS = Number(least=0)
 
 COMMON: tuple[Field, ...] = (
-    Field("kind", Text(), "The tool that does the work.", required=True, example="http"),
-    Field("name", Text(), "The label of the task in its pipeline."),
-    Field("desc", Text(), "What it is for.", aliases=("description",)),
-    Field("spec", LevelOf("task_spec"), "Settings and the policy of the task."),
-    Field("input", ANY_MAP, "Inputs of the task, over those of the step.", aliases=("args",), rendered="worker"),
-    Field("set", ANY_MAP, "Writes after the task has succeeded.", rendered="worker"),
-    Field("set_ctx", ANY_MAP, "Writes to `ctx`, names without the scope.", rendered="worker"),
-    Field("set_iter", ANY_MAP, "Writes to `iter`, names without the scope.", rendered="worker"),
-    Field("output", LevelOf("output"), "What of the result is kept, and where."),
+    Field("kind", Text(), "Tool kind that does the work.", required=True, example="http"),
+    Field("name", Text(), "Label of the task in its pipeline."),
+    Field("desc", Text(), "What the task does.", aliases=("description",)),
+    Field("spec", LevelOf("task_spec"), "Settings and policy of the task."),
     Field(
-        "auth", OneOf((Text(), ANY_MAP)), "The credential to use, by name.", aliases=("credential",), rendered="worker"
+        "input", ANY_MAP, "Inputs of the task. They override those of the step.", aliases=("args",), rendered="worker"
     ),
-    Field("timeout_ms", _SECONDS, "How long one attempt may take, in milliseconds.", rendered="worker"),
-    Field("timeout", _SECONDS, "How long one attempt may take, in seconds.", rendered="worker"),
-    Field("timeout_seconds", _SECONDS, "How long one attempt may take, in seconds.", rendered="worker"),
-    Field("idempotent", Flag(), "Running it twice does no harm, so it may be retried after a lost answer."),
+    Field("set", ANY_MAP, "Writes after the task succeeds.", rendered="worker"),
+    Field("set_ctx", ANY_MAP, "Writes to `ctx`; the names have no scope prefix.", rendered="worker"),
+    Field("set_iter", ANY_MAP, "Writes to `iter`; the names have no scope prefix.", rendered="worker"),
+    Field("output", LevelOf("output"), "Which parts of the result to keep, and where."),
+    Field(
+        "auth", OneOf((Text(), ANY_MAP)), "Name of the credential to use.", aliases=("credential",), rendered="worker"
+    ),
+    Field("timeout_ms", TIME, "Timeout of one attempt, in milliseconds.", rendered="worker"),
+    Field("timeout", TIME, "Timeout of one attempt, in seconds.", rendered="worker"),
+    Field("timeout_seconds", TIME, "Timeout of one attempt, in seconds.", rendered="worker"),
+    Field("idempotent", Flag(), "The task is idempotent: NoETL may retry it after a lost response."),
     Field("priority", Number(integer=True), "Short for `spec.priority`."),
 )
 
 TASK_LEVELS: tuple[Level, ...] = (
-    Level("task", "One tool call of a pipeline. Fields beside these belong to its kind.", COMMON, open=True),
+    Level("task", "One tool call of a pipeline. Further fields depend on its kind.", COMMON, open=True),
     Level(
         "workbook_task",
         "A named task that `kind: workbook` calls.",
-        (*COMMON, Field("tool", LevelOf("task"), "The task itself, where the entry holds only its name.")),
+        (*COMMON, Field("tool", LevelOf("task"), "The task, where the entry itself holds only the name.")),
         open=True,
     ),
     Level(
         "task_spec",
-        "Settings and the policy of a task; fields of the kind may stand here too.",
+        "Settings and policy of a task. Fields of the tool kind are allowed here too.",
         (
-            Field("policy", LevelOf("task_policy"), "What each outcome leads to."),
+            Field("policy", LevelOf("task_policy"), "What to do for each outcome."),
             Field(
                 "timeout",
-                OneOf((LevelOf("task_timeout"), _SECONDS)),
-                "Time-outs of one attempt, in seconds.",
+                OneOf((LevelOf("task_timeout"), TIME)),
+                "Timeouts of one attempt, in seconds.",
                 rendered="worker",
             ),
-            Field("idempotent", Flag(), "Running it twice does no harm."),
+            Field("idempotent", Flag(), "The task is idempotent."),
             *LAYERED,
         ),
         open=True,
     ),
     Level(
         "task_timeout",
-        "Time-outs of one attempt, in seconds.",
+        "Timeouts of one attempt, in seconds.",
         (
-            Field("connect", _SECONDS, "Until the connection stands.", rendered="worker"),
-            Field("read", _SECONDS, "Until the answer comes.", rendered="worker"),
-            Field("total", _SECONDS, "For all of it.", rendered="worker"),
+            Field("connect", TIME, "Timeout for connecting.", rendered="worker"),
+            Field("read", TIME, "Timeout for reading the response.", rendered="worker"),
+            Field("total", TIME, "Timeout of the whole attempt.", rendered="worker"),
         ),
     ),
     Level(
         "task_policy",
-        "What each outcome of a task leads to.",
+        "What to do for each outcome of a task.",
         (
-            Field(
-                "rules",
-                ListOf(LevelOf("task_rule"), least=1),
-                "Tried from the top; the first match decides.",
-                required=True,
-            ),
+            Field("rules", ListOf(LevelOf("task_rule"), least=1), "Rules; the first match decides.", required=True),
             Field(
                 "on_unmatched",
                 Choice(("continue", "fail")),
-                "What an error that no rule matches does.",
+                "What an error that matches no rule does.",
                 default="continue",
             ),
         ),
@@ -90,32 +85,27 @@ TASK_LEVELS: tuple[Level, ...] = (
         "task_rule",
         "One rule of a task policy.",
         (
-            Field("when", CONDITION, "The condition; it sees `outcome`.", rendered="worker"),
-            Field("then", LevelOf("task_then"), "What to do."),
+            Field("when", CONDITION, "Condition of the rule. It can read `outcome`.", rendered="worker"),
+            Field("then", LevelOf("task_then"), "Action of the rule."),
             Field(
                 "else",
                 else_form("task_then", "task_else", ("do", "set", "set_ctx", "set_iter")),
-                "The rule for everything that nothing above matched; it stands last.",
+                "Last rule, for everything that no rule above matched.",
             ),
         ),
     ),
     Level(
         "task_else",
-        "What happens when no rule above matched.",
-        (Field("then", LevelOf("task_then"), "What to do.", required=True),),
+        "What to do when no rule above matched.",
+        (Field("then", LevelOf("task_then"), "Action of the rule.", required=True),),
     ),
     Level(
         "task_then",
-        "What a matching rule does.",
+        "The action of a rule.",
         (
-            Field("do", Choice(ACTIONS), "The control action.", required=True),
-            Field(
-                "attempts",
-                Number(integer=True, least=1),
-                "With `retry`: runs in all, the first included.",
-                rendered="worker",
-            ),
-            Field("delay", _SECONDS, "With `retry`: seconds before the first one.", rendered="worker"),
+            Field("do", Choice(ACTIONS), "Control action.", required=True),
+            Field("attempts", COUNT, "With `retry`: maximum attempts, including the first.", rendered="worker"),
+            Field("delay", TIME, "With `retry`: delay before the first retry, in seconds.", rendered="worker"),
             Field(
                 "backoff",
                 Choice(("none", "fixed", "linear", "exponential")),
@@ -123,27 +113,27 @@ TASK_LEVELS: tuple[Level, ...] = (
                 default="none",
                 rendered="worker",
             ),
-            Field("max_delay", _SECONDS, "With `retry`: no delay is longer.", rendered="worker"),
-            Field("jitter", OneOf((Flag(), Number(least=0))), "With `retry`: spread the delays.", rendered="worker"),
-            Field("to", Text(), "With `jump`: the label to go to, or `previous`."),
+            Field("max_delay", TIME, "With `retry`: longest delay, in seconds.", rendered="worker"),
+            Field("jitter", OneOf((Flag(), TIME)), "With `retry`: randomize the delays.", rendered="worker"),
+            Field("to", Text(), "With `jump`: label of the task to continue with, or `previous`."),
             Field("set", ANY_MAP, "Writes before the action.", rendered="worker"),
-            Field("set_ctx", ANY_MAP, "Writes to `ctx`, names without the scope.", rendered="worker"),
-            Field("set_iter", ANY_MAP, "Writes to `iter`, names without the scope.", rendered="worker"),
+            Field("set_ctx", ANY_MAP, "Writes to `ctx`; the names have no scope prefix.", rendered="worker"),
+            Field("set_iter", ANY_MAP, "Writes to `iter`; the names have no scope prefix.", rendered="worker"),
         ),
     ),
     Level(
         "output",
-        "What of a result is kept, and where.",
+        "Which parts of a result to keep, and where.",
         (
             Field(
                 "output_select",
                 ListOf(OneOf((LevelOf("result_select"), Text()))),
-                "Parts to keep inline.",
+                "Parts of the result to keep inline.",
                 aliases=("select",),
             ),
-            Field("store", OneOf((LevelOf("result_store"), Text())), "Where a large result goes."),
-            Field("inline_max_bytes", Number(integer=True, least=0), "Larger results are stored."),
-            Field("preview_max_bytes", Number(integer=True, least=0), "How much travels beside the reference."),
+            Field("store", OneOf((LevelOf("result_store"), Text())), "Store for large results."),
+            Field("inline_max_bytes", BYTES, "Larger results are stored."),
+            Field("preview_max_bytes", BYTES, "Size of the preview."),
         ),
     ),
 )
@@ -154,15 +144,15 @@ _PROMOTED = ("input", "output", "auth", "timeout_ms", "timeout_seconds")
 
 
 def task_level(kind: Kind) -> Level:
-    """Give the level of a task of that kind: what every task has, and the kind's own inputs."""
+    """Return the level of a task: the common fields and the kind's own inputs."""
     own = {name for known in kind.input.fields for name in (known.name, *known.aliases)}
     shared = tuple(known for known in COMMON if known.name not in own)
     return Level(f"task:{kind.name}", kind.summary, (*shared, *kind.input.fields), open=kind.input.open)
 
 
 def cursor_level(kind: Kind) -> Level:
-    """Give the level of a cursor of that kind: beside the cursor's own fields, what the kind needs to run its statement."""
-    level = next(found for found in STEP_LEVELS if found.name == "cursor")
+    """Return the level of a cursor: its fields and the inputs its kind needs."""
+    level = next(step_level for step_level in STEP_LEVELS if step_level.name == "cursor")
     if kind.input.field("query") is None:
         return level
     other = {name for group in (*kind.one_of, *kind.at_most_one) if "query" in group for name in group}
@@ -173,7 +163,7 @@ def cursor_level(kind: Kind) -> Level:
 
 
 def task_spec_level(kind: Kind) -> Level:
-    """Give the level of a task's `spec`, where the inputs of the tool may stand too."""
+    """Return the level of a task's `spec`, which also accepts the inputs of the tool."""
     shared = tuple(known for known in COMMON if known.name in _PROMOTED and kind.input.field(known.name) is None)
     taken = set(_TASK_SPEC.names())
     own = tuple(known for known in (*shared, *kind.input.fields) if known.name not in taken)

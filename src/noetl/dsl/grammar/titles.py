@@ -1,4 +1,4 @@
-"""What a level is called in a sentence: `task_then` is "`then` of a task rule"."""
+"""Titles of levels for messages: `task_then` is "the `then` of a task rule"."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SPOKEN_WITH_A_VOWEL = ("a", "e", "i", "o", "http", "mcp")
 
 
 def title(level: Level) -> str:
-    """Give the words for a level, also for those that belong to a tool kind."""
+    """Return the title of a level, including levels of a tool kind."""
     part, _, kind = level.name.partition(":")
     if kind:
         article = "an" if kind.startswith(_SPOKEN_WITH_A_VOWEL) else "a"
@@ -67,7 +67,7 @@ def title(level: Level) -> str:
 
 
 def where(level: Level) -> str:
-    """Give the words for standing at a level: "on a step", "in `executor.spec`"."""
+    """Return the position words of a level: "on a step", "in `executor.spec`"."""
     words = title(level)
     is_a_thing = words.startswith(("a ", "an ")) and not words.endswith("`")
     return f"on {words}" if is_a_thing else f"in {words}"

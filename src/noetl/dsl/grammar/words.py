@@ -1,4 +1,4 @@
-"""Puts types and values into words, for messages: what a field takes, and what stands there instead."""
+"""Describe types and values in messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONGEST = 40
 
 
 def takes(kind: Type) -> str:
-    """Say what a field of this type takes: "a whole number of 1 or more"."""
+    """Describe what a field of this type takes: "a whole number of 1 or more"."""
     match kind:
         case Text():
             return "text"
@@ -41,7 +41,7 @@ def _number(kind: Number) -> str:
 
 
 def stands(node: Node) -> str:
-    """Say what a node is: "a list", "the text 'three'", "the number 3"."""
+    """Describe a node: "a list", "the text 'three'", "the number 3"."""
     if isinstance(node, MapNode):
         return "a map"
     if isinstance(node, ListNode):
@@ -56,12 +56,12 @@ def stands(node: Node) -> str:
 
 
 def shown(node: Scalar) -> str:
-    """Give the text of a value on one line and short enough for a message."""
+    """Return the text of a value on one line, cut to fit a message."""
     text = " ".join(node.text.split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Give names in quotes as a list in a sentence: "'a', 'b' and 'c'"."""
+    """Join names in quotes for a sentence: "'a', 'b' and 'c'"."""
     quoted = [f"'{name}'" for name in names]
     return " and ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))

@@ -1,4 +1,7 @@
-"""The formatter: lays a playbook out evenly and keeps its meaning and its comments; tested in tests/unit/dsl/test_format*.py."""
+"""The formatter: one layout, same meaning and comments.
+
+Tested in tests/unit/dsl/test_format*.py.
+"""
 
 from noetl.dsl.layout.format import format_text
 

@@ -1,6 +1,6 @@
-"""Takes a text apart into pieces: every value with the comments around it.
+"""Build the concrete syntax tree of a text, with comments.
 
-Only texts that `parse` finds no fault with come here. A few rare spellings are not taken apart: `UnsupportedError`.
+The text must be free of read problems. A few rare spellings raise `UnsupportedError`.
 Tested in tests/unit/dsl/test_format.py.
 """
 
@@ -18,13 +18,13 @@ _COMMA: Final = re.compile(r"[ \t]*,?[ \t]*")
 
 
 class Dissection:
-    """A scanned text in pieces: `root` is the root map."""
+    """The concrete syntax tree of a scanned text; `root` is the root map."""
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
         self.text = scan.text
-        self._done = len(scan.prologue)  # where the token read last ends
-        self._content_end = 0  # where the content of the block scalar read last ends
+        self._done = len(scan.prologue)  # end of the last token
+        self._content_end = 0  # end of the last block scalar's content
         self._at = 0
         self._waiting = scan.comments[::-1]
         root = self._next()
@@ -54,7 +54,7 @@ class Dissection:
         return taken
 
     def _take_beside(self, offset: int, before: int | None = None) -> Comment | None:
-        """Take the next comment if it stands on the line of `offset`, and before the offset `before`."""
+        """Take the next comment on the line of `offset`, before the offset `before`."""
         if not self._waiting or (before is not None and self._waiting[-1].start >= before):
             return None
         start = self._waiting[-1].start
@@ -78,7 +78,7 @@ class Dissection:
         while self._peek().kind != "end":
             block.entries.append(self._pair(column) if is_map else self._item(column))
         end = self._next()
-        # In a list that is not indented below its key, a comment in the same column is about the next key.
+        # In a list that is not indented below its key, a comment in the same column belongs to the next key.
         block.tail = self._take_tail(end.start, column + (column == parent_column and not is_map))
         return block
 
@@ -102,7 +102,7 @@ class Dissection:
         return entry
 
     def _read_value(self, entry: Entry, head_end: int, column: int) -> None:
-        """Read the value behind a key or a dash, and the comments around it."""
+        """Read the value after a key or a dash, and the comments around it."""
         token = self._next()
         is_block = token.kind in ("map", "list") and not token.flow
         if is_block:

@@ -1,7 +1,7 @@
-"""Formats the text of a playbook; what it means and what its comments say stays the same, or nothing is changed.
+"""Format the text of a playbook without changing its meaning or its comments.
 
-The result is read again and compared with the original before it is given back. Texts with read problems, JSON, and a
-few rare spellings (keys with `?`, a tagged root, line breaks other than LF and CRLF) come back as they were.
+The result is parsed and compared with the original before it is returned. Texts with read problems, JSON, and a few rare
+spellings (keys with `?`, a tagged root, line breaks other than LF and CRLF) are returned unchanged.
 Tested in tests/unit/dsl/test_format.py and test_format_laws.py.
 """
 
@@ -24,11 +24,11 @@ _ODD_BREAKS: Final = re.compile("[\r\x85\u2028\u2029]")
 
 
 def format_text(text: str, file: str = "<playbook>") -> str:
-    """Give the text in its one layout, or unchanged where it cannot be formatted safely."""
+    """Return the formatted text, or the text unchanged if that is not safe."""
     before = parse(text.replace("\r\n", "\n"), file)
     if has_faults(before) or _ODD_BREAKS.search(before.source.text):
         return text
-    # An alias may not move before its anchor: where the canonical order would do that, the order stays.
+    # An alias must not move before its anchor: keep the order where the canonical order would do that.
     for reorder in (True, False):
         formatted = lay_out(before.source.text, reorder=reorder)
         if formatted is not None and means_the_same(before, formatted):
@@ -37,12 +37,12 @@ def format_text(text: str, file: str = "<playbook>") -> str:
 
 
 def has_faults(document: Document) -> bool:
-    """Tell whether a text has problems that keep it from being formatted."""
+    """Return whether a document has read problems that prevent formatting."""
     return document.root is None or any(problem.kind != "legacy-boolean" for problem in document.problems)
 
 
 def lay_out(text: str, *, reorder: bool) -> str | None:
-    """Give the text in its layout, unchecked; None where it is written in a way that is left alone."""
+    """Return the formatted text, unverified; None for an unsupported spelling."""
     try:
         scan = Scan(text)
         root = Dissection(scan).root
@@ -53,13 +53,13 @@ def lay_out(text: str, *, reorder: bool) -> str | None:
         writer.verbatim(scan.prologue)
         writer.root(root)
         writer.verbatim(scan.epilogue)
-    except (UnsupportedError, YAMLError):  # JSON may hold escapes that YAML does not know
+    except (UnsupportedError, YAMLError):  # JSON may contain escapes that YAML does not support
         return None
     return writer.finish()
 
 
 def _lift_comments(block: Collection) -> None:
-    """Put the comments between a dash and the first key behind it above the dash."""
+    """Move comments between a dash and its first key above the dash."""
     for entry in block.entries:
         value = entry.value
         if not isinstance(value, Collection) or value.flow:
@@ -74,7 +74,7 @@ def _lift_comments(block: Collection) -> None:
 
 
 def means_the_same(before: Document, formatted: str) -> bool:
-    """Tell whether a text has the data and the comments of a document, in whatever order of keys."""
+    """Return whether a text has the data and comments of a document."""
     after = parse(formatted)
     if has_faults(after) or before.root is None or after.root is None or not _same(before.root, after.root):
         return False
@@ -85,7 +85,7 @@ def means_the_same(before: Document, formatted: str) -> bool:
 
 
 def _same(one: Node, other: Node) -> bool:
-    """Compare by value; unlike `==` on plain data, one NaN is as good as another and 1 is not true."""
+    """Compare by value: NaN equals NaN, and 1 differs from true."""
     if isinstance(one, Scalar):
         return isinstance(other, Scalar) and repr(one.value) == repr(other.value)
     if isinstance(one, ListNode):

@@ -1,7 +1,6 @@
-"""The order in which the keys of a playbook are written; entries move with the comments above and behind them.
+"""Sort the keys of a playbook into canonical order, with their comments.
 
-A map with a key that is not of the language keeps its order: it may not be what it seems.
-Tested in tests/unit/dsl/test_format_order.py.
+A map with an unknown key keeps its order. Tested in tests/unit/dsl/test_format_order.py.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ TASK_HEAD: Final = ("name", "label", "kind")
 
 
 def arrange(root: Collection) -> None:
-    """Put the keys of the root, its metadata, its steps, their arcs and their tasks in order."""
+    """Sort the keys of the root, the metadata, the steps, their arcs and their tasks."""
     header = root.entries[0].leading
-    if header:  # what stands at the top of the file stays there
+    if header:  # comments at the top of the file stay there
         first = root.entries[0]
         first.leading = []
         gap, first.after_empty_line = first.after_empty_line, False
@@ -72,7 +71,7 @@ def _hoist(task: Collection) -> None:
 def _move(block: Collection, rank: Callable[[Entry], int]) -> None:
     first = next(iter(block.entries), None)
     block.entries.sort(key=rank)
-    if first is not None and block.entries[0] is not first:  # an empty line above it was above the whole map
+    if first is not None and block.entries[0] is not first:  # an empty line above it belonged to the whole map
         opening = first.leading[0] if first.leading else first
         opening.after_empty_line = False
 

@@ -1,6 +1,6 @@
-"""The pieces of a document as it is written: what nodes leave out, such as comments, styles, anchors and empty lines.
+"""Concrete syntax tree of a document, with comments, styles and anchors.
 
-Pieces refer to the source text by offsets; only the arrangement of a collection's entries may change.
+The tree refers to the source text by offsets; only the order of a collection's entries may change.
 Tested in tests/unit/dsl/test_format.py.
 """
 
@@ -17,7 +17,7 @@ class Comment(Struct):
     start: int
     text: str
     column: int
-    gap: str  # the white space before it
+    gap: str  # white space before it
     after_empty_line: bool
 
 
@@ -26,20 +26,20 @@ class Leaf(Struct):
 
     start: int
     end: int
-    style: str  # that of the scalar, or "*" for an alias
-    properties: str  # its anchor and tag, as written
+    style: str  # of the scalar, or "*" for an alias
+    properties: str  # anchor and tag, as written
     value: str
 
 
 class Entry(Struct):
-    """A key with its value, or an item of a list, with the comments around it."""
+    """A key with its value, or a list item, with the comments around it."""
 
     key: Leaf | None
     value: Piece
     leading: list[Comment] = []  # on the lines above
-    beside: Comment | None = None  # behind the key or the dash, where the value begins further down
-    inner: list[Comment] = []  # between the key or the dash and a value below
-    after: Comment | None = None  # behind the value
+    beside: Comment | None = None  # after the key or dash, where the value begins further down
+    inner: list[Comment] = []  # between the key or dash and a value below
+    after: Comment | None = None  # after the value
     after_empty_line: bool = False  # the line directly above is empty
 
     @property
@@ -58,7 +58,7 @@ class Collection(Struct):
     flow: bool
     entries: list[Entry]
     properties: str = ""
-    opening: Comment | None = None  # behind the bracket that opens a flow collection
+    opening: Comment | None = None  # after the opening bracket of a flow collection
     tail: list[Comment] = []  # below the last entry
     start: int = 0  # of a flow collection, with its brackets
     end: int = 0
@@ -68,7 +68,7 @@ class Collection(Struct):
         return next((entry.value for entry in self.entries if entry.name == name), None) if self.is_map else None
 
     def has_comments(self) -> bool:
-        """Tell whether a comment stands anywhere inside."""
+        """Return whether the collection contains a comment."""
         if self.opening or self.tail:
             return True
         return any(
@@ -85,7 +85,7 @@ Piece = Leaf | Collection
 
 
 def collections(piece: Piece | None) -> Iterator[Collection]:
-    """Give the collections that are items of a list."""
+    """Yield the collections that are items of a list."""
     if isinstance(piece, Collection) and not piece.is_map:
         for entry in piece.entries:
             if isinstance(entry.value, Collection):

@@ -1,6 +1,6 @@
-"""Writes values that are not block collections: scalars and flow collections, on one line or on several.
+"""Write scalars and flow collections on one or more lines.
 
-A flow collection that stands on one line stays there; one on several lines is put on one where it fits.
+A flow collection on one line stays there; one on several lines is joined where it fits.
 Tested in tests/unit/dsl/test_format.py.
 """
 
@@ -18,7 +18,7 @@ WIDTH: Final = 100
 
 
 class Row(Struct):
-    """A line of a value; `column` counts from where the value's lines are indented to."""
+    """A line of a value; `column` is relative to the indentation of the value."""
 
     column: int
     text: str
@@ -26,7 +26,7 @@ class Row(Struct):
 
 
 def value_rows(text: str, value: Piece, column: int) -> list[Row]:
-    """Give the lines of a value whose first line begins at `column`."""
+    """Return the lines of a value whose first line begins at `column`."""
     if isinstance(value, Leaf):
         return [Row(0, line) for line in _leaf(text, value)]
     line = one_line(text, value)
@@ -37,7 +37,7 @@ def value_rows(text: str, value: Piece, column: int) -> list[Row]:
 
 
 def one_line(text: str, value: Piece) -> str | None:
-    """Give a value on one line; None where a comment or a scalar of several lines is in it."""
+    """Return a value on one line; None with a comment or multi-line scalar in it."""
     if isinstance(value, Leaf):
         lines = _leaf(text, value)
         return lines[0] if len(lines) == 1 else None
@@ -71,7 +71,7 @@ def _brackets(flow: Collection) -> tuple[str, str]:
 
 
 def _key(text: str, entry: Entry, value: str) -> str:
-    """Give a key in a flow map with what separates it from its value; a missing value needs nothing."""
+    """Return a key of a flow map with its separator; a missing value needs none."""
     if entry.key is None:
         return ""
     [key] = _leaf(text, entry.key)
@@ -81,7 +81,7 @@ def _key(text: str, entry: Entry, value: str) -> str:
 
 
 def _flow(text: str, flow: Collection, head: str, column: int) -> Iterator[Row]:
-    """Write a flow collection with one entry per line, its first line behind `head`."""
+    """Write a flow collection with one entry per line, its first line after `head`."""
     opening, closing = _brackets(flow)
     properties = f"{flow.properties} " if flow.properties else ""
     yield Row(column, head + properties + opening, flow.opening)

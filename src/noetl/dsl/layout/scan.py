@@ -1,4 +1,4 @@
-"""Looks a text over before it is taken apart: its tokens, its comments and where its block scalars end.
+"""Scan a text for tokens, comments and the ends of block scalars.
 
 Tested in tests/unit/dsl/test_format.py.
 """
@@ -19,29 +19,29 @@ _REST_OF_LINE: Final = re.compile(r"[^\n]*")
 
 
 class UnsupportedError(Exception):
-    """This way of writing is left as it is."""
+    """The formatter does not support this spelling."""
 
 
 def leaf_of(token: Token) -> Leaf:
-    """Give the scalar or alias that a token is."""
+    """Return the scalar or alias of a token."""
     style = "*" if token.kind == "alias" else token.style
     return Leaf(token.content, token.end, style, token.properties, token.value)
 
 
 class Scan:
-    """What a text is made of: a prologue up to `---`, the tokens, the comments among them, an epilogue from `...` on."""
+    """A scanned text: prologue up to `---`, tokens, comments, epilogue."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         document, *self.tokens, end = tokens(text)
         self.prologue = self._read_prologue(document)
         self.epilogue = text[end.start :] if end.explicit else ""
-        self.content_ends: dict[int, int] = {}  # by the offset of each block scalar
+        self.content_ends: dict[int, int] = {}  # by offset of the block scalar
         self._header_comments: list[str] = []
         self.comments = list(self._find_comments())
 
     def comment_texts(self) -> list[str]:
-        """Give every comment, sorted, wherever it stands."""
+        """Return all comments, sorted."""
         around = [line.strip() for line in (self.prologue + "\n" + self.epilogue).split("\n") if line.strip()]
         return sorted([comment.text for comment in self.comments] + self._header_comments + around)
 
@@ -49,7 +49,7 @@ class Scan:
         return self.text.rfind("\n", 0, offset) + 1
 
     def after_empty_line(self, offset: int, content_end: int) -> bool:
-        """Tell whether the line above is empty and no part of the block scalar that ends at `content_end`."""
+        """Return whether the line above is empty and after `content_end`."""
         start = self.line_start(offset)
         above = self.line_start(start - 1) if start else 0
         return content_end <= above < start and not self.text[above:start].strip()
@@ -64,7 +64,7 @@ class Scan:
         return self.text[: document.end + len(behind)]
 
     def _find_comments(self) -> Iterator[Comment]:
-        """Look through what stands between the values: indicators, anchors, tags and comments."""
+        """Yield the comments between values."""
         done, content = len(self.prologue), 0
         for token in self.tokens:
             if token.kind not in ("scalar", "alias"):
@@ -78,11 +78,11 @@ class Scan:
         yield from self._comments_in(done, len(self.text) - len(self.epilogue), content)
 
     def _comments_in(self, start: int, end: int, content: int) -> Iterator[Comment]:
-        for found in _GAP_PART.finditer(self.text, start, end):
-            if found[0] == "?":
-                raise UnsupportedError  # a key spelled out with a question mark
-            if found[0].startswith("#"):
-                yield self._comment(found.start(), found[0].rstrip(), content)
+        for part in _GAP_PART.finditer(self.text, start, end):
+            if part[0] == "?":
+                raise UnsupportedError  # an explicit key with a question mark
+            if part[0].startswith("#"):
+                yield self._comment(part.start(), part[0].rstrip(), content)
 
     def _comment(self, start: int, text: str, content: int) -> Comment:
         before = self.text[self.line_start(start) : start]

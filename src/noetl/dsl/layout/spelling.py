@@ -1,4 +1,4 @@
-"""How a single scalar is written: its quotes, its header, and its lines without their indentation.
+"""Text of a single scalar: quotes, header, and lines without indentation.
 
 Tested in tests/unit/dsl/test_format.py.
 """
@@ -19,16 +19,16 @@ _HEADER: Final = re.compile(r"[|>](?P<indicators>[0-9+-]*)(?P<comment>[ \t]*#[^\
 
 
 class BlockText(Struct, frozen=True):
-    """A literal or folded scalar, apart from its place."""
+    """A literal or folded scalar without its indentation."""
 
     header: str
-    comment: str  # behind the header, with the white space before it
+    comment: str  # after the header, with the white space before it
     lines: list[str]
     keeps_newlines: bool  # empty lines below belong to the value
 
 
 def leaf_lines(text: str, leaf: Leaf) -> list[str]:
-    """Give the lines of a plain or quoted scalar or an alias; indentation is left to the writer."""
+    """Return the lines of a plain or quoted scalar or an alias, without indentation."""
     written = text[leaf.start : leaf.end]
     if leaf.style == "'" and "\n" not in written and not set(leaf.value) & {'"', "\\"}:
         written = f'"{leaf.value}"'
@@ -40,7 +40,7 @@ def leaf_lines(text: str, leaf: Leaf) -> list[str]:
 
 
 def _without_end(line: str, style: str) -> str:
-    """Drop white space at the end of a line, but not a blank that a backslash makes a part of the value."""
+    """Strip white space at the end of a line, except a blank that a backslash escapes."""
     bare = line.rstrip(" \t")
     backslashes = len(bare) - len(bare.rstrip("\\"))
     if style == '"' and backslashes % 2 and bare != line:
@@ -49,12 +49,12 @@ def _without_end(line: str, style: str) -> str:
 
 
 def block_text(text: str, leaf: Leaf) -> BlockText:
-    """Give a literal or folded scalar in pieces."""
+    """Return the header, comment and lines of a literal or folded scalar."""
     lines = _content(text, leaf)
     ending = len(leaf.value) - len(leaf.value.rstrip("\n"))
     if not leaf.value:
-        found = _HEADER.match(text, leaf.start)
-        chomping = "-" if found and "-" in found["indicators"] else ""
+        match = _HEADER.match(text, leaf.start)
+        chomping = "-" if match and "-" in match["indicators"] else ""
     elif not lines:
         chomping, lines = "+", [""] * ending
     else:
@@ -67,13 +67,13 @@ def block_text(text: str, leaf: Leaf) -> BlockText:
 
 
 def header_comment(text: str, leaf: Leaf) -> str:
-    """Give the comment on the first line of a literal or folded scalar, with the white space before it."""
-    found = _HEADER.match(text, leaf.start)
-    return (found["comment"] or "").rstrip() if found else ""
+    """Return the comment on a block scalar's header, with white space before it."""
+    match = _HEADER.match(text, leaf.start)
+    return (match["comment"] or "").rstrip() if match else ""
 
 
 def content_end(text: str, leaf: Leaf) -> int:
-    """Give the offset behind the last line of a literal or folded scalar; empty lines that it drops are not its own."""
+    """Return the offset after the last line of a block scalar's content."""
     if not leaf.value.rstrip("\n") or leaf.value.endswith("\n\n"):
         return leaf.end if leaf.value else leaf.start
     count = len(_content(text, leaf))
@@ -81,7 +81,7 @@ def content_end(text: str, leaf: Leaf) -> int:
 
 
 def _content(text: str, leaf: Leaf) -> list[str]:
-    """Give the content's lines without their indentation and without the empty ones at the end."""
+    """Return the lines of the content, dedented, without trailing empty lines."""
     indent = indentation(text, Scalar(leaf.start, leaf.end, None, leaf.value, leaf.style))
     lines = []
     for start, end in lines_below(text, leaf.start):

@@ -1,4 +1,4 @@
-"""Reads a text as a flat list of tokens, one for each value, start and end, with all their offsets.
+"""Tokenize a text: one token per value, start and end, with offsets.
 
 Tested in tests/unit/dsl/test_format.py.
 """
@@ -31,8 +31,8 @@ class Token(NamedTuple):
     """A value, or the start or end of a collection or document."""
 
     kind: TokenKind
-    start: int  # where its properties begin
-    content: int  # where it begins itself
+    start: int  # of its properties
+    content: int  # where the value itself begins
     end: int
     properties: str = ""
     style: str = ""  # of a scalar
@@ -42,7 +42,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Give the tokens of the first document of a text without syntax errors in it."""
+    """Yield the tokens of the first document of a text without syntax errors."""
     get_event = default_parser()(text).get_event
     kind: TokenKind = "other"
     while kind != "document-end":
@@ -73,7 +73,7 @@ def _token(text: str, kind: TokenKind, event: Any) -> Token:
 
 
 def _properties(text: str) -> str:
-    """Give the anchor and the tag without the white space and comments between and behind them."""
+    """Return the anchor and the tag without white space and comments."""
     words = []
     for line in text.splitlines():
         for word in line.split():

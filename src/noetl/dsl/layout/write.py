@@ -1,4 +1,4 @@
-"""Writes pieces out again in the one layout that a formatted playbook has.
+"""Write a concrete syntax tree in the layout of a formatted playbook.
 
 Two spaces per level, list items indented below their key; `{ a: b }` and `[a, b]` in flow form, on one line where they
 fit, otherwise one entry per line; at most one empty line in a row. Tested in tests/unit/dsl/test_format.py.
@@ -13,17 +13,17 @@ from noetl.dsl.layout.rows import value_rows
 from noetl.dsl.layout.scan import UnsupportedError
 from noetl.dsl.layout.spelling import block_text, leaf_lines
 
-HEADER: Final = frozenset({"apiVersion", "kind", "metadata"})  # these may stand together without empty lines
+HEADER: Final = frozenset({"apiVersion", "kind", "metadata"})  # may follow each other without empty lines
 
 
 class Writer:
-    """Gathers lines; `text` is the source that the pieces refer to."""
+    """A collector of lines; `text` is the source that the tree refers to."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines: list[str] = []
-        self._dashes = ""  # the dashes that the next line begins with, with their indentation
-        self._keeps_newlines = False  # the last line ends a value to which an empty line would be added
+        self._dashes = ""  # dashes and indentation of the next line
+        self._keeps_newlines = False  # an empty line would become part of the last value
 
     def finish(self) -> str:
         if not self._keeps_newlines:
@@ -32,7 +32,7 @@ class Writer:
         return "\n".join(self.lines) + "\n"
 
     def verbatim(self, text: str) -> None:
-        """Write what stands around the document."""
+        """Write the text around the document."""
         for line in text.split("\n") if text else ():
             if line.strip():
                 self._line(0, line.rstrip())
@@ -51,7 +51,7 @@ class Writer:
         self._comments(root.tail, 0)
 
     def _is_tall(self, indent: int, *entries: Entry) -> bool:
-        """Tell whether one of the entries takes several lines."""
+        """Return whether one of the entries takes several lines."""
         for entry in entries:
             value = entry.value
             if isinstance(value, Leaf):
@@ -108,7 +108,7 @@ class Writer:
             self._entry_with_value(entry, value, indent)
 
     def _head(self, entry: Entry) -> str:
-        """Give what stands before the value; for a list item it is the dash."""
+        """Return the text before the value: the key, or the dash of a list item."""
         if entry.key is None:
             return "-"
         return self._joined(entry.key.properties, *leaf_lines(self.text, entry.key)) + (
@@ -135,7 +135,7 @@ class Writer:
         self._keeps_newlines = block.keeps_newlines
 
     def _entry_with_value(self, entry: Entry, value: Piece, indent: int) -> None:
-        """Write a value that may stand on the line of its key or dash, or begin below it."""
+        """Write a value on the line of its key or dash, or below it."""
         head = self._head(entry)
         rows = value_rows(self.text, value, indent + len(head) + 1)
         is_long = len(rows) > 1
@@ -154,7 +154,7 @@ class Writer:
                 self.lines.append("")
 
     def _stays_below(self, entry: Entry, value: Piece) -> bool:
-        """Tell whether a value of several lines begins on a line of its own."""
+        """Return whether a multi-line value begins on its own line."""
         if isinstance(value, Collection):
             return entry.key is not None  # its closing bracket must be indented deeper than the key
         line_start = self.text.rfind("\n", 0, value.start) + 1

@@ -1,6 +1,6 @@
-"""Makes the canonical tree of a read document, whatever spelling it was written in.
+"""Normalize a parsed document of any spelling to the canonical tree.
 
-Never raises and never reports: what does not have the right shape is left out here and told by `shape` and the rules.
+Never raises: parts of the wrong shape are dropped here and reported by `shape` and the rules.
 Tested in tests/unit/dsl/test_normalize.py.
 """
 

@@ -1,4 +1,4 @@
-"""The document: root sections become the parts of a `Playbook`."""
+"""Normalize the sections of a document to a `Playbook`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from noetl.dsl.playbook import Executor, Keychain, Playbook, Step
 
 
 def normalize(document: Document) -> Playbook:
-    """Give the canonical tree of a document; parts that are missing or misshapen are left out."""
+    """Return the canonical tree of a document without missing and misshapen parts."""
     root = document.root
     if not isinstance(root, MapNode):
         return Playbook("", "", ())
@@ -36,8 +36,7 @@ def normalize(document: Document) -> Playbook:
 def _workflow(node: Node | None) -> tuple[Step, ...]:
     if not isinstance(node, ListNode):
         return ()
-    found = (step(item) for item in node if isinstance(item, MapNode))
-    return tuple(filter(None, found))
+    return tuple(filter(None, (step(item) for item in node if isinstance(item, MapNode))))
 
 
 def _executor(node: Node | None) -> Executor:
@@ -56,15 +55,15 @@ def _keychain(node: Node | None) -> tuple[Keychain, ...]:
         return tuple(_entry(entry.key.text, entry.value) for entry in node)
     if not isinstance(node, ListNode):
         return ()
-    found: list[Keychain] = []
+    entries: list[Keychain] = []
     for item in node:
         if isinstance(item, Scalar) and item.value is not None:
-            found.append(Keychain(item.text, {}, item))
+            entries.append(Keychain(item.text, {}, item))
         elif isinstance(item, MapNode):
             name = text(item.get("name"))
             if name is not None:
-                found.append(Keychain(name, values(item, without=("name",)), item))
-    return tuple(found)
+                entries.append(Keychain(name, values(item, without=("name",)), item))
+    return tuple(entries)
 
 
 def _entry(name: str, node: Node) -> Keychain:

@@ -1,26 +1,17 @@
-"""Steps: gate, loop, pipeline and router, from every form they may have."""
+"""Normalize steps: gate, loop, pipeline and router in all their forms."""
 
 from __future__ import annotations
 
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.normalize.task import rule_parts, tasks
-from noetl.dsl.normalize.values import (
-    assigns,
-    first,
-    optional,
-    plain_text,
-    scalar,
-    text,
-    value,
-    values,
-)
+from noetl.dsl.normalize.values import assigns, first, optional, plain_text, scalar, text, value, values
 from noetl.dsl.playbook import AdmitRule, Arc, Loop, Router, Step, Value
 
 _LOOP_SHORTHANDS = ("mode", "max_in_flight")
 
 
 def step(node: MapNode) -> Step | None:
-    """Give the step of a map; None where it has no name."""
+    """Return the step of a map; None where it has no name."""
     name = text(node.get("step"))
     if name is None:
         return None
@@ -46,27 +37,27 @@ def step(node: MapNode) -> Step | None:
 
 
 def _spec(node: Node | None) -> dict[str, Value]:
-    """Give the settings of a step without its gate, which has its own place in the tree."""
-    found = values(node)
-    policy = found.pop("policy", None)
+    """Return the settings of a step without its gate."""
+    settings = values(node)
+    policy = settings.pop("policy", None)
     if policy and isinstance(policy.data, dict):
         rest = {key: data for key, data in policy.data.items() if key != "admit"}
         if rest:
-            found["policy"] = Value(rest, policy.at)
-    return found
+            settings["policy"] = Value(rest, policy.at)
+    return settings
 
 
 def _admit(node: Node | None) -> tuple[AdmitRule, ...] | None:
     rules = node.get("rules") if isinstance(node, MapNode) else None
     if not isinstance(rules, ListNode):
         return None
-    found: list[AdmitRule] = []
+    admit: list[AdmitRule] = []
     for item in rules:
         parts = rule_parts(item)
         if parts:
             allow = parts[1].get("allow") if isinstance(parts[1], MapNode) else None
-            found.append(AdmitRule(parts[0], isinstance(allow, Scalar) and allow.value is True, item))
-    return tuple(found)
+            admit.append(AdmitRule(parts[0], isinstance(allow, Scalar) and allow.value is True, item))
+    return tuple(admit)
 
 
 def _loop(node: Node | None) -> Loop | None:
@@ -100,27 +91,27 @@ def _router(node: Node | None) -> Router | None:
     spec = values(node.get("spec"))
     mode = spec.pop("mode", None)
     arcs = node.get("arcs")
-    found = _arcs(arcs) if isinstance(arcs, ListNode) else ()
-    return Router(found, "inclusive" if mode and mode.data == "inclusive" else "exclusive", spec, node)
+    listed = _arcs(arcs) if isinstance(arcs, ListNode) else ()
+    return Router(listed, "inclusive" if mode and mode.data == "inclusive" else "exclusive", spec, node)
 
 
 def _listed(node: ListNode) -> Router:
-    """A list of names takes all of them; as soon as one entry is an arc, the first match wins."""
+    """Return the router of a list: inclusive for names only, else exclusive."""
     all_names = all(isinstance(item, Scalar) for item in node)
     arcs = _arcs(node)
     return Router(arcs, "inclusive" if all_names and len(arcs) > 1 else "exclusive", at=node)
 
 
 def _arcs(node: ListNode) -> tuple[Arc, ...]:
-    found: list[Arc] = []
+    arcs: list[Arc] = []
     for item in node:
         if isinstance(item, Scalar) and item.value is not None:
-            found.append(_named(item))
+            arcs.append(_named(item))
         elif isinstance(item, MapNode):
             target = text(item.get("step"))
             if target is not None:
-                found.append(_arc(item, target))
-    return tuple(found)
+                arcs.append(_arc(item, target))
+    return tuple(arcs)
 
 
 def _named(node: Scalar) -> Arc:

@@ -1,21 +1,11 @@
-"""Tasks in all their forms, and their policies."""
+"""Normalize tasks and their policies in all their forms."""
 
 from __future__ import annotations
 
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.forms import is_labelled
 from noetl.dsl.nodes import Entry, ListNode, MapNode, Node, Scalar
-from noetl.dsl.normalize.values import (
-    assigns,
-    canonical_data,
-    first,
-    optional,
-    plain_text,
-    scalar,
-    text,
-    value,
-    values,
-)
+from noetl.dsl.normalize.values import assigns, canonical_data, first, optional, plain_text, scalar, text, value, values
 from noetl.dsl.playbook import Action, Task, TaskRule, Value
 
 SPEC_NAMES = frozenset(LEVELS["task_spec"].names())
@@ -24,41 +14,41 @@ _IN_SPEC = ("idempotent", "priority")
 
 
 def tasks(node: Node | None, step_name: str) -> tuple[Task, ...]:
-    """Give the pipeline of a step from any of its forms."""
+    """Return the pipeline of a step, in any form."""
     if isinstance(node, MapNode):
         if is_labelled(node):
             return tuple(filter(None, [_labelled(node.entries[0])]))
         return (_task(node, f"{step_name}_task", None),)
     if not isinstance(node, ListNode):
         return ()
-    found: list[Task] = []
+    pipeline: list[Task] = []
     for index, item in enumerate(node):
         if not isinstance(item, MapNode):
             continue
         if is_labelled(item):
-            found.append(_labelled(item.entries[0]))
+            pipeline.append(_labelled(item.entries[0]))
         else:
             named = scalar(item.get("name"))
-            found.append(_task(item, (text(named) or f"task_{index}") if named else f"task_{index}", named))
-    return tuple(found)
+            pipeline.append(_task(item, (text(named) or f"task_{index}") if named else f"task_{index}", named))
+    return tuple(pipeline)
 
 
 def workbook(node: Node | None) -> tuple[Task, ...]:
-    """Give the named tasks of the root's `workbook`, a list or a map."""
+    """Return the named tasks of the `workbook`, a list or a map."""
     if isinstance(node, MapNode):
         return tuple(_entry_task(entry.key.text, entry.key, entry.value) for entry in node)
     if not isinstance(node, ListNode):
         return ()
-    found: list[Task] = []
+    pipeline: list[Task] = []
     for index, item in enumerate(node):
         if not isinstance(item, MapNode):
             continue
         if "tool" not in item and is_labelled(item):
-            found.append(_labelled(item.entries[0]))
+            pipeline.append(_labelled(item.entries[0]))
         else:
             named = scalar(item.get("name"))
-            found.append(_entry_task(text(named) or f"task_{index}", named, item))
-    return tuple(found)
+            pipeline.append(_entry_task(text(named) or f"task_{index}", named, item))
+    return tuple(pipeline)
 
 
 def _entry_task(label: str, label_at: Scalar | None, node: Node) -> Task:
@@ -106,7 +96,7 @@ def _task(node: MapNode, label: str, label_at: Scalar | None) -> Task:
 
 
 def _promoted(node: MapNode, spec: Node | None) -> MapNode:
-    """Add the tool fields found under `spec` that are missing on the task itself."""
+    """Add the tool fields under `spec` that are missing on the task itself."""
     if not isinstance(spec, MapNode):
         return node
     extra = tuple(entry for entry in spec if entry.key.text not in SPEC_NAMES and entry.key.text not in node)
@@ -114,17 +104,17 @@ def _promoted(node: MapNode, spec: Node | None) -> MapNode:
 
 
 def _spec(task: MapNode, spec: Node | None) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+    settings: dict[str, Value] = {}
     if isinstance(spec, MapNode):
-        found = {e.key.text: value(e.value) for e in spec if e.key.text in SPEC_NAMES and e.key.text != "policy"}
+        settings = {e.key.text: value(e.value) for e in spec if e.key.text in SPEC_NAMES and e.key.text != "policy"}
     for name in _IN_SPEC:
         node = task.get(name)
         if node is not None:
-            found.setdefault(name, value(node))
+            settings.setdefault(name, value(node))
     output = task.get("output")
     if isinstance(output, MapNode):
-        found["result"] = Value(_with_output(found.get("result"), output), output)
-    return found
+        settings["result"] = Value(_with_output(settings.get("result"), output), output)
+    return settings
 
 
 def _with_output(result: Value | None, output: MapNode) -> object:
@@ -160,11 +150,11 @@ def _timeout(node: MapNode) -> Value | None:
 
 
 def _whole(number: float) -> float | int:
-    return int(number) if number % 1 == 0 else number  # infinity is no whole number
+    return int(number) if number % 1 == 0 else number  # infinity stays a float
 
 
 def rule_parts(node: Node) -> tuple[Value | None, Node | None] | None:
-    """Give condition and consequence of a rule; the condition is None for `else`, in any of its three shapes."""
+    """Return condition and consequence of a rule; no condition for `else`."""
     if not isinstance(node, MapNode):
         return None
     if "else" in node:
@@ -179,12 +169,12 @@ def rule_parts(node: Node) -> tuple[Value | None, Node | None] | None:
 def _rules(node: Node | None) -> tuple[TaskRule, ...] | None:
     if not isinstance(node, ListNode):
         return None
-    found: list[TaskRule] = []
+    rules: list[TaskRule] = []
     for item in node:
         parts = rule_parts(item)
         if parts:
-            found.append(TaskRule(parts[0], _action(parts[1]), item))
-    return tuple(found)
+            rules.append(TaskRule(parts[0], _action(parts[1]), item))
+    return tuple(rules)
 
 
 def _action(node: Node | None) -> Action:

@@ -1,4 +1,4 @@
-"""Values, writes and names: the parts that every level of the tree is made of."""
+"""Normalize values, writes and names, which occur at every level of the tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ORDER: dict[str, int] = {"ctx": 0, "iter": 1, "step": 2}
 
 
 def canonical_text(text: str, envelope: bool) -> str:
-    """Rename `vars` to `ctx`, and where `output` is the envelope, `output.data` to `outcome.result`."""
+    """Rename `vars` to `ctx`, and the envelope `output` to `outcome`."""
     if "{" not in text or not ("vars" in text or (envelope and "output" in text)):
         return text
     try:
@@ -37,7 +37,7 @@ def canonical_text(text: str, envelope: bool) -> str:
 
 
 def canonical_data(node: Node | None, envelope: bool = False) -> Any:
-    """Give the plain data of a node with the templates in it in canonical names."""
+    """Return the plain data of a node, with canonical names in its templates."""
     if isinstance(node, Scalar):
         return canonical_text(node.value, envelope) if isinstance(node.value, str) else node.value
     if isinstance(node, MapNode):
@@ -56,7 +56,7 @@ def optional(node: Node | None, envelope: bool = False) -> Value | None:
 
 
 def values(node: Node | None, envelope: bool = False, without: Iterable[str] = ()) -> dict[str, Value]:
-    """Give the entries of a map as values; anything but a map gives none."""
+    """Return the entries of a map as values; empty for anything else."""
     if not isinstance(node, MapNode):
         return {}
     left_out = frozenset(without)
@@ -64,7 +64,7 @@ def values(node: Node | None, envelope: bool = False, without: Iterable[str] = (
 
 
 def text(node: Node | None) -> str | None:
-    """Give the text of a scalar; None for anything else and for null."""
+    """Return the text of a scalar; None for null and anything else."""
     if isinstance(node, Scalar) and node.value is not None:
         return node.text
     return None
@@ -75,12 +75,8 @@ def scalar(node: Node | None) -> Scalar | None:
 
 
 def first(node: MapNode, *names: str) -> Node | None:
-    """Give the value of the first of these keys that is there."""
-    for name in names:
-        found = node.get(name)
-        if found is not None:
-            return found
-    return None
+    """Return the value of the first of these keys that exists."""
+    return next((value for name in names if (value := node.get(name)) is not None), None)
 
 
 def _set_entries(node: Node | None, envelope: bool) -> Iterable[Assign]:
@@ -106,15 +102,15 @@ def _scoped_entries(node: Node | None, scope: SetScope, envelope: bool) -> Itera
 
 
 def assigns(node: MapNode, envelope: bool) -> tuple[Assign, ...]:
-    """Gather `set`, `set_ctx` and `set_iter` of one map; ordered by scope, then as written."""
-    found = [
+    """Collect `set`, `set_ctx` and `set_iter` of a map, ordered by scope."""
+    writes = [
         *_scoped_entries(node.get("set_ctx"), "ctx", envelope),
         *_scoped_entries(node.get("set_iter"), "iter", envelope),
         *_set_entries(node.get("set"), envelope),
     ]
-    return tuple(sorted(found, key=lambda assign: _ORDER[assign.scope]))
+    return tuple(sorted(writes, key=lambda assign: _ORDER[assign.scope]))
 
 
 def plain_text(node: Node | None) -> str:
-    found = plain(node)
-    return found if isinstance(found, str) else ""
+    data = plain(node)
+    return data if isinstance(data, str) else ""

@@ -1,4 +1,4 @@
-"""Every rule of the checker, one file each, grouped by what it looks at and ordered by code."""
+"""Every rule of the checker, one file each, grouped and ordered by code."""
 
 from __future__ import annotations
 

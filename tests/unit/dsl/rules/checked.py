@@ -1,8 +1,13 @@
-"""Short ways to check a playbook in tests: a few lines of it, and what is told about them."""
+"""Build small playbooks, check them, and return the diagnostics with the exact text that each underlines."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from textwrap import dedent
+from typing import NamedTuple
+
 from noetl.dsl.diagnostic import Diagnostic
+from noetl.dsl.nodes import Source
 from noetl.dsl.validate import validate
 from noetl.wiring import language_kinds
 
@@ -20,7 +25,7 @@ def codes(text: str | bytes) -> list[str]:
 
 
 def marked(text: str) -> tuple[str, list[str]]:
-    """Check a playbook with «marks» around what must be pointed at; gives what was pointed at, and the codes."""
+    """Check a playbook with «marks» around what must be underlined; return what was underlined, and the codes."""
     plain = text.replace("«", "").replace("»", "")
     found = checked(plain)
     lines = plain.split("\n")
@@ -41,7 +46,7 @@ def with_root(body: str) -> str:
 
 
 def with_step(body: str) -> str:
-    """Make a playbook of one step, given the lines below its name."""
+    """Make a playbook of one step from the lines below its name."""
     return HEAD + "workflow:\n  - step: work\n" + indented(body, 4)
 
 
@@ -61,3 +66,79 @@ def with_rules(body: str) -> str:
 def with_gate(body: str) -> str:
     """Make a playbook of one step with these rules in its gate."""
     return with_step("tool: { kind: noop }\nspec:\n  policy:\n    admit:\n      rules:\n" + indented(body, 8))
+
+
+WORKLOAD = '    workload: { api: "http://127.0.0.1", rows: [1], mode: full, db: { host: h, port: 1 } }\n'
+
+
+class Finding(NamedTuple):
+    """A code and the underlined text."""
+
+    code: str
+    text: str
+
+
+def diagnostics(body: str, catalog: Collection[str] | None = None) -> tuple[Diagnostic, ...]:
+    """Check a playbook: the head and this body."""
+    return validate(HEAD + dedent(body), "sample.yaml", KINDS, catalog=catalog)
+
+
+def report(body: str, catalog: Collection[str] | None = None, only: str = "NOE") -> list[Finding]:
+    """Return the diagnostics with this prefix of the code, as code and underlined text."""
+    source = Source("sample.yaml", HEAD + dedent(body))
+    return [
+        Finding(found.code, source.text[source.offset(found.start) : source.offset(found.end)])
+        for found in diagnostics(body, catalog)
+        if found.code.startswith(only)
+    ]
+
+
+def message(body: str, catalog: Collection[str] | None = None) -> str:
+    """Return message and fix of the only diagnostic."""
+    (found,) = diagnostics(body, catalog)
+    return f"{found.message} {found.fix}"
+
+
+def task(field: str, kind: str = "noop") -> str:
+    """A playbook of one task with one field."""
+    return (
+        f"{WORKLOAD}    workflow:\n      - step: only\n        tool:\n          - work: {{ kind: {kind}, {field} }}\n"
+    )
+
+
+def condition(when: str) -> str:
+    """A playbook whose only arc with a condition has this one."""
+    return f"""{WORKLOAD}\
+    workflow:
+      - step: first
+        tool: {{ kind: http, url: "{{{{ workload.api }}}}" }}
+        next:
+          spec: {{ mode: inclusive }}
+          arcs:
+            - step: second
+              when: {when}
+            - step: third
+      - {{ step: second, tool: {{ kind: noop }} }}
+      - {{ step: third, tool: {{ kind: noop }} }}
+    """
+
+
+def rule(when: str, kind: str = "http", fields: str = 'url: "{{ workload.api }}"') -> str:
+    """A playbook with one task of a kind, whose policy has this condition first."""
+    return f"""{WORKLOAD}\
+    workflow:
+      - step: only
+        tool:
+          - work:
+              kind: {kind}
+              {fields}
+              spec:
+                policy:
+                  rules:
+                    - when: "{{{{ {when} }}}}"
+                      then: {{ do: retry, attempts: 2 }}
+                    - when: "{{{{ outcome.status == 'error' }}}}"
+                      then: {{ do: fail }}
+                    - else:
+                        then: {{ do: continue }}
+    """

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.unit.dsl.rules.told import told
+from tests.unit.dsl.rules.checked import report
 
 PLAYBOOK = """\
 keychain:
@@ -69,13 +69,13 @@ KEYS = [
 
 
 def test_the_playbook_itself_is_fine() -> None:
-    assert told(PLAYBOOK) == []
+    assert report(PLAYBOOK) == []
 
 
 @pytest.mark.parametrize(("place", "key"), KEYS, ids=[f"{place}-{key}" for place, key in KEYS])
 def test_a_misspelled_key_is_one_mistake(place: int, key: str) -> None:
     misspelled = key + "x" if len(key) < 4 else key[0] + key[2] + key[1] + key[3:]
     misspelled = key + "x" if misspelled == key else misspelled
-    found = told(PLAYBOOK[:place] + misspelled + PLAYBOOK[place + len(key) :])
+    found = report(PLAYBOOK[:place] + misspelled + PLAYBOOK[place + len(key) :])
     assert found
     assert [one for one in found if one.code.startswith(("NOE2", "NOE3", "NOE4"))] == []

@@ -42,7 +42,7 @@ def test_values_that_an_older_form_kept_may_be_read() -> None:
     ("body", "did", "instead"),
     [
         ("type: http\nurl: a", "chose the tool", "`tool: {kind: …}`"),
-        (NOOP + "sink: { table: a }", "wrote the result", "a task of its own"),
+        (NOOP + "sink: { table: a }", "wrote the result", "a separate task"),
         (NOOP + "vars: { a: 1 }", "kept values", "`set: {ctx.<name>: …}`"),
         ("loop: { collection: [1], iterator: e }\n" + NOOP, "gave the list", "`in: …`"),
     ],

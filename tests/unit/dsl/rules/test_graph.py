@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.dsl.rules.told import Told, diagnostics, message, told
+from tests.unit.dsl.rules.checked import Finding, diagnostics, message, report
 
 
-def of_the_net(body: str) -> list[Told]:
-    return [found for found in told(body) if found.code.startswith("NOE4")]
+def of_the_net(body: str) -> list[Finding]:
+    return report(body, only="NOE4")
 
 
 def test_only_the_head_of_what_never_runs_is_told() -> None:
@@ -20,8 +20,8 @@ def test_only_the_head_of_what_never_runs_is_told() -> None:
       - { step: d, tool: { kind: noop } }
       - { step: e, tool: { kind: noop }, next: d }
     """
-    assert told(body) == [("NOE401", "b"), ("NOE401", "e")]
-    assert "'c', 'd' behind it" in diagnostics(body)[0].message
+    assert report(body) == [("NOE401", "b"), ("NOE401", "e")]
+    assert "'c', 'd' after it" in diagnostics(body)[0].message
 
 
 def test_a_cycle_that_nobody_enters_is_told_once() -> None:
@@ -48,11 +48,8 @@ def test_a_cycle_that_nobody_enters_is_told_once() -> None:
 def test_a_mistake_in_routing_is_not_told_again_as_an_unreachable_step(change: tuple[str, str]) -> None:
     body = """\
     workflow:
-      - step: fetch
-        tool: { kind: noop }
-        next: store
-      - step: store
-        tool: { kind: noop }
+      - { step: fetch, tool: { kind: noop }, next: store }
+      - { step: store, tool: { kind: noop } }
     """
     assert of_the_net(body) == []
     assert of_the_net(body.replace(*change)) == []
@@ -81,15 +78,13 @@ def test_steps_behind_ignored_arcs_are_told_by_the_arcs_alone() -> None:
       - { step: b, tool: { kind: noop }, next: c }
       - { step: c, tool: { kind: noop } }
     """
-    assert told(body) == [("NOE413", "next")]
+    assert report(body) == [("NOE413", "next")]
 
 
 GATE = """\
     workload: {{ open: true }}
     workflow:
-      - step: a
-        tool: {{ kind: noop }}
-        spec: {{ policy: {{ admit: {{ rules: {rules} }} }} }}
+      - {{ step: a, tool: {{ kind: noop }}, spec: {{ policy: {{ admit: {{ rules: {rules} }} }} }} }}
     """
 
 
@@ -124,8 +119,8 @@ def test_a_gate_must_be_able_to_allow(rules: str, expected: list[str]) -> None:
     ],
 )
 def test_a_gate_with_another_mistake_is_not_told_to_be_closed(rules: str) -> None:
-    assert "NOE402" not in [code for code, _ in told(GATE.format(rules=rules))]
-    assert told(GATE.format(rules=rules)) != []
+    assert "NOE402" not in [code for code, _ in report(GATE.format(rules=rules))]
+    assert report(GATE.format(rules=rules)) != []
 
 
 def gate(condition: str, before: str = "", behind: str = "set: { ctx.go: true }") -> str:
@@ -146,30 +141,22 @@ def gate(condition: str, before: str = "", behind: str = "set: { ctx.go: true }"
 
 
 def test_a_gate_that_waits_for_what_is_behind_it() -> None:
-    assert told(gate("ctx.go and ctx.go != 'x'")) == [("NOE403", "ctx.go")]
-    assert told(gate("vars.go")) == [("NOE403", "vars.go")]
-    assert told(gate("done('a') and ok('c')")) == [("NOE403", "c")]
-    assert told(gate("done('b')")) == [("NOE403", "b")]
-    assert told(gate("c.rows | length > 0")) == [("NOE403", "c")]
+    assert report(gate("ctx.go and ctx.go != 'x'")) == [("NOE403", "ctx.go")]
+    assert report(gate("vars.go")) == [("NOE403", "vars.go")]
+    assert report(gate("done('a') and ok('c')")) == [("NOE403", "c")]
+    assert report(gate("done('b')")) == [("NOE403", "b")]
+    assert report(gate("c.rows | length > 0")) == [("NOE403", "c")]
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        gate("ctx.go", before="set: { ctx.go: 1 }"),
-        gate("ctx.go", behind="set: { ctx.go: false }"),
-        gate("ctx.go", behind="set: { ctx.other: true }"),
-        gate("ctx.go is not defined"),
-        gate("ctx.go or done('a')"),
-        gate("ok('a')"),
-        gate("done('c') or ctx.go"),
-        gate("not done('c')"),
-        gate("c is not defined or c.rows"),
-        gate("c.rows | default([1])"),
-        gate("ctx.go == 1 or event.name == 'signal.received'"),
-        gate("ctx.signals.go"),
+        gate("ctx.go", before="set: { ctx.go: 1 }"), gate("ctx.go", behind="set: { ctx.go: false }"),
+        gate("ctx.go", behind="set: { ctx.other: true }"), gate("ctx.go is not defined"), gate("ctx.go or done('a')"),
+        gate("ok('a')"), gate("done('c') or ctx.go"), gate("not done('c')"), gate("c is not defined or c.rows"),
+        gate("c.rows | default([1])"), gate("ctx.go == 1 or event.name == 'signal.received'"), gate("ctx.signals.go"),
     ],
-)
+)  # fmt: skip
 def test_a_gate_that_something_else_may_open(body: str) -> None:
     assert of_the_net(body) == []
 
@@ -178,9 +165,7 @@ def join(number: int, routes: str) -> str:
     return f"""\
     workload: {{ x: 1 }}
     workflow:
-      - step: start
-        tool: {{ kind: noop }}
-        next: {routes}
+      - {{ step: start, tool: {{ kind: noop }}, next: {routes} }}
       - {{ step: a, tool: {{ kind: noop }}, next: [b, c] }}
       - {{ step: b, tool: {{ kind: noop }}, next: end }}
       - {{ step: c, tool: {{ kind: noop }}, next: end }}
@@ -221,15 +206,12 @@ def cycle(arcs: str, step: str = "", root: str = "") -> str:
     return f"""\
     executor: {{ spec: {{ {root} }} }}
     workflow:
-      - step: a
-        tool: {{ kind: noop }}
-        next: b
+      - {{ step: a, tool: {{ kind: noop }}, next: b }}
       - step: b
         tool: {{ kind: noop }}
         {step}
         next: {arcs}
-      - step: out
-        tool: {{ kind: noop }}
+      - {{ step: out, tool: {{ kind: noop }} }}
     """
 
 
@@ -265,7 +247,7 @@ def test_a_cycle_that_is_never_left(arcs: str) -> None:
     ],
 )
 def test_a_cycle_with_a_way_out(body: str) -> None:
-    assert "NOE405" not in [code for code, _ in told(body)]
+    assert "NOE405" not in [code for code, _ in report(body)]
 
 
 def test_a_leaf_with_an_arc_for_failures_only_is_fine() -> None:
@@ -274,8 +256,8 @@ def test_a_leaf_with_an_arc_for_failures_only_is_fine() -> None:
       - { step: a, tool: { kind: noop }, next: [{ step: b, when: "{{ event.name == 'step.failed' }}" }] }
       - { step: b, tool: { kind: noop } }
     """
-    assert told(body) == []
-    assert told(body.replace("workflow:", "executor: { spec: { no_next_is_error: true } }\n    workflow:")) == [
+    assert report(body) == []
+    assert report(body.replace("workflow:", "executor: { spec: { no_next_is_error: true } }\n    workflow:")) == [
         ("NOE406", "next")
     ]
 
@@ -288,7 +270,7 @@ def test_a_missing_arc_for_success_is_told_at_the_last_router_above_the_step() -
       - { step: c, tool: { kind: noop } }
       - { step: d, tool: { kind: noop } }
     """
-    assert told(body) == [("NOE406", "next")]
+    assert report(body) == [("NOE406", "next")]
     assert "'d' never runs" in message(body)
     assert diagnostics(body)[0].line == 6
 
@@ -300,18 +282,16 @@ def test_a_step_setting_wins_over_the_executor() -> None:
       - { step: a, tool: { kind: noop }, next: [{ step: b, when: "{{ outcome.status == 'ok' }}" }] }
       - { step: b, tool: { kind: noop } }
     """
-    assert told(body) == [("NOE407", "next")]
-    assert told(body.replace("step: a,", "step: a, spec: { on_step_fail: halt },")) == []
-    assert told(body.replace("tool: { kind: noop }, next", "next")) == [], "a step without a tool does not fail"
+    assert report(body) == [("NOE407", "next")]
+    assert report(body.replace("step: a,", "step: a, spec: { on_step_fail: halt },")) == []
+    assert report(body.replace("tool: { kind: noop }, next", "next")) == [], "a step without a tool does not fail"
 
 
 def arcs(*found: str, mode: str = "exclusive") -> str:
     return f"""\
     workload: {{ x: 1 }}
     workflow:
-      - step: a
-        tool: {{ kind: noop }}
-        next: {{ spec: {{ mode: {mode} }}, arcs: [{", ".join(found)}] }}
+      - {{ step: a, tool: {{ kind: noop }}, next: {{ spec: {{ mode: {mode} }}, arcs: [{", ".join(found)}] }} }}
       - {{ step: b, tool: {{ kind: noop }} }}
       - {{ step: c, tool: {{ kind: noop }} }}
     """
@@ -348,8 +328,8 @@ def test_arcs_that_can_never_be_taken(body: str, dead: bool) -> None:
 def test_a_loop_ends_with_its_own_event() -> None:
     body = arcs("{ step: b }", "{ step: c, when: \"{{ event.name == 'loop.done' }}\" }", mode="inclusive")
     assert "has none" in message(body)
-    looping = body.replace("tool: { kind: noop }", "tool: { kind: noop }\n        loop: { in: [1] }", 1)
-    assert told(looping) == []
+    looping = body.replace("tool: { kind: noop }", "tool: { kind: noop }, loop: { in: [1] }", 1)
+    assert report(looping) == []
 
 
 @pytest.mark.parametrize(
@@ -358,7 +338,7 @@ def test_a_loop_ends_with_its_own_event() -> None:
 def test_a_condition_that_is_told_elsewhere_makes_no_dead_arc(when: str) -> None:
     body = arcs(f'{{ step: b, when: "{when}" }}', "{ step: c }")
     assert of_the_net(body) == []
-    assert len(told(body)) == 1
+    assert len(report(body)) == 1
 
 
 def fork(left: str, right: str, meet: str = "", arcs: str = "[b, c]") -> str:
@@ -391,7 +371,7 @@ def test_branches_of_a_fork_write_keys_of_their_own(body: str, clash: bool) -> N
 
 def test_a_branch_that_leads_back_to_its_fork_is_left_alone() -> None:
     body = fork("ctx.k: 1", "ctx.k: 2").replace("next: d }", 'next: [{ step: a, when: "{{ ctx.k }}" }, { step: d }] }')
-    assert "NOE412" not in [code for code, _ in told(body)]
+    assert "NOE412" not in [code for code, _ in report(body)]
 
 
 def test_arcs_to_a_final_step_are_fine_but_their_args_are_lost() -> None:
@@ -401,8 +381,8 @@ def test_arcs_to_a_final_step_are_fine_but_their_args_are_lost() -> None:
       - { step: a, tool: { kind: noop }, next: [{ step: b, args: { x: 1 } }] }
       - { step: b, tool: { kind: noop } }
     """
-    assert told(body) == [("NOE413", "args")]
-    assert told(body.replace(", args: { x: 1 }", "")) == []
+    assert report(body) == [("NOE413", "args")]
+    assert report(body.replace(", args: { x: 1 }", "")) == []
 
 
 def test_a_compensation_that_is_also_a_step_of_the_flow_may_lead_on() -> None:
@@ -413,4 +393,4 @@ def test_a_compensation_that_is_also_a_step_of_the_flow_may_lead_on() -> None:
       - { step: undo, tool: { kind: noop }, next: b }
       - { step: b, tool: { kind: noop } }
     """
-    assert told(body) == []
+    assert report(body) == []

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.dsl.rules.told import Told, told
+from tests.unit.dsl.rules.checked import Finding, report
 
 
-def of_the_net(body: str) -> list[Told]:
-    return [found for found in told(body) if found.code.startswith("NOE4")]
+def of_the_net(body: str) -> list[Finding]:
+    return report(body, only="NOE4")
 
 
 def policy(rules: str, kind: str = "http", beside: str = "") -> str:
     fields = {"http": "url: u", "noop": "message: x", "sleep": "seconds: 1"}[kind]
     return f"""\
     workflow:
-      - step: a
-        tool: {{ kind: {kind}, {fields}, spec: {{ policy: {{ rules: [{rules}] {beside} }} }} }}
+      - {{ step: a, tool: {{ kind: {kind}, {fields}, spec: {{ policy: {{ rules: [{rules}] {beside} }} }} }} }}
     """
 
 
@@ -41,8 +40,8 @@ OKAY = "{ when: \"{{ outcome.status == 'ok' }}\", then: { do: continue } }"
 )
 def test_every_error_must_meet_a_rule(rule: str, swallows: bool) -> None:
     body = policy(f"{OKAY}, {rule}")
-    assert told(body) == ([("NOE408", "rules")] if swallows else [])
-    assert told(policy(f"{OKAY}, {rule}", beside=", on_unmatched: fail")) == []
+    assert report(body) == ([("NOE408", "rules")] if swallows else [])
+    assert report(policy(f"{OKAY}, {rule}", beside=", on_unmatched: fail")) == []
 
 
 def test_rules_that_split_errors_cover_them() -> None:
@@ -50,12 +49,12 @@ def test_rules_that_split_errors_cover_them() -> None:
         '{ when: "{{ outcome.error.retryable }}", then: { do: retry, attempts: 2 } },'
         " { when: \"{{ outcome.status == 'error' and not outcome.error.retryable }}\", then: { do: fail } }"
     )
-    assert told(policy(split)) == []
+    assert report(policy(split)) == []
 
 
 @pytest.mark.parametrize("kind", ["noop", "sleep"])
 def test_kinds_that_do_not_fail_need_no_rule_for_errors(kind: str) -> None:
-    assert told(policy(OKAY, kind=kind)) == []
+    assert report(policy(OKAY, kind=kind)) == []
 
 
 @pytest.mark.parametrize("when", ["outcome.status", "{{ outcome.status == }}"])
@@ -78,19 +77,11 @@ def loop(writes: str, spec: str = "mode: parallel") -> str:
 @pytest.mark.parametrize(
     ("value", "differs"),
     [
-        ("{{ iter.item }}", True),
-        ("{{ item }}", True),
-        ("{{ iter.index }}", True),
-        ("{{ output.data.x }}", True),
-        ("{{ get.data }}", True),
-        ("{{ ctx.k + 1 }}", True),
-        ("{{ now() }}", True),
-        ("{{ workload.x }}", False),
-        ("{{ iter.total }}", False),
-        ("{{ execution_id }}", False),
-        ("done", False),
+        ("{{ iter.item }}", True), ("{{ item }}", True), ("{{ iter.index }}", True), ("{{ output.data.x }}", True),
+        ("{{ get.data }}", True), ("{{ ctx.k + 1 }}", True), ("{{ now() }}", True), ("{{ workload.x }}", False),
+        ("{{ iter.total }}", False), ("{{ execution_id }}", False), ("done", False),
     ],
-)
+)  # fmt: skip
 def test_items_of_a_parallel_loop_agree_on_what_they_write(value: str, differs: bool) -> None:
     body = loop(f'ctx.k: "{value}"')
     assert of_the_net(body) == ([("NOE410", "ctx.k")] if differs else [])
@@ -111,7 +102,7 @@ def test_the_writes_of_a_step_at_its_end_do_not_compete() -> None:
         tool: { kind: noop }
         set: { ctx.all: "{{ a.results }}" }
     """
-    assert told(body) == []
+    assert report(body) == []
 
 
 @pytest.mark.parametrize(
@@ -125,15 +116,15 @@ def test_the_writes_of_a_step_at_its_end_do_not_compete() -> None:
 )
 def test_rules_go_from_narrow_to_broad(first: str, second: str, dead: bool) -> None:
     rules = ", ".join(f'{{ when: "{{{{ {when} }}}}", then: {{ do: break }} }}' for when in (first, second))
-    found = [code for code, _ in told(policy(rules, beside=", on_unmatched: fail"))]
+    found = [code for code, _ in report(policy(rules, beside=", on_unmatched: fail"))]
     assert found == (["NOE414"] if dead else [])
 
 
 def test_a_failure_after_the_last_retry_may_be_spelled_out() -> None:
     error = "{{ outcome.status == 'error' }}"
     rules = f'{{ when: "{error}", then: {{ do: retry, attempts: 2 }} }}, {{ when: "{error}", then: {{ do: fail }} }}'
-    assert told(policy(rules)) == []
-    assert [code for code, _ in told(policy(rules.replace("do: fail", "do: skip")))] == ["NOE414"]
+    assert report(policy(rules)) == []
+    assert [code for code, _ in report(policy(rules.replace("do: fail", "do: skip")))] == ["NOE414"]
 
 
 def pipeline(*rules: str) -> str:
@@ -163,7 +154,7 @@ NO_MORE = '{ when: "{{ outcome.result.last }}", then: { do: break } }'
     ],
 )
 def test_a_jump_back_needs_a_way_out(rules: tuple[str, ...], pointed: str | None) -> None:
-    found = [found for found in told(pipeline(*rules)) if found.code == "NOE415"]
+    found = [found for found in report(pipeline(*rules)) if found.code == "NOE415"]
     assert found == ([("NOE415", pointed)] if pointed else [])
 
 
@@ -180,9 +171,9 @@ def test_a_jump_back_needs_a_way_out(rules: tuple[str, ...], pointed: str | None
     ],
 )
 def test_a_success_must_be_able_to_go_on(rules: str, fails: bool) -> None:
-    assert [code for code, _ in told(policy(rules))] == (["NOE416"] if fails else [])
+    assert [code for code, _ in report(policy(rules))] == (["NOE416"] if fails else [])
 
 
 def test_a_task_that_raises_a_failure_is_left_alone() -> None:
     rules = '{ when: "{{ workload.x }}", then: { do: fail } }, { else: { do: fail } }'
-    assert "NOE416" not in [code for code, _ in told(policy(rules, kind="noop"))]
+    assert "NOE416" not in [code for code, _ in report(policy(rules, kind="noop"))]

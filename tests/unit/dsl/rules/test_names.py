@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from noetl.dsl.obscured import obscured
+from noetl.dsl.finding import obscured
 from noetl.dsl.parse import parse
 from noetl.dsl.subject import Subject
-from tests.unit.dsl.rules.checked import HEAD, KINDS
-from tests.unit.dsl.rules.told import diagnostics, message, told
+from tests.unit.dsl.rules.checked import HEAD, KINDS, diagnostics, message, report
 
 
 def test_an_unknown_target_is_underlined_and_the_nearest_step_suggested() -> None:
     body = """\
     workflow:
-      - step: fetch
-        tool: { kind: noop }
-        next: { arcs: [{ step: 'stroe', when: "{{ fetch.ok }}" }] }
+      - { step: fetch, tool: { kind: noop }, next: { arcs: [{ step: 'stroe', when: "{{ fetch.ok }}" }] } }
       - { step: store, tool: { kind: noop } }
     """
-    assert told(body) == [("NOE201", "'stroe'")]
+    assert report(body) == [("NOE201", "'stroe'")]
     assert "Did you mean 'store'?" in message(body)
 
 
@@ -27,23 +24,19 @@ def test_an_unknown_target_is_underlined_and_the_nearest_step_suggested() -> Non
 def test_every_form_of_next_is_looked_at(next_: str) -> None:
     body = f"""\
     workflow:
-      - step: only
-        tool: {{ kind: noop }}
-        next: {next_}
+      - {{ step: only, tool: {{ kind: noop }}, next: {next_} }}
     """
-    assert told(body) == [("NOE201", "nowhere")]
+    assert report(body) == [("NOE201", "nowhere")]
 
 
 def test_a_step_under_a_misspelled_key_exists_for_its_author() -> None:
     body = """\
     workflow:
-      - step: fetch
-        tool: { kind: noop }
-        next: store
+      - { step: fetch, tool: { kind: noop }, next: store }
       - stepp: store
         tool: { kind: noop }
     """
-    assert not [code for code, _ in told(body) if code.startswith(("NOE2", "NOE4"))]
+    assert not [code for code, _ in report(body) if code.startswith(("NOE2", "NOE4"))]
 
 
 def test_words_in_misshapen_places_are_gathered() -> None:
@@ -65,19 +58,16 @@ def test_a_key_written_under_a_misspelled_set_is_not_told_again() -> None:
       - step: show
         tool: { kind: noop, message: "{{ total }} {{ ctx.total }}" }
     """
-    assert [code for code, _ in told(body)] == ["NOE101"]
+    assert [code for code, _ in report(body)] == ["NOE101"]
 
 
 @pytest.mark.parametrize(
     ("to", "wanted"),
     [
-        ("first", []),
-        ("previous", []),
-        ("second", []),
-        ("frist", [("NOE202", "frist")]),
+        ("first", []), ("previous", []), ("second", []), ("frist", [("NOE202", "frist")]),
         ("other", [("NOE202", "other")]),
     ],
-)
+)  # fmt: skip
 def test_a_jump_goes_to_a_task_of_its_own_pipeline(to: str, wanted: list[tuple[str, str]]) -> None:
     body = f"""\
     workload: {{ more: true }}
@@ -99,7 +89,7 @@ def test_a_jump_goes_to_a_task_of_its_own_pipeline(to: str, wanted: list[tuple[s
         tool:
           - other: {{ kind: noop }}
     """
-    assert [found for found in told(body) if found.code < "NOE4"] == wanted
+    assert [found for found in report(body) if found.code < "NOE4"] == wanted
 
 
 def test_previous_of_the_first_task_names_the_way_out() -> None:
@@ -118,7 +108,7 @@ def test_previous_of_the_first_task_names_the_way_out() -> None:
                     - else:
                         then: { do: break }
     """
-    assert told(body) == [("NOE203", "previous")]
+    assert report(body) == [("NOE203", "previous")]
     assert "`to: first`" in message(body)
 
 
@@ -129,15 +119,15 @@ def test_compensations_are_told_once_and_never_is_an_answer() -> None:
       - { step: b, tool: { kind: noop }, compensate: undo }
       - { step: undo, tool: { kind: noop } }
     """
-    assert told(body) == [("NOE207", "undo")]
-    assert told("    policy: { rollback: never }\n" + body) == []
-    assert told("    policy: { rollback: on_fail }\n" + body) == []
+    assert report(body) == [("NOE207", "undo")]
+    assert report("    policy: { rollback: never }\n" + body) == []
+    assert report("    policy: { rollback: on_fail }\n" + body) == []
 
 
 def test_a_workbook_task_is_called_by_task_by_name_or_by_label() -> None:
     for call in ("{ kind: workbook, task: tidy }", "{ kind: workbook, name: tidy }"):
         assert (
-            told(f"    workbook: {{ tidy: {{ kind: noop }} }}\n    workflow: [{{ step: a, tool: [{call}] }}]\n") == []
+            report(f"    workbook: {{ tidy: {{ kind: noop }} }}\n    workflow: [{{ step: a, tool: [{call}] }}]\n") == []
         )
     body = """\
     workbook:
@@ -148,31 +138,30 @@ def test_a_workbook_task_is_called_by_task_by_name_or_by_label() -> None:
           - tidy: { kind: workbook }
           - tdiy: { kind: workbook }
     """
-    assert told(body) == [("NOE208", "tdiy")]
+    assert report(body) == [("NOE208", "tdiy")]
     assert "Did you mean 'tidy'?" in message(body)
 
 
 def _child(path: str) -> str:
     return f"""\
     workflow:
-      - step: a
-        tool: {{ kind: playbook, path: {path} }}
+      - {{ step: a, tool: {{ kind: playbook, path: {path} }} }}
     """
 
 
 def test_children_are_told_only_where_the_path_is_surely_wrong() -> None:
     catalog = ("billing/invoice", "billing/report_1", "billing/report_2")
-    assert told(_child("billing/invoice"), catalog) == []
-    assert told(_child("only/on/a/server"), catalog) == []
-    assert told(_child("billing/report_3"), catalog) == []
-    assert told(_child("billing/invioce"), catalog) == [("NOE209", "billing/invioce")]
-    assert told(_child("./gone.yaml"), catalog) == [("NOE209", "./gone.yaml")]
-    assert told(_child("'{{ workload.child }}.yaml'"), catalog) == []
+    assert report(_child("billing/invoice"), catalog) == []
+    assert report(_child("only/on/a/server"), catalog) == []
+    assert report(_child("billing/report_3"), catalog) == []
+    assert report(_child("billing/invioce"), catalog) == [("NOE209", "billing/invioce")]
+    assert report(_child("./gone.yaml"), catalog) == [("NOE209", "./gone.yaml")]
+    assert report(_child("'{{ workload.child }}.yaml'"), catalog) == []
 
 
 def test_without_a_catalog_nothing_is_known_of_children() -> None:
-    assert told(_child("billing/invioce")) == []
-    assert told(_child("./gone.yaml")) == []
+    assert report(_child("billing/invioce")) == []
+    assert report(_child("./gone.yaml")) == []
 
 
 @pytest.mark.parametrize("name", ["ctx", "input", "_prev", "index", "total", "loop_index", "fetch", "list"])
@@ -180,15 +169,13 @@ def test_iterators_that_hide_something_are_told(name: str) -> None:
     body = f"""\
     workload: {{ rows: [1] }}
     workflow:
-      - step: list
-        tool: {{ kind: noop, result: [1] }}
-        next: work
+      - {{ step: list, tool: {{ kind: noop, result: [1] }}, next: work }}
       - step: work
         loop: {{ in: "{{{{ workload.rows }}}}", iterator: {name} }}
         tool:
           - fetch: {{ kind: noop }}
     """
-    assert told(body) == [("NOE210", name)]
+    assert report(body) == [("NOE210", name)]
 
 
 @pytest.mark.parametrize("name", ["row", "rows", "now", "length", "items", "order"])
@@ -200,17 +187,16 @@ def test_other_iterators_are_fine(name: str) -> None:
         loop: {{ in: "{{{{ workload.rows }}}}", iterator: {name} }}
         tool: {{ kind: noop, message: "{{{{ iter.{name} }}}} {{{{ {name} }}}}" }}
     """
-    assert told(body) == []
+    assert report(body) == []
 
 
 def test_keys_of_the_workload_may_have_the_names_of_scopes() -> None:
     body = """\
     workload: { input: a, data: b, event: c, step: d, output: e }
     workflow:
-      - step: show
-        tool: { kind: noop, message: "{{ workload.input }} {{ data }} {{ event }} {{ output }}" }
+      - { step: show, tool: { kind: noop, message: "{{ workload.input }} {{ data }} {{ event }} {{ output }}" } }
     """
-    assert told(body) == []
+    assert report(body) == []
 
 
 def test_a_state_key_named_like_a_step_is_told_only_when_that_hides_a_read() -> None:
@@ -221,12 +207,11 @@ def test_a_state_key_named_like_a_step_is_told_only_when_that_hides_a_read() -> 
         tool: {{ kind: http, url: "{{{{ workload.api }}}}" }}
         set: {{ ctx.order: "{{{{ order.data.id }}}}" }}
         next: ship
-      - step: ship
-        tool: {{ kind: noop, message: "{{{{ {0} }}}}" }}
+      - {{ step: ship, tool: {{ kind: noop, message: "{{{{ {0} }}}}" }} }}
     """
-    assert told(body.format("ctx.order")) == []
-    assert told(body.format("order.data.street")) == [("NOE212", "ctx.order")]
-    assert told(body.format("order.street").replace("order.data.id", "order.data")) == []
+    assert report(body.format("ctx.order")) == []
+    assert report(body.format("order.data.street")) == [("NOE212", "ctx.order")]
+    assert report(body.format("order.street").replace("order.data.id", "order.data")) == []
 
 
 def test_credentials_are_a_hint_and_only_where_some_are_declared() -> None:
@@ -236,23 +221,22 @@ def test_credentials_are_a_hint_and_only_where_some_are_declared() -> None:
         loop: { cursor: { kind: postgres, auth: pg_claim, claim: SELECT 1, key: id } }
         tool: { kind: postgres, auth: pg_mian, query: SELECT 1 }
     """
-    assert told(work) == []
+    assert report(work) == []
     keychain = "    keychain: [{ name: pg_main, kind: postgres, credential: stored }, pg_claim]\n"
-    assert told(keychain + work) == [("NOE213", "pg_mian")]
+    assert report(keychain + work) == [("NOE213", "pg_mian")]
     assert [found.severity for found in diagnostics(keychain + work)] == ["hint"]
     for name in ("pg_main", "stored", "'{{ workload.auth }}'", "{ source: pg_main, target: other }"):
-        assert told(keychain + work.replace("pg_mian", name)) == [], name
+        assert report(keychain + work.replace("pg_mian", name)) == [], name
 
 
 def test_keychain_reads_are_told_where_a_keychain_is_declared() -> None:
     work = """\
     workflow:
-      - step: a
-        tool: { kind: noop, message: "{{ keychain.crm.token }} {{ keychain.cmr.token | default('') }}" }
+      - { step: a, tool: { kind: noop, message: "{{ keychain.crm.token }} {{ keychain.cmr.token | default('') }}" } }
     """
-    assert told(work) == []
-    assert told("    keychain: { crm: stored_crm }\n" + work) == []
-    assert told("    keychain: { other: stored }\n" + work) == [("NOE214", "crm")]
+    assert report(work) == []
+    assert report("    keychain: { crm: stored_crm }\n" + work) == []
+    assert report("    keychain: { other: stored }\n" + work) == [("NOE214", "crm")]
 
 
 def test_the_edge_of_a_step_is_one_of_its_own_arcs() -> None:
@@ -268,9 +252,9 @@ def test_the_edge_of_a_step_is_one_of_its_own_arcs() -> None:
       - { step: c, tool: { kind: noop } }
       - { step: d, tool: { kind: noop } }
     """
-    assert told(body) == [("NOE215", '"route_edge:failed"')]
+    assert report(body) == [("NOE215", '"route_edge:failed"')]
     moved = body.replace('        spec: { on_step_fail: "route_edge:failed" }\n', "")
-    assert told('    executor: { spec: { on_step_fail: "route_edge:failed" } }\n' + moved) == []
+    assert report('    executor: { spec: { on_step_fail: "route_edge:failed" } }\n' + moved) == []
 
 
 @pytest.mark.parametrize("call", ["done('lfet')", 'ok("lfet")', "fail( 'lfet' )"])
@@ -288,18 +272,17 @@ def test_functions_that_ask_for_a_step_are_looked_at(call: str) -> None:
       - {{ step: right, tool: {{ kind: noop }} }}
       - {{ step: rest, tool: {{ kind: noop }} }}
     """
-    assert told(body) == [("NOE216", "lfet")]
-    assert told(body.replace("lfet", "left")) == []
+    assert report(body) == [("NOE216", "lfet")]
+    assert report(body.replace("lfet", "left")) == []
 
 
 def test_methods_and_longer_names_are_no_questions_about_steps() -> None:
     body = """\
     workload: { text: a }
     workflow:
-      - step: a
-        tool: { kind: noop, message: "{{ workload.text | default(\\"not done('x')\\") }}" }
+      - { step: a, tool: { kind: noop, message: "{{ workload.text | default(\\"not done('x')\\") }}" } }
     """
-    found = [code for code, _ in told(body.replace("not done", "undone"))]
+    found = [code for code, _ in report(body.replace("not done", "undone"))]
     assert found == []
 
 
@@ -315,7 +298,7 @@ def test_reducers_are_matched_in_every_spelling(key: str) -> None:
           spec: {{ mode: parallel, reduce: {{ {key}: append }} }}
         tool: {{ kind: noop, set_ctx: {{ seen: "{{{{ iter.row }}}}" }} }}
     """
-    assert told(body) == []
+    assert report(body) == []
 
 
 def test_steps_and_tasks_that_share_a_name_start_no_cascade() -> None:
@@ -331,7 +314,7 @@ def test_steps_and_tasks_that_share_a_name_start_no_cascade() -> None:
           - three: { kind: postgres, auth: pg, query: SELECT 1 }
           - three: { kind: noop, message: "{{ three.n }} {{ one.n }} {{ twin.x }}" }
     """
-    assert [code for code, _ in told(body)] == ["NOE106", "NOE107"]
+    assert [code for code, _ in report(body)] == ["NOE106", "NOE107"]
 
 
 def test_a_step_that_is_missing_is_told_where_the_arc_is() -> None:
@@ -344,4 +327,4 @@ def test_a_step_that_is_missing_is_told_where_the_arc_is() -> None:
         spec: { policy: { admit: { rules: [{ when: "{{ done('store') }}", then: { allow: true } }] } } }
         tool: { kind: noop, message: "{{ store.n }}" }
     """
-    assert told(body) == [("NOE201", "store")]
+    assert report(body) == [("NOE201", "store")]

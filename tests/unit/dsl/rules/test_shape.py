@@ -131,7 +131,7 @@ ADVICE: list[tuple[str, str]] = [
     (with_step("tool: { kind: noop }\nmode: exclusive"), "under `next.spec`"),
     (with_task("kind: noop\nwhen: true"), "`spec.policy.admit.rules`"),
     (with_step("tool: http"), "tool: { kind: http }"),
-    (with_step("tool: { kind: noop }\nnext: { arcs: { step: work } }"), "behind `- `"),
+    (with_step("tool: { kind: noop }\nnext: { arcs: { step: work } }"), "after `- `"),
     (with_root("executor: { spec: { strict_templates: 'false' } }"), "Write false, without quotes."),
     (with_root("executor: { spec: { timeout_s: '60' } }"), "without quotes: 60"),
     (with_step("tool: { kind: noop }\nspec: { durability: taks }"), "durability: task"),
@@ -159,7 +159,7 @@ def test_all_that_a_map_lacks_is_told_together() -> None:
         HEAD.replace("{ name: test, path: tests/test }", "{}") + "workflow: [{ step: a, tool: { kind: noop } }]"
     )
     assert (found.code, found.line) == ("NOE104", 3)
-    assert found.message == "`metadata` needs 'name' and 'path', which are not here."
+    assert found.message == "`metadata` needs 'name' and 'path', which are missing."
     assert "Add `name`" in found.fix
     assert "Add `path`" in found.fix
 
@@ -188,13 +188,11 @@ def test_a_misspelled_key_is_not_also_missing(key: str) -> None:
 @pytest.mark.parametrize(
     ("body", "codes_of_the_body"),
     [
-        ("- when: true\n  thn: { allow: true }", ["NOE101"]),
-        ("- whn: true\n  then: { allow: true }", ["NOE101"]),
-        ("- els: { then: { allow: true } }", ["NOE101"]),
-        ("- when: true\n  allow: true", ["NOE102"]),
+        ("- when: true\n  thn: { allow: true }", ["NOE101"]), ("- whn: true\n  then: { allow: true }", ["NOE101"]),
+        ("- els: { then: { allow: true } }", ["NOE101"]), ("- when: true\n  allow: true", ["NOE102"]),
         ("- { }\n- else: { allow: true }", ["NOE117"]),
     ],
-)
+)  # fmt: skip
 def test_a_rule_with_a_misspelled_part_is_told_once(body: str, codes_of_the_body: list[str]) -> None:
     assert codes(with_gate(body)) == codes_of_the_body
 
@@ -233,7 +231,7 @@ def test_a_word_in_capitals_is_suggested_too() -> None:
 
 def test_an_item_of_the_wrong_type_is_told_as_an_item() -> None:
     (found,) = checked(HEAD + "workflow:\n  - step: a\n    tool: { kind: noop }\n  - just text\n")
-    assert found.message == "An item of 'workflow' takes a map; here stands the text 'just text'."
+    assert found.message == "An item of 'workflow' takes a map, not the text 'just text'."
 
 
 def test_what_belongs_to_an_arc_is_one_mistake() -> None:

@@ -11,8 +11,7 @@ from noetl.dsl.rules.tools.secret_words import is_placeholder, known_secrets
 from noetl.dsl.rules.tools.snippets import Refusal, place, read
 from noetl.dsl.secret_names import is_secret_name
 from noetl.dsl.validate import validate
-from tests.unit.dsl.rules.checked import HEAD, KINDS
-from tests.unit.dsl.rules.told import diagnostics, message, told
+from tests.unit.dsl.rules.checked import HEAD, KINDS, diagnostics, message, report
 
 
 def task(fields: str, root: str = "") -> str:
@@ -27,7 +26,7 @@ def task(fields: str, root: str = "") -> str:
 
 def test_an_unknown_kind_is_underlined_and_starts_no_cascade() -> None:
     body = task("kind: htp, anything: 1, url: u")
-    assert told(body) == [("NOE501", "htp")]
+    assert report(body) == [("NOE501", "htp")]
     assert "Did you mean 'http'?" in message(body)
 
 
@@ -39,15 +38,15 @@ def test_kinds_are_looked_at_in_workbooks_and_cursors() -> None:
         loop: { iterator: row, cursor: { kind: postgrs, claim: SELECT 1, key: id } }
         tool: { kind: workbook, task: one }
     """
-    assert told(body) == [("NOE501", "shel"), ("NOE501", "postgrs")]
+    assert report(body) == [("NOE501", "shel"), ("NOE501", "postgrs")]
 
 
 def test_a_task_without_a_kind_is_not_told_to_have_an_unknown_one() -> None:
-    assert "NOE501" not in [code for code, _ in told(task("url: u"))]
+    assert "NOE501" not in [code for code, _ in report(task("url: u"))]
 
 
 def test_an_unknown_field_is_told_with_the_nearest_one() -> None:
-    assert told(task("kind: http, url: u, hedders: {}")) == [("NOE502", "hedders")]
+    assert report(task("kind: http, url: u, hedders: {}")) == [("NOE502", "hedders")]
     assert "Did you mean 'headers'?" in message(task("kind: http, url: u, hedders: {}"))
     assert "method, url, params" in message(task("kind: http, url: u, zzzz: {}"))
 
@@ -67,20 +66,20 @@ def test_unknown_fields_are_warnings_when_tolerance_is_asked_for() -> None:
         ("kind: http", "needs 'url'"),
         ("kind: python", "needs 'code' or 'code_b64' or 'script'"),
         ("kind: sleep", "needs 'seconds' or 'until'"),
-        ("kind: nats, operation: kv_get, bucket: b", "with `operation: kv_get` needs 'key' too"),
+        ("kind: nats, operation: kv_get, bucket: b", "with `operation: kv_get` also needs 'key'"),
         ("kind: postgres, query: SELECT 1, mode: upsert", "Or remove `mode`"),
-        ("kind: artifact, action: put", "needs 'data' too"),
+        ("kind: artifact, action: put", "also needs 'data'"),
     ],
 )
 def test_missing_inputs_are_told_at_the_kind(fields: str, words: str) -> None:
     body = task(fields)
-    assert told(body) == [("NOE503", fields.split(",", maxsplit=1)[0].removeprefix("kind: "))]
+    assert report(body) == [("NOE503", fields.split(",", maxsplit=1)[0].removeprefix("kind: "))]
     assert words in message(body)
 
 
 def test_inputs_under_spec_are_not_missing() -> None:
-    assert told(task("kind: http, spec: { url: u }")) == []
-    assert told(task("kind: http, endpoint: u")) == []
+    assert report(task("kind: http, spec: { url: u }")) == []
+    assert report(task("kind: http, endpoint: u")) == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_inputs_under_spec_are_not_missing() -> None:
     ],
 )
 def test_contradicting_inputs_are_told_at_the_last_one(fields: str, pointed: str) -> None:
-    assert told(task(fields)) == [("NOE504", pointed)]
+    assert report(task(fields)) == [("NOE504", pointed)]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +165,7 @@ def test_well_known_secrets(text: str, secret: str | None) -> None:
     ],
 )
 def test_secrets_in_plain_text_are_underlined(body: str, pointed: str) -> None:
-    assert told(body) == [("NOE505", pointed)]
+    assert report(body) == [("NOE505", pointed)]
     assert pointed not in message(body), "the secret itself is not repeated"
 
 
@@ -185,47 +184,42 @@ def test_secrets_in_plain_text_are_underlined(body: str, pointed: str) -> None:
     ],
 )
 def test_names_of_secrets_are_not_secrets(body: str) -> None:
-    assert told(body) == []
+    assert report(body) == []
 
 
 def test_a_known_secret_under_a_secret_name_is_told_once() -> None:
-    assert told(task("kind: noop", root="keychain: [{ name: k, kind: b, token: AKIA0123456789ABCDEF }]")) == [
+    assert report(task("kind: noop", root="keychain: [{ name: k, kind: b, token: AKIA0123456789ABCDEF }]")) == [
         ("NOE505", "AKIA0123456789ABCDEF")
     ]
 
 
 def test_a_secret_that_looks_like_two_sorts_is_told_once() -> None:
     token = "ghp_" + "a1b2" * 9
-    assert told(task(f'kind: http, url: "http://127.0.0.1/?token={token}"')) == [("NOE505", token)]
+    assert report(task(f'kind: http, url: "http://127.0.0.1/?token={token}"')) == [("NOE505", token)]
 
 
 def test_a_secret_in_a_comment_is_known_to_readers_too() -> None:
-    assert told("    # was: AKIA0123456789ABCDEF\n" + task("kind: noop")) == [("NOE505", "AKIA0123456789ABCDEF")]
+    assert report("    # was: AKIA0123456789ABCDEF\n" + task("kind: noop")) == [("NOE505", "AKIA0123456789ABCDEF")]
 
 
 @pytest.mark.parametrize(
     ("command", "pointed"),
     [
-        ("ls {{ workload.y }}", ["workload.y"]),
-        ("ls {{ y }} {{ workload.rows[0] }}", ["y", "workload.rows[0"]),
-        ("ls {{ ctx.dir | default('x') }}", ["ctx.dir"]),
-        ("echo {{ workload.y ~ '.csv' }}", ["workload.y"]),
-        ("ls {{ workload.y | quote }}", []),
-        ("head -n {{ workload.x | int }}", []),
-        ("echo {{ execution_id }} {{ _attempt }}", []),
-        ("ls {{ '-l' if workload.x else '' }}", []),
-        ("ls {% if workload.x %}-l{% endif %}", []),
-        ("echo $((1 + 1))", []),
+        ("ls {{ workload.y }}", ["workload.y"]), ("ls {{ y }} {{ workload.rows[0] }}", ["y", "workload.rows[0"]),
+        ("ls {{ ctx.dir | default('x') }}", ["ctx.dir"]), ("echo {{ workload.y ~ '.csv' }}", ["workload.y"]),
+        ("ls {{ workload.y | quote }}", []), ("head -n {{ workload.x | int }}", []),
+        ("echo {{ execution_id }} {{ _attempt }}", []), ("ls {{ '-l' if workload.x else '' }}", []),
+        ("ls {% if workload.x %}-l{% endif %}", []), ("echo $((1 + 1))", []),
     ],
-)
+)  # fmt: skip
 def test_values_in_shell_commands(command: str, pointed: list[str]) -> None:
-    found = [text for code, text in told(task(f'kind: shell, command: "{command}"')) if code == "NOE506"]
+    found = [text for code, text in report(task(f'kind: shell, command: "{command}"')) if code == "NOE506"]
     assert found == pointed
 
 
 def test_arguments_and_the_environment_are_safe() -> None:
-    assert told(task('kind: shell, command: [ls, "{{ workload.y }}"]')) == []
-    assert told(task('kind: shell, command: ls "$Y", env: { Y: "{{ workload.y }}" }, cwd: "{{ workload.y }}"')) == []
+    assert report(task('kind: shell, command: [ls, "{{ workload.y }}"]')) == []
+    assert report(task('kind: shell, command: ls "$Y", env: { Y: "{{ workload.y }}" }, cwd: "{{ workload.y }}"')) == []
 
 
 def test_the_name_of_a_variable_is_suggested() -> None:
@@ -251,7 +245,7 @@ def test_no_variable_is_suggested_that_the_shell_goes_by(taken: str) -> None:
     ],
 )
 def test_raw_in_sql(fields: str, count: int) -> None:
-    assert told(task(fields)) == [("NOE507", "raw")] * count
+    assert report(task(fields)) == [("NOE507", "raw")] * count
 
 
 CODE = """\
@@ -270,13 +264,10 @@ def python(*lines: str) -> str:
 @pytest.mark.parametrize(
     ("lines", "line", "column"),
     [
-        (("x = 1", "if x", "    pass"), 10, 13),
-        (("x = (1,", "y = 2"), 9, 13),
-        (("é = 'ü' ü",), 9, 17),
-        (("x = 1", "  y = 2"), 10, 11),
-        (("def main():",), 9, 20),
+        (("x = 1", "if x", "    pass"), 10, 13), (("x = (1,", "y = 2"), 9, 13), (("é = 'ü' ü",), 9, 17),
+        (("x = 1", "  y = 2"), 10, 11), (("def main():",), 9, 20),
     ],
-)
+)  # fmt: skip
 def test_python_errors_stand_where_they_are(lines: tuple[str, ...], line: int, column: int) -> None:
     (found,) = diagnostics(python(*lines))
     assert (found.code, found.line, found.column) == ("NOE508", line, column)
@@ -285,15 +276,11 @@ def test_python_errors_stand_where_they_are(lines: tuple[str, ...], line: int, c
 @pytest.mark.parametrize(
     "lines",
     [
-        ("return 1",),
-        ("await x", "async with a as b:", "    pass"),
-        ("result = re.findall('\\d+', text)",),
-        ("path = 'C:\\dir\\\\file'",),
-        ("match x:", "    case {'a': 1}:", "        pass"),
-        ("'''Docstring'''", "", "result = 1"),
-        ("# nothing",),
+        ("return 1",), ("await x", "async with a as b:", "    pass"), ("result = re.findall('\\d+', text)",),
+        ("path = 'C:\\dir\\\\file'",), ("match x:", "    case {'a': 1}:", "        pass"),
+        ("'''Docstring'''", "", "result = 1"), ("# nothing",),
     ],
-)
+)  # fmt: skip
 def test_python_that_compiles_is_fine(lines: tuple[str, ...]) -> None:
     assert diagnostics(python(*lines)) == ()
 
@@ -319,17 +306,11 @@ def test_a_node_is_placed_behind_wide_characters() -> None:
 @pytest.mark.parametrize(
     ("line", "pointed"),
     [
-        ("x = {{ workload.x }}", ["{{"]),
-        ("x = '{{ workload.x }}'", ["{{"]),
-        ('x = "http://h/{{ ctx.page | default(1) }}/{{ ctx.a }}"', ["{{"]),
-        ("x = '{{ execution_id }}'", ["{{"]),
-        ("x = f'{{ workload.x }}'", []),
-        ("x = '{{}}'.format(1)", []),
-        ("x = '{{ name }}'", []),
-        ("x = Template('Dear {{ user }},')", []),
-        ("x = {1: {2}}", []),
-        ("x = {frozenset({1})}", []),
+        ("x = {{ workload.x }}", ["{{"]), ("x = '{{ workload.x }}'", ["{{"]),
+        ('x = "http://h/{{ ctx.page | default(1) }}/{{ ctx.a }}"', ["{{"]), ("x = '{{ execution_id }}'", ["{{"]),
+        ("x = f'{{ workload.x }}'", []), ("x = '{{}}'.format(1)", []), ("x = '{{ name }}'", []),
+        ("x = Template('Dear {{ user }},')", []), ("x = {1: {2}}", []), ("x = {frozenset({1})}", []),
     ],
-)
+)  # fmt: skip
 def test_templates_in_python(line: str, pointed: list[str]) -> None:
-    assert [text for code, text in told(python(line)) if code == "NOE509"] == pointed
+    assert [text for code, text in report(python(line)) if code == "NOE509"] == pointed

@@ -23,9 +23,9 @@ from noetl.dsl.rules.graph import (
     useless_reducer,
 )
 
-RULES: tuple[Rule, ...] = (
-    unreachable_step.RULE, never_admitted.RULE, gate_waits_for_itself.RULE, join_too_large.RULE, endless_cycle.RULE,
-    success_not_routed.RULE, failure_not_routed.RULE, swallowed_error.RULE, dead_arc.RULE, parallel_write.RULE,
-    useless_reducer.RULE, branch_write.RULE, ignored_next.RULE, dead_rule.RULE, endless_jump.RULE, never_succeeds.RULE,
-    loop_not_undone.RULE,
+_MODULES = (
+    unreachable_step, never_admitted, gate_waits_for_itself, join_too_large, endless_cycle, success_not_routed,
+    failure_not_routed, swallowed_error, dead_arc, parallel_write, useless_reducer, branch_write, ignored_next,
+    dead_rule, endless_jump, never_succeeds, loop_not_undone,
 )  # fmt: skip
+RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

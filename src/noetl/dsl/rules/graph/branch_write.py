@@ -1,4 +1,4 @@
-"""NOE412 reports a `ctx` key that two branches of one fork both write before they meet."""
+"""NOE412 reports a `ctx` key that two branches of a fork both write."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 from noetl.dsl.analyze import Flow, Write, writes
 from noetl.dsl.playbook import Arc, Step
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: split
     next: [north, south]
@@ -26,7 +23,7 @@ workflow:
     next: compare
   - step: compare
     tool: { kind: noop }
-"""
+""")
 BAD = GOOD.replace("ctx.north_price", "ctx.price").replace("ctx.south_price", "ctx.price")
 
 
@@ -38,35 +35,35 @@ def check(subject: Subject) -> Iterator[Found]:
     ]
     if not forks:
         return
-    by_step = {step.name: found for step in subject.net.steps if (found := tuple(writes(step)))}
-    told: set[int] = set()
+    by_step = {step.name: own for step in subject.net.steps if (own := tuple(writes(step)))}
+    reported: set[int] = set()
     for fork in forks:
         arcs = subject.flow.ways(fork, subject.flow.success(fork)).certain
         if len(arcs) > 1:
             for first, second in _clashes(subject, fork, arcs, by_step):
-                if second.assign.at is not None and id(second.assign) not in told:
-                    told.add(id(second.assign))
+                if second.assign.at is not None and id(second.assign) not in reported:
+                    reported.add(id(second.assign))
                     yield at(second.assign.at, *_texts(fork, first, second))
 
 
 def _clashes(
     subject: Subject, fork: Step, arcs: tuple[Arc, ...], by_step: dict[str, tuple[Write, ...]]
 ) -> Iterator[tuple[Write, Write]]:
-    """Give the first two branches that write one key with values that may differ, for every such key."""
+    """Yield two writes of different branches, for every key that may differ."""
     first: dict[str, tuple[int, Write]] = {}
-    told: set[str] = set()
+    reported: set[str] = set()
     for number, (arc, region) in enumerate(zip(arcs, _regions(subject, arcs), strict=True)):
         own = [write for write in by_step.get(fork.name, ()) if write.arc is arc]
         for write in (*own, *(w for step in subject.net.members(region) for w in by_step.get(step.name, ()))):
             name = write.assign.key
             owner, before = first.setdefault(name, (number, write))
-            if owner != number and name not in told and not _is_same(subject.flow, before, write):
-                told.add(name)
+            if owner != number and name not in reported and not _is_same(subject.flow, before, write):
+                reported.add(name)
                 yield before, write
 
 
 def _regions(subject: Subject, arcs: tuple[Arc, ...]) -> list[int]:
-    """Give for each arc the steps that only this branch can come to, as bit sets."""
+    """Return, for each arc, the steps that only its branch can reach, as bit sets."""
     net = subject.net
     reached = [1 << n | net.reach[n] if (n := net.index.get(arc.step)) is not None else 0 for arc in arcs]
     once = twice = 0
@@ -77,7 +74,7 @@ def _regions(subject: Subject, arcs: tuple[Arc, ...]) -> list[int]:
 
 
 def _is_same(flow: Flow, one: Write, other: Write) -> bool:
-    """Tell whether two writes give the same value whenever they happen."""
+    """Return whether two writes always write the same value."""
     if one.assign.value.data != other.assign.value.data:
         return False
     template = flow.template(one.assign.value)
@@ -88,22 +85,21 @@ def _texts(fork: Step, first: Write, second: Write) -> tuple[str, str]:
     key = second.assign.key
     where = "on two of its arcs" if first.step is second.step else f"in '{first.step.name}' and in '{second.step.name}'"
     return (
-        f"Two branches that '{fork.name}' starts at the same time both write `ctx.{key}`, {where}; the slower one wins.",
-        f"Write to a key of its own in each branch, and combine them where the branches meet, instead of `ctx.{key}`.",
+        f"Two branches that '{fork.name}' starts at the same time both write `ctx.{key}`, {where}; the last write wins.",
+        f"Write a different key in each branch instead of `ctx.{key}`, and combine the values where the branches join.",
     )
 
 
 RULE = Rule(
     code="NOE412",
     name="branch-write",
-    group="graph",
     severity="warning",
     summary="Branches of one fork write the same `ctx` key before they join.",
     why=(
-        "Branches of a fork run at the same time, so which write comes last is a matter of luck: the same playbook gives "
-        "different results from run to run."
+        "Branches of a fork run at the same time, so the order of the writes is random: the result differs from run to run "
+        "(a race)."
     ),
-    fix="Give each branch a key of its own, or do the write in the step where the branches meet.",
+    fix="Use a different key in each branch, or write the key in the step where the branches join.",
     bad=BAD,
     good=GOOD,
     check=check,

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analyze import Flow, events_compared
-from noetl.dsl.obscured import hides_routing
+from noetl.dsl.finding import hides_routing
 from noetl.dsl.playbook import Arc, Step
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workload: { express: false }
 workflow:
   - step: pack
@@ -27,7 +24,7 @@ workflow:
     tool: { kind: noop }
   - step: send
     tool: { kind: noop }
-"""
+""")
 BAD = GOOD.replace(
     '        - step: send_express\n          when: "{{ workload.express }}"\n        - step: send\n',
     '        - step: send\n        - step: send_express\n          when: "{{ workload.express }}"\n',
@@ -38,16 +35,16 @@ def check(subject: Subject) -> Iterator[Found]:
     if not subject.is_read_whole or any(map(hides_routing, subject.shape)):
         return
     for step in subject.playbook.workflow:
-        told: set[str] = set()
+        reported: set[str] = set()
         for number, arc in enumerate(step.arcs):
             place = arc.at if arc.step_at is None else arc.step_at
             reason = _reason(subject.flow, step, number)
-            if place is None or reason is None or reason[0] in told:
+            if place is None or reason is None or reason[0] in reported:
                 continue
-            # A text without marks and a constant condition have their own diagnostics.
+            # Other rules report conditions without braces and constant conditions.
             if not subject.flow.is_unreadable(arc.when) and not subject.flow.is_constant(arc.when):
                 message = f"The arc from '{step.name}' to '{arc.step}' can never be taken: {reason[0]}."
-                told.add(reason[0])
+                reported.add(reason[0])
                 yield at(place, message, reason[1])
 
 
@@ -59,26 +56,26 @@ def _reason(flow: Flow, step: Step, number: int) -> tuple[str, str] | None:
     if step.router is None or step.router.mode != "exclusive":
         return None
     before = step.arcs[:number]
-    if not _looks_at_the_ending(flow, step, arc):
-        # After a failure such an arc may match, but nobody means "only if it failed" without saying so.
+    if not _depends_on_ending(flow, step, arc):
+        # After a failure such an arc may match, but without a condition on the ending that is not the intent.
         endings = [ending for ending in endings if ending.is_success]
     covering = [next((e for e in before if flow.fires(step, e, ending) is True), None) for ending in endings]
     earlier = next((cover for cover in covering if cover is not None), None)
     if earlier is not None and None not in covering:
         return (
             f"the arc to '{earlier.step}' above it always matches first",
-            "Put the arc with the narrower condition first, or take all that match with `next.spec.mode: inclusive`.",
+            "Put the arc with the narrower condition first, or take all matching arcs with `next.spec.mode: inclusive`.",
         )
     same = next((e for e in before if arc.when is not None and e.when == arc.when), None)
     if same is not None:
         return (
             f"the arc to '{same.step}' above it has the same condition and is taken first",
-            "Change one of the conditions, or take all that match with `next.spec.mode: inclusive`.",
+            "Change one of the conditions, or take all matching arcs with `next.spec.mode: inclusive`.",
         )
     return None
 
 
-def _looks_at_the_ending(flow: Flow, step: Step, arc: Arc) -> bool:
+def _depends_on_ending(flow: Flow, step: Step, arc: Arc) -> bool:
     template = flow.template(arc.when)
     if template is None or str(flow.setting(step, "on_step_fail")).startswith("route_edge:"):
         return True
@@ -89,27 +86,22 @@ def _never_true(flow: Flow, step: Step, arc: Arc) -> tuple[str, str]:
     template = flow.template(arc.when)
     if template is not None and step.loop is None and "loop.done" in events_compared(template):
         return (
-            f"'loop.done' happens only at the end of a loop, and '{step.name}' has none",
+            f"'loop.done' occurs only at the end of a loop, and '{step.name}' has none",
             "Compare `event.name` with 'step.done'.",
         )
-    return (
-        "its condition is false whether the step succeeds or fails",
-        "Correct the condition, or remove the arc.",
-    )
+    return ("its condition is false whether the step succeeds or fails", "Correct the condition, or remove the arc.")
 
 
 RULE = Rule(
     code="NOE409",
     name="dead-arc",
-    group="graph",
     severity="warning",
-    summary="An arc can never be taken, because of its own condition or because an arc above it always wins.",
+    summary="An arc can never be taken, because of its condition or because an arc above it always matches first.",
     why=(
-        "An exclusive router, which is the default, takes the first arc that matches, from the top. An arc without `when` "
-        "matches every success, so nothing below it is tried on success. The step at the end of such an arc is left out "
-        "of every run."
+        "An exclusive router, the default, takes the first arc that matches, from the top. An arc without `when` matches "
+        "every success, so no arc below it is evaluated on success, and its step never runs."
     ),
-    fix="Move the arc up, correct its condition, or use `next.spec.mode: inclusive` where all matching arcs are meant.",
+    fix="Move the arc up, correct its condition, or use `next.spec.mode: inclusive` to take all matching arcs.",
     bad=BAD,
     good=GOOD,
     check=check,

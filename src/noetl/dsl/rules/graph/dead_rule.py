@@ -1,20 +1,18 @@
-"""NOE414 reports a policy rule that never gets its turn."""
+"""NOE414 reports a rule of a policy or gate that can never decide."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from noetl.dsl.analyze import ERROR, OK, Case, Flow
 from noetl.dsl.nodes import MapNode, Node
 from noetl.dsl.playbook import AdmitRule, TaskRule
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: fetch
     tool:
@@ -28,25 +26,9 @@ workflow:
                   then: { do: break }
                 - when: "{{ outcome.status == 'error' }}"
                   then: { do: fail }
-"""
-BAD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
-workflow:
-  - step: fetch
-    tool:
-      - get:
-          kind: http
-          url: "https://example.org/data"
-          spec:
-            policy:
-              rules:
-                - when: "{{ outcome.status == 'error' }}"
-                  then: { do: fail }
-                - when: "{{ outcome.status == 'error' and outcome.http.status == 404 }}"
-                  then: { do: break }
-"""
+""")
+_HEAD, _NARROW, _BROAD = (part.rstrip("\n") for part in re.split(r"\n(?=                - when)", GOOD))
+BAD = f"{_HEAD}\n{_BROAD}\n{_NARROW}\n"
 _OUTCOMES = (OK, ERROR)
 
 
@@ -61,11 +43,11 @@ def check(subject: Subject) -> Iterator[Found]:
 
 def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, ...]) -> Iterator[Found]:
     if any(rule.when is not None and rule.when.at is None for rule in rules):
-        return  # a rule without `when` and `else` has its own diagnostic
-    above: list[tuple[AdmitRule | TaskRule, list[Case]]] = []  # with the cases that the rule is certain to take
+        return  # NOE117 reports a rule without `when` and `else`
+    above: list[tuple[AdmitRule | TaskRule, list[Case]]] = []  # with the cases that the rule certainly matches
     for rule in rules:
         if rule.is_else:
-            return  # so have rules behind an `else`; and an `else` for nothing does no harm
+            return  # NOE118 reports rules after an `else`; an unused `else` is harmless
         answers = {case: flow.holds(rule.when, case) for case in cases}
         possible = [case for case, answer in answers.items() if answer is not False]
         place = _condition(rule.at)
@@ -74,7 +56,7 @@ def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, 
         if place is None or (possible and winner is None):
             continue
         if flow.is_unreadable(rule.when) or flow.is_constant(rule.when):
-            continue  # told where it stands
+            continue  # another rule reports the condition
         if not possible:
             yield at(
                 place,
@@ -84,24 +66,24 @@ def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, 
         elif winner is not None and not _is_harmless(above[winner][0], rule):
             yield at(
                 place,
-                f"This rule never gets its turn: rule {winner + 1} above it matches first.",
-                "Put the rule with the narrower condition first: rules are tried from the top and the first match decides.",
+                f"This rule never decides: rule {winner + 1} above it matches first.",
+                "Put the rule with the narrower condition first: rules are evaluated from the top and the first match decides.",
             )
 
 
 def _winner(
     above: Sequence[tuple[AdmitRule | TaskRule, list[Case]]], rule: AdmitRule | TaskRule, possible: Sequence[Case]
 ) -> int | None:
-    """Give the first rule above that takes all of these cases, or helps to."""
+    """Return the first of the rules above that together match all of these cases."""
     takers = [next((number for number, (_, taken) in enumerate(above) if case in taken), None) for case in possible]
-    found = [taker for taker in takers if taker is not None]
-    if found and len(found) == len(takers):
-        return min(found)
+    known = [taker for taker in takers if taker is not None]
+    if known and len(known) == len(takers):
+        return min(known)
     return next((number for number, (earlier, _) in enumerate(above) if earlier.when == rule.when), None)
 
 
 def _is_harmless(winner: AdmitRule | TaskRule, rule: AdmitRule | TaskRule) -> bool:
-    """A `fail` behind a `retry` says what happens anyway when the attempts are used up."""
+    """Return whether the rule is redundant but harmless: `fail` after `retry`."""
     if isinstance(winner, TaskRule) and isinstance(rule, TaskRule):
         return winner.then.do == "retry" and rule.then.do == "fail"
     return False
@@ -114,14 +96,13 @@ def _condition(rule: Node | None) -> Node | None:
 RULE = Rule(
     code="NOE414",
     name="dead-rule",
-    group="graph",
     severity="warning",
-    summary="A rule of a task policy or of an admission gate can never decide anything.",
+    summary="A rule of a task policy or an admission gate can never decide.",
     why=(
-        "Rules are tried from the top and the first match decides. A broad condition above a narrow one takes all that the "
-        "narrow one was written for."
+        "Rules are evaluated from the top and the first match decides. A broad condition above a narrow one matches every "
+        "case of the narrow one."
     ),
-    fix="Order the rules from narrow to broad, and correct conditions that contradict themselves.",
+    fix="Order the rules from narrow to broad, and correct contradictory conditions.",
     bad=BAD,
     good=GOOD,
     check=check,

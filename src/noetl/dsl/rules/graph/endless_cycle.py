@@ -1,4 +1,4 @@
-"""NOE405 reports a cycle of steps that no token can ever leave."""
+"""NOE405 reports a cycle of steps that no token can leave."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 from noetl.dsl.net import Edge
 from noetl.dsl.playbook import Step
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: ask
     tool: { kind: http, url: "https://example.org/jobs/7" }
@@ -26,21 +23,10 @@ workflow:
     next: ask
   - step: report
     tool: { kind: noop }
-"""
-BAD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
-workflow:
-  - step: ask
-    tool: { kind: http, url: "https://example.org/jobs/7" }
-    next:
-      arcs:
-        - step: pause
-  - step: pause
-    tool: { kind: sleep, seconds: 30 }
-    next: ask
-"""
+""")
+BAD = GOOD.replace("        - step: report\n          when: \"{{ ask.data.state == 'ready' }}\"\n", "").replace(
+    "  - step: report\n    tool: { kind: noop }\n", ""
+)
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -61,7 +47,7 @@ def _final(subject: Subject) -> str | None:
 
 
 def _may_leave(subject: Subject, step: Step, members: frozenset[str]) -> bool:
-    """Tell whether a token at this step may end, wait or go elsewhere by what the playbook says."""
+    """Return whether a token at this step may end, wait or leave the cycle."""
     if step.name not in members or isinstance(step.join, int) or subject.flow.admission(step).may_deny:
         return True
     flow = subject.flow
@@ -87,27 +73,28 @@ def _texts(steps: list[Step]) -> tuple[str, str]:
     message = f"Step '{steps[0].name}' leads to itself after every success, so the execution never ends."
     if len(steps) > 1:
         listed = ", ".join(f"'{step.name}'" for step in steps)
-        message = f"After every success the steps {listed} lead to each other, so the execution never ends."
+        message = f"After every success, the steps {listed} lead to each other, so the execution never ends."
     if any(arc.step not in names for step in steps for arc in step.arcs):
-        fix = "Take one arc at a time (`next.spec.mode: exclusive`), first the one that leads out, with a `when`."
+        fix = (
+            "Take one arc at a time (`next.spec.mode: exclusive`), and put the arc that leads out first, with a `when`."
+        )
     else:
-        fix = "Put an arc with a `when` before this one that leads out, or set `executor.spec.timeout_s`."
+        fix = "Add an arc with a `when` that leads out before this one, or set `executor.spec.timeout_s`."
     return message, fix
 
 
 RULE = Rule(
     code="NOE405",
     name="endless-cycle",
-    group="graph",
     severity="error",
-    summary="Steps lead to each other in a circle that no arc leaves.",
+    summary="Steps form a cycle that no arc leaves.",
     why=(
-        "Such an execution ends only when something in it fails or somebody cancels it. It holds workers, and its log grows "
-        "without end."
+        "Such an execution ends only when a step fails or you cancel it. It occupies workers, and its event log grows without "
+        "bound."
     ),
     fix=(
-        "Give one step of the cycle an arc with a condition that leads out, before the arc that goes round. For a cycle "
-        "that is meant to run for ever, set `executor.spec.timeout_s` and start it by a schedule."
+        "Add an arc with a condition that leads out to one step of the cycle, before the arc that stays in it. For a cycle "
+        "that should run forever, set `executor.spec.timeout_s` and start it on a schedule."
     ),
     bad=BAD,
     good=GOOD,

@@ -1,4 +1,4 @@
-"""NOE415 reports a jump that a pipeline repeats for ever."""
+"""NOE415 reports a jump that repeats a pipeline forever."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from noetl.dsl.analyze import ERROR, OK, Flow
 from noetl.dsl.nodes import MapNode
 from noetl.dsl.playbook import Action, Step, Task
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.rules.graph.policies import holds_any, misread
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: read_pages
     tool:
@@ -31,7 +28,7 @@ workflow:
                   then: { do: jump, to: page }
                 - else:
                     then: { do: break }
-"""
+""")
 BAD = GOOD.replace(
     """\
                 - when: "{{ ctx.page }}"
@@ -75,30 +72,30 @@ def _endless(flow: Flow, step: Step) -> Iterator[Found]:
                 goal = step.tasks[target].label
                 yield at(
                     node,
-                    f"Task '{task.label}' jumps back to '{goal}' after every success, and no rule on the way leads out.",
+                    f"Task '{task.label}' jumps back to '{goal}' after every success, and no rule leads out.",
                     "Jump only while there is more to do (`when: …`), and end with `- else: { then: { do: break } }`.",
                 )
                 return
 
 
 def _follows(flow: Flow, task: Task, number: int, labels: dict[str, int], end: int) -> set[int]:
-    """Give the tasks that may come next by what the playbook says; a plain failure is no planned way out."""
+    """Return the tasks that may run next; a plain failure does not count as a way out."""
     if task.rules is None:
         return {number + 1}
-    found: set[int] = set()
+    followers: set[int] = set()
     for outcome in (OK, ERROR):
         for rule in task.rules:
             answer = flow.holds(rule.when, outcome)
             if flow.is_unreadable(rule.when):
                 return {end}
             if answer is not False and (outcome.is_success or rule.then.do not in ("fail", "retry")):
-                found.add(_target(rule.then, number, labels, end))
+                followers.add(_target(rule.then, number, labels, end))
             if answer is True:
                 break
         else:
             if outcome.is_success or task.on_unmatched != "fail":
-                found.add(number + 1)
-    return found
+                followers.add(number + 1)
+    return followers
 
 
 def _target(action: Action, number: int, labels: dict[str, int], end: int) -> int:
@@ -114,14 +111,13 @@ def _target(action: Action, number: int, labels: dict[str, int], end: int) -> in
 RULE = Rule(
     code="NOE415",
     name="endless-jump",
-    group="graph",
     severity="error",
     summary="A pipeline jumps back after every success, with no rule that leads out.",
     why=(
-        "The pipeline runs until a task fails or it has made `limits.max_transitions` task starts, a million unless said "
-        "otherwise, and then the step fails."
+        "The pipeline runs until a task fails or the number of task starts reaches `limits.max_transitions` (default: one "
+        "million); then the step fails."
     ),
-    fix="Give the jump a condition that once is false, and leave the circle with `break` or by falling through.",
+    fix="Add a condition to the jump that becomes false, and leave the cycle with `break` or by continuing.",
     bad=BAD,
     good=GOOD,
     check=check,

@@ -1,17 +1,14 @@
-"""NOE407 reports a step whose failure no arc takes although the run is to continue after it."""
+"""NOE407 reports a step whose failure should continue, but no arc matches it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.graph.places import key
+from noetl.dsl.nodes import key_at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 executor:
   spec: { on_step_fail: continue }
 workflow:
@@ -27,23 +24,10 @@ workflow:
     tool: { kind: noop }
   - step: use_yesterday
     tool: { kind: noop }
-"""
-BAD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
-executor:
-  spec: { on_step_fail: continue }
-workflow:
-  - step: fetch
-    tool: { kind: http, url: "https://example.org/data" }
-    next:
-      arcs:
-        - step: store
-          when: "{{ outcome.status == 'ok' }}"
-  - step: store
-    tool: { kind: noop }
-"""
+""")
+BAD = GOOD.replace("        - step: use_yesterday\n          when: \"{{ outcome.status == 'error' }}\"\n", "").replace(
+    "  - step: use_yesterday\n    tool: { kind: noop }\n", ""
+)
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -56,27 +40,26 @@ def check(subject: Subject) -> Iterator[Found]:
         success, *failures = flow.endings(step)
         if any(flow.ways(step, ending).possible for ending in failures) or not flow.ways(step, success).possible:
             continue
-        place = key(step.at, "next")
+        place = key_at(step.at, "next")
         if place is not None:
             yield at(
                 place,
-                f"A failure of step '{step.name}' is to continue (`on_step_fail: continue`), but none of its arcs can "
-                "match a failure: the branch ends there and the steps behind it do not run.",
-                "Add an arc with `when: \"{{ outcome.status == 'error' }}\"`, or one without `when`, which is taken either way.",
+                f"After a failure of step '{step.name}' the run should continue (`on_step_fail: continue`), but none of its "
+                "arcs can match a failure: the branch ends there and the steps after it do not run.",
+                "Add an arc with `when: \"{{ outcome.status == 'error' }}\"`, or one without `when`, which matches both.",
             )
 
 
 RULE = Rule(
     code="NOE407",
     name="failure-not-routed",
-    group="graph",
     severity="warning",
-    summary="With `on_step_fail: continue`, a step has arcs but none that a failure can take.",
+    summary="With `on_step_fail: continue`, a step has arcs, but none matches a failure.",
     why=(
-        "`continue` tries the arcs once more as if the step were done, with `outcome.status == 'error'`. When every arc asks "
-        "for a success, nothing continues: the rest of the branch is skipped without a word."
+        "`continue` evaluates the arcs again as if the step were done, with `outcome.status == 'error'`. When every arc "
+        "requires success, nothing continues: the rest of the branch is silently skipped."
     ),
-    fix="Add an arc that takes the failure, or let this step halt the run: `spec: { on_step_fail: halt }`.",
+    fix="Add an arc for the failure, or let this step halt the run: `spec: { on_step_fail: halt }`.",
     bad=BAD,
     good=GOOD,
     check=check,

@@ -1,4 +1,4 @@
-"""NOE403 reports a gate that waits for the gated step or a step behind it: for its end, or for a `ctx` key that it writes."""
+"""NOE403 reports a gate that waits for its own step or a step after it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from noetl.dsl.analyze import Missing, writes
 from noetl.dsl.playbook import Step
 from noetl.dsl.references import ASKED, meanings
-from noetl.dsl.rule import Found, Rule, inside
+from noetl.dsl.rule import Found, Rule, example, inside
 from noetl.dsl.sites import Site
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: prepare
     tool: { kind: noop }
@@ -31,7 +28,7 @@ workflow:
     next: clean
   - step: clean
     tool: { kind: noop }
-"""
+""")
 BAD = GOOD.replace("    set: { ctx.ready: true }\n    next: load\n", "    next: load\n").replace(
     "  - step: clean\n    tool: { kind: noop }\n",
     "  - step: clean\n    tool: { kind: noop }\n    set: { ctx.ready: true }\n",
@@ -43,18 +40,18 @@ def check(subject: Subject) -> Iterator[Found]:
     if not gates or not subject.net_is_whole:
         return
     writers = _writers(subject)
-    told: set[tuple[str, Missing]] = set()
+    reported: set[tuple[str, Missing]] = set()
     for site in gates:
         step = site.step
         if step is None or not _allows(step, site):
             continue
         for missing, offset, length in (*_keys(site), *_steps(site, subject)):
-            found = [subject.net.index[missing.step]] if missing.step else writers.get(str(missing.key), [])
-            if (step.name, missing) in told or not found or subject.flow.admission(step, missing).may_allow:
+            awaited = [subject.net.index[missing.step]] if missing.step else writers.get(str(missing.key), [])
+            if (step.name, missing) in reported or not awaited or subject.flow.admission(step, missing).may_allow:
                 continue
-            if _only_behind(subject, subject.net.index[step.name], found):
-                told.add((step.name, missing))
-                texts = _texts(step, missing, [subject.net.steps[number].name for number in found])
+            if _only_behind(subject, subject.net.index[step.name], awaited):
+                reported.add((step.name, missing))
+                texts = _texts(step, missing, [subject.net.steps[number].name for number in awaited])
                 yield inside(subject, site, offset, length, *texts)
 
 
@@ -70,28 +67,28 @@ def _texts(step: Step, missing: Missing, behind: list[str]) -> tuple[str, str]:
         )
     if missing.step:
         return (
-            f"The gate of step '{step.name}' waits for '{missing.step}', which runs only behind the gate.",
-            f"Wait for a step that runs before '{step.name}', or let another path lead to '{missing.step}'.",
+            f"The gate of step '{step.name}' waits for '{missing.step}', which runs only after the gate.",
+            f"Wait for a step that runs before '{step.name}', or add another path to '{missing.step}'.",
         )
     listed = " and ".join(f"'{name}'" for name in dict.fromkeys(behind))
     return (
-        f"The gate of step '{step.name}' waits for `ctx.{missing.key}`, which is written only in {listed}: behind the gate.",
+        f"The gate of step '{step.name}' waits for `ctx.{missing.key}`, which is written only in {listed}, after the gate.",
         f"Write `ctx.{missing.key}` in a step that runs before '{step.name}', or wait for another key.",
     )
 
 
 def _writers(subject: Subject) -> dict[str, list[int]]:
-    """Map keys of `ctx` to the steps that write them with something other than false or nothing."""
-    found: dict[str, list[int]] = {}
+    """Map keys of `ctx` to the steps that write a truthy value to them."""
+    writers: dict[str, list[int]] = {}
     for number, step in enumerate(subject.net.steps):
         for write in writes(step):
             if write.assign.value.data:
-                found.setdefault(write.assign.key.split(".", 1)[0], []).append(number)
-    return found
+                writers.setdefault(write.assign.key.split(".", 1)[0], []).append(number)
+    return writers
 
 
 def _only_behind(subject: Subject, gate: int, writers: list[int]) -> bool:
-    """Tell whether no token can come to one of these steps without passing the gate."""
+    """Return whether no token can reach these steps without passing the gate."""
     net = subject.net
     if any(number != gate and not net.reaches(gate, number) for number in writers):
         return False
@@ -109,7 +106,7 @@ def _only_behind(subject: Subject, gate: int, writers: list[int]) -> bool:
 
 
 def _keys(site: Site) -> Iterator[tuple[Missing, int, int]]:
-    """Give the keys of `ctx` that a condition looks at, with their places in the template."""
+    """Yield the keys of `ctx` that a condition reads, with offset and length."""
     for read in site.template.reads if site.template else ():
         if read.path[0] in ("ctx", "vars") and len(read.path) > 1 and read.path[1] != "signals":
             key = str(read.path[1])
@@ -117,7 +114,7 @@ def _keys(site: Site) -> Iterator[tuple[Missing, int, int]]:
 
 
 def _steps(site: Site, subject: Subject) -> Iterator[tuple[Missing, int, int]]:
-    """Give the steps that a condition asks for or reads from."""
+    """Yield the steps that a condition names in a function or reads."""
     if site.template is None:
         return
     for call in ASKED.finditer(site.template.source):
@@ -132,16 +129,15 @@ def _steps(site: Site, subject: Subject) -> Iterator[tuple[Missing, int, int]]:
 RULE = Rule(
     code="NOE403",
     name="gate-waits-for-itself",
-    group="graph",
     severity="warning",
-    summary="A gate opens only after something that happens behind it: the end of a step, or a write.",
+    summary="A gate waits for a step that runs, or a key that is written, only after the gate.",
     why=(
-        "The token parks before the gate, the step that would open it is never reached, and the execution waits without end, "
-        "or until somebody patches `ctx` by hand."
+        "The token parks at the gate and never reaches the step that would open it (a deadlock). The execution waits forever, "
+        "or until you patch `ctx` by hand."
     ),
     fix=(
-        "Wait for a step that runs before the gate, and write the key there. Where the value comes from outside, do not write "
-        "that key behind the gate."
+        "Wait for a step that runs before the gate, and write the key there. If the value comes from outside, do not write "
+        "that key after the gate."
     ),
     bad=BAD,
     good=GOOD,

@@ -1,19 +1,15 @@
-"""NOE413 reports routing that the engine ignores: arcs of a final step or a compensation, and `args` bound for a final step."""
+"""NOE413 reports routing of a final step or compensation, without effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import MapNode
+from noetl.dsl.nodes import MapNode, key_at
 from noetl.dsl.playbook import Step
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.graph.places import key
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 executor:
   spec: { final_step: report }
 workflow:
@@ -21,7 +17,7 @@ workflow:
     tool: { kind: noop }
   - step: report
     tool: { kind: noop, message: "{{ args.counts }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -34,35 +30,35 @@ def check(subject: Subject) -> Iterator[Found]:
     undo = {step.compensate for step in net.steps if step.compensate}
     for name in sorted(undo & net.index.keys()):
         step = net.steps[net.index[name]]
-        place = key(step.at, "next")
+        place = key_at(step.at, "next")
         if step.arcs and step is not final and place is not None and not _is_routed_to(subject, net.index[name]):
             yield at(
                 place,
-                f"The arcs of step '{name}' are never taken: it runs as a compensation, and nothing follows one.",
-                "Remove `next`; to undo more, give the other steps a `compensate` of their own.",
+                f"The arcs of step '{name}' are never taken: it runs as a compensation, which has no next step.",
+                "Remove `next`. To undo more, add a `compensate` to the other steps.",
             )
 
 
 def _final_step(subject: Subject, final: Step) -> Iterator[Found]:
     net = subject.net
-    place = key(final.at, "next")
+    place = key_at(final.at, "next")
     if final.arcs and place is not None:
         yield at(
             place,
-            f"The arcs of step '{final.name}' are never taken: it is the final step, and the run ends with it.",
-            "Remove `next`, or take the step out of `executor.spec.final_step`.",
+            f"The arcs of step '{final.name}' are never taken: it is the final step, and the run ends after it.",
+            "Remove `next`, or remove the step from `executor.spec.final_step`.",
         )
     for edge in net.into[net.index[final.name]]:
         if not edge.arc.args:
             continue
         node = edge.arc.at if isinstance(edge.arc.at, MapNode) else None
-        args = key(node, "args") or key(node, "input")
+        args = key_at(node, "args") or key_at(node, "input")
         if args is not None:
             yield at(
                 args,
-                f"These `args` are lost: '{final.name}' is the final step, it runs once at the end and gets "
+                f"These `args` are lost: '{final.name}' is the final step, which runs once at the end and receives "
                 "`counts`, `failures` and `results` instead.",
-                "Write what it needs to `ctx` with `set`, and read it there.",
+                "Write the values to `ctx` with `set`, and read them from there.",
             )
 
 
@@ -73,12 +69,11 @@ def _is_routed_to(subject: Subject, number: int) -> bool:
 RULE = Rule(
     code="NOE413",
     name="ignored-next",
-    group="graph",
     severity="warning",
     summary="A final step or a compensation has arcs, or an arc binds `args` for the final step; both have no effect.",
     why=(
-        "The final step runs once, when everything else has ended, and the run ends with it. Tokens that are routed to it "
-        "are absorbed, with their `args`. A compensation undoes one step and nothing else. Arcs of either are never looked at."
+        "The final step runs once, after everything else has ended, and the run ends with it. Tokens that reach it through "
+        "arcs are absorbed with their `args`. A compensation only undoes one step. The arcs of both are never evaluated."
     ),
     fix="Remove the arcs, and pass values for the final step through `ctx`.",
     bad=GOOD.replace('counts }}" }\n', 'counts }}" }\n    next: load\n'),

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.playbook import Step
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: ask_all
     next: [north, south]
@@ -24,13 +21,13 @@ workflow:
   - step: decide
     spec: { join: 2 }
     tool: { kind: noop }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
     net = subject.net
     if not subject.net_is_whole or net.live() != (1 << len(net.steps)) - 1:
-        return  # steps that are cut off are told of, and may be what the join waits for
+        return  # NOE401 reports unreachable steps, and the join may wait for them
     for number, step in enumerate(net.steps):
         wanted = step.join
         if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 2:
@@ -42,7 +39,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _most_tokens(subject: Subject, target: int) -> int | None:
-    """Count the tokens of one fork that can meet at a step at most; None where routers in a cycle keep sending more."""
+    """Return how many tokens of a fork can meet at a step; None: unbounded."""
     net = subject.net
     most = 1
     for number, step in enumerate(net.steps):
@@ -55,26 +52,26 @@ def _most_tokens(subject: Subject, target: int) -> int | None:
 
 
 def _branches(subject: Subject, step: Step, target: int, which: int) -> int:
-    """Count the arcs that one ending may take together and that lead to the target, or to a step we do not know."""
+    """Count the arcs that one ending may take together towards the target."""
     endings = subject.flow.endings(step)
     if which >= len(endings):
         return 0
     net = subject.net
-    found = 0
+    branches = 0
     for arc in subject.flow.ways(step, endings[which]).possible:
         follower = net.index.get(arc.step)
-        found += follower is None or follower == target or net.reaches(follower, target)
-    return found
+        branches += follower is None or follower == target or net.reaches(follower, target)
+    return branches
 
 
 def _texts(step: Step, wanted: int, most: int) -> tuple[str, str]:
     if most == 1:
         return (
-            f"Step '{step.name}' waits for {wanted} branches, but no fork leads to it: only one token can come at a time.",
-            "Let a router before it take several arcs together (`next.spec.mode: inclusive`), or remove `join`.",
+            f"Step '{step.name}' waits for {wanted} branches, but no fork leads to it: only one token can arrive at a time.",
+            "Use `next.spec.mode: inclusive` on a router before it, or remove `join`.",
         )
     return (
-        f"Step '{step.name}' waits for {wanted} branches, and at most {most} can arrive.",
+        f"Step '{step.name}' waits for {wanted} branches, but at most {most} can arrive.",
         f"Write `join: {most}` or less, or `join: all` to wait for every branch that can still arrive.",
     )
 
@@ -82,12 +79,11 @@ def _texts(step: Step, wanted: int, most: int) -> tuple[str, str]:
 RULE = Rule(
     code="NOE404",
     name="join-too-large",
-    group="graph",
     severity="error",
-    summary="A step joins more branches than can ever arrive together.",
+    summary="A step waits for more branches than can arrive.",
     why=(
-        "`join: n` runs the step when n branches of one fork have arrived. Only a router that takes two or more arcs at once "
-        "makes a fork; branches of an exclusive router are alternatives. Where fewer than n can come, the step always fails."
+        "`join: n` runs the step when n branches of one fork have arrived. Only a router that takes several arcs at once "
+        "makes a fork; the arcs of an exclusive router are alternatives. If fewer than n can arrive, the step always fails."
     ),
     fix="Lower the number, use `join: all`, or make the router before it inclusive.",
     bad=GOOD.replace("join: 2", "join: 3"),

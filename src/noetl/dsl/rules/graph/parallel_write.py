@@ -1,4 +1,4 @@
-"""NOE410 reports a `ctx` key that the items of a parallel loop write with different values and no reducer."""
+"""NOE410 reports a `ctx` key that parallel items write without a reducer."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 from noetl.dsl.analyze import Flow, Write, writes
 from noetl.dsl.playbook import Loop, Step, Value
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workload: { cities: [Rome, Oslo] }
 workflow:
   - step: measure
@@ -27,9 +24,9 @@ workflow:
           kind: http
           url: "https://example.org/weather/{{ iter.city }}"
           set: { ctx.hottest: "{{ output.data.temperature }}" }
-"""
+""")
 BAD = GOOD.replace("        reduce: { ctx.hottest: max }\n", "")
-# What every item that comes so far has in common.
+# Values that are the same for all items.
 _SHARED = frozenset({("iter", "total"), ("iter", "_total"), ("outcome", "status"), ("output", "status")})
 
 
@@ -44,16 +41,16 @@ def _conflicts(flow: Flow, step: Step, loop: Loop) -> Iterator[Found]:
     for write in writes(step):
         if write.in_task and not is_reduced(loop, write.assign.key):
             by_key.setdefault(write.assign.key, []).append(write)
-    for key, found in by_key.items():
-        reason = _reason(flow, step, key, [write.assign.value for write in found])
-        place = found[0].assign.at
+    for key, own in by_key.items():
+        reason = _reason(flow, step, key, [write.assign.value for write in own])
+        place = own[0].assign.at
         if reason is None or place is None:
             continue
         yield at(place, f"The items of this parallel loop all write `ctx.{key}`, and {reason[0]}.", reason[1])
 
 
 def is_reduced(loop: Loop, key: str) -> bool:
-    """Tell whether a reducer is declared for a key of `ctx`, or for the map that holds it."""
+    """Return whether a key of `ctx`, or the map that holds it, has a reducer."""
     reduce = loop.spec.get("reduce")
     declared = reduce.data if reduce and isinstance(reduce.data, dict) else {}
     names = {str(name).removeprefix("ctx.").removeprefix("vars.") for name in declared}
@@ -61,15 +58,15 @@ def is_reduced(loop: Loop, key: str) -> bool:
 
 
 def _reason(flow: Flow, step: Step, key: str, values: list[Value]) -> tuple[str, str] | None:
-    """Say why the values of two items may differ, and what to do; None where they cannot, or nobody knows."""
+    """Return why the values of items may differ, and the fix; None if unknown."""
     if any(_reads_itself(flow, value, key) for value in values):
         return (
             "each adds to the value from before the loop, so all changes but one are lost",
-            f"Write only what this item adds, and let `loop.spec.reduce: {{ ctx.{key}: sum }}` (or append, max …) do the rest.",
+            f"Write only what this item adds, and combine the values with `loop.spec.reduce: {{ ctx.{key}: sum }}` (or append, max …).",
         )
     fix = (
-        f"Say how the writes become one value, e.g. `loop.spec.reduce: {{ ctx.{key}: last }}` (or sum, min, max, append, "
-        "merge, count), or keep the value in `iter` and read the step's `results`."
+        f"Add a reducer, e.g. `loop.spec.reduce: {{ ctx.{key}: last }}` (or sum, min, max, append, merge, count), "
+        "or write the value to `iter` and read the step's `results`."
     )
     for value in values:
         reads = _item_reads(flow, step, value)
@@ -105,12 +102,11 @@ def _item_reads(flow: Flow, step: Step, value: Value) -> str | None:
 RULE = Rule(
     code="NOE410",
     name="parallel-write",
-    group="graph",
     severity="warning",
-    summary="Items of a parallel loop write one `ctx` key with different values, and no reducer says what comes of it.",
+    summary="Items of a parallel loop write different values to one `ctx` key, and no reducer combines them.",
     why=(
-        "Items of a parallel loop run at the same time and do not see each other's writes. Two different values for one key "
-        "are an error at run time; a counter that every item adds 1 to ends at 1."
+        "Items of a parallel loop run at the same time and cannot read each other's writes. Two different values for one key "
+        "are an error at run time; a counter that every item increments ends at 1."
     ),
     fix="Declare a reducer: `loop.spec.reduce: {ctx.total: sum}`. Or write to `iter` and read the loop's `results` afterwards.",
     bad=BAD,

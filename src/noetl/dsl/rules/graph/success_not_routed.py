@@ -1,19 +1,16 @@
-"""NOE406 reports a router that has no arc for success where something should follow."""
+"""NOE406 reports a router without an arc for success."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.nodes import key_at
 from noetl.dsl.playbook import Step
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.graph.places import key
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.rules.graph.stranded import only_on_failure, stranded
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: fetch
     tool: { kind: http, url: "https://example.org/data" }
@@ -26,7 +23,7 @@ workflow:
     tool: { kind: noop }
   - step: store
     tool: { kind: noop }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -40,13 +37,13 @@ def check(subject: Subject) -> Iterator[Found]:
         strict = subject.flow.setting(step, "no_next_is_error") is True
         if not strict and number not in left_out:
             continue
-        place = key(step.at, "next")
-        if place is not None and only_on_failure(subject, step) and not _is_told_elsewhere(subject, step):
+        place = key_at(step.at, "next")
+        if place is not None and only_on_failure(subject, step) and not _is_reported_elsewhere(subject, step):
             yield at(place, *_texts(step, left_out.get(number, []), strict), "error" if strict else None)
 
 
-def _is_told_elsewhere(subject: Subject, step: Step) -> bool:
-    """Arcs that can never be taken at all, and conditions that are constant, have their own diagnostics."""
+def _is_reported_elsewhere(subject: Subject, step: Step) -> bool:
+    """Return whether another rule reports the arcs: dead or constant ones."""
     flow = subject.flow
     if not any(flow.ways(step, ending).possible for ending in flow.endings(step)[1:]):
         return True
@@ -54,25 +51,24 @@ def _is_told_elsewhere(subject: Subject, step: Step) -> bool:
 
 
 def _texts(step: Step, left_out: list[str], strict: bool) -> tuple[str, str]:
-    message = f"After a success of step '{step.name}' none of its arcs can be taken"
+    message = f"After a success of step '{step.name}', none of its arcs can be taken"
     follower = left_out[0] if left_out else "<step>"
     if strict:
-        message += ", and `no_next_is_error` makes that a failure."
+        message += ", and `no_next_is_error` makes this a failure."
     else:
         names = ", ".join(f"'{name}'" for name in left_out)
         message += f": the branch ends there, and {names} never runs."
-    return message, f"Add an arc without `when`, which is taken on success: `- step: {follower}`."
+    return message, f"Add an arc without `when`, which matches success: `- step: {follower}`."
 
 
 RULE = Rule(
     code="NOE406",
     name="success-not-routed",
-    group="graph",
     severity="warning",
-    summary="Every arc of a router is for failures, although something should follow a success.",
+    summary="Every arc of a router is for failures, but a step should follow a success.",
     why=(
-        "When no arc matches a success, the branch ends without a word, and the steps behind it are left out. With "
-        "`no_next_is_error: true` every success becomes a failure."
+        "If no arc matches a success, the branch silently ends, and the steps after it do not run. With "
+        "`no_next_is_error: true`, every success becomes a failure."
     ),
     fix="Add an arc for success: one without `when`, or one whose `when` is true for `event.name == 'step.done'`.",
     bad=GOOD.replace("        - step: store\n", ""),

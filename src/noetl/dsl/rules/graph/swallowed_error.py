@@ -1,20 +1,17 @@
-"""NOE408 reports a task policy that lets some errors pass as if nothing had happened."""
+"""NOE408 reports a task policy that ignores some errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.analyze import ERROR, Flow
+from noetl.dsl.nodes import key_at
 from noetl.dsl.playbook import TaskRule
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.graph.places import key
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: fetch
     tool:
@@ -28,7 +25,7 @@ workflow:
                   then: { do: retry, attempts: 5, delay: 2 }
                 - when: "{{ outcome.status == 'error' }}"
                   then: { do: fail }
-"""
+""")
 BAD = GOOD.replace(
     "                - when: \"{{ outcome.status == 'error' }}\"\n                  then: { do: fail }\n", ""
 )
@@ -42,19 +39,19 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         if _covers_errors(subject.flow, rules):
             continue
-        place = key(task.at, "spec", "policy", "rules")
+        place = key_at(task.at, "spec", "policy", "rules")
         if place is not None:
             yield at(
                 place,
-                f"An error of task '{task.label}' that none of these rules matches is passed over: the pipeline goes on "
+                f"An error of task '{task.label}' that matches none of these rules is ignored: the pipeline continues "
                 "as if the task had succeeded.",
                 "Add a last rule for the other errors: `- when: \"{{ outcome.status == 'error' }}\"` with "
-                "`then: { do: fail }`, or set `on_unmatched: fail` beside `rules`.",
+                "`then: { do: fail }`, or set `on_unmatched: fail` next to `rules`.",
             )
 
 
 def _covers_errors(flow: Flow, rules: tuple[TaskRule, ...]) -> bool:
-    """Tell whether every error meets a rule; a condition that does not parse is told elsewhere and given the benefit."""
+    """Return whether every error matches a rule, or a rule does not parse."""
     if any(rule.is_else or flow.is_unreadable(rule.when) for rule in rules):
         return True
     if any(flow.holds(rule.when, ERROR) is True for rule in rules):
@@ -65,16 +62,15 @@ def _covers_errors(flow: Flow, rules: tuple[TaskRule, ...]) -> bool:
 RULE = Rule(
     code="NOE408",
     name="swallowed-error",
-    group="graph",
     severity="warning",
     summary="A task policy has no rule for some errors, and no `else`.",
     why=(
-        "A policy, once it is there, decides everything. An outcome that no rule matches *continues*, an error too: the next "
+        "A task with a policy follows only its rules. An outcome that matches no rule *continues*, even an error: the next "
         "task runs with the result of an earlier one, and the run is reported as a success."
     ),
     fix=(
         "End the rules with one for the remaining errors (`when: \"{{ outcome.status == 'error' }}\"`, `then: {do: fail}`), "
-        "with an `else`, or set `on_unmatched: fail`. Where passing over is meant, say so: `- else: {then: {do: continue}}`."
+        "with an `else`, or set `on_unmatched: fail`. To ignore errors, write it: `- else: {then: {do: continue}}`."
     ),
     bad=BAD,
     good=GOOD,

@@ -14,8 +14,8 @@ def check(subject: Subject) -> Iterator[Found]:
         return
     for step in subject.playbook.workflow:
         if step.compensate is not None and step.compensate_at is not None:
-            message = f"Step '{step.name}' has a compensation, but this playbook does not say when to roll back."
-            fix = "Add `policy: { rollback: on_fail }` at the root, or `rollback: never` if that is meant."
+            message = f"Step '{step.name}' has a compensation, but the playbook does not enable rollback."
+            fix = "Add `policy: { rollback: on_fail }` at the root, or `rollback: never` if you do not want rollback."
             yield at(step.compensate_at, message, fix)
             return
 
@@ -23,11 +23,10 @@ def check(subject: Subject) -> Iterator[Found]:
 RULE = Rule(
     code="NOE207",
     name="compensation-without-rollback",
-    group="names",
     severity="warning",
-    summary="Steps have compensations, and nothing makes them run.",
-    why="Compensations run only under `policy: { rollback: on_fail }`. Without it a failed run leaves its work half done.",
-    fix="Add `policy: { rollback: on_fail }` at the root of the playbook. `rollback: never` says that it is on purpose.",
+    summary="Steps have compensations, but nothing runs them.",
+    why="Compensations run only under `policy: { rollback: on_fail }`. Without it, a failed run leaves its work half done.",
+    fix="Add `policy: { rollback: on_fail }` at the root of the playbook. `rollback: never` turns this warning off.",
     bad=GOOD.replace("policy: { rollback: on_fail }\n", ""),
     good=GOOD,
     check=check,

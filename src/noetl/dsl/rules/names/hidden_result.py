@@ -1,18 +1,15 @@
-"""NOE212 reports a key of `ctx` that hides the result of a step which templates read by its name."""
+"""NOE212 reports a key of `ctx` that hides the result of a step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.playbook import Assign
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.scopes import step_writes
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: order, path: examples/order }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: order
@@ -21,7 +18,7 @@ workflow:
     next: ship
   - step: ship
     tool: { kind: http, method: POST, url: "{{ workload.api }}/ship/{{ order.data.address }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -31,7 +28,7 @@ def check(subject: Subject) -> Iterator[Found]:
     readers: dict[str, str] = {}
     for reference in subject.references:
         site = reference.site
-        # The step itself reads its own result there, before the write counts for others.
+        # In the step itself the name still means its own result.
         if (
             reference.name in clashes
             and reference.means[:1] == ("ctx",)
@@ -45,14 +42,14 @@ def check(subject: Subject) -> Iterator[Found]:
             reader = readers.get(name)
             if reader and write.scope == "ctx" and write.at is not None and not _is_the_result(step.name, write):
                 message = (
-                    f"After this write `{{{{ {name} }}}}` in step '{reader}' reads `ctx.{name}`, "
+                    f"After this write, `{{{{ {name} }}}}` in step '{reader}' reads `ctx.{name}`, "
                     f"not the result of step '{name}'."
                 )
                 yield at(write.at, message, f"Use another key, such as `ctx.{name}_value`, and read it as `ctx.…`.")
 
 
 def _is_the_result(step: str, write: Assign) -> bool:
-    """Tell whether a step keeps its whole result under its own name: then both names read the same."""
+    """Return whether a step stores its whole result under its own name."""
     value = "".join(str(write.value.data).split())
     own = (step, f"{step}.data", "outcome.result", "output.data", "output")
     return write.key == step and value in {f"{{{{{name}}}}}" for name in own}
@@ -61,11 +58,10 @@ def _is_the_result(step: str, write: Assign) -> bool:
 RULE = Rule(
     code="NOE212",
     name="hidden-result",
-    group="names",
     severity="warning",
-    summary="A write to `ctx` hides the result of a step that is read by its name.",
-    why="A bare name is looked for in `ctx` before it is looked for among the results of steps, so the result is out of reach.",
-    fix="Give the key of `ctx` another name than the step has.",
+    summary="A write to `ctx` hides the result of a step that a template reads by name.",
+    why="A bare name is looked up in `ctx` before the results of steps, so the template cannot reach the result.",
+    fix="Rename the key of `ctx`, so that it differs from the step.",
     bad=GOOD.replace("ctx.order_id:", "ctx.order:"),
     good=GOOD,
     check=check,

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 from noetl.dsl.nodes import MapNode
 from noetl.dsl.playbook import Task
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: poll, path: examples/poll }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: wait_for_export
@@ -30,7 +27,7 @@ workflow:
                   then: { do: jump, to: previous }
                 - else:
                     then: { do: break }
-"""
+""")
 _PAUSE = "      - pause: { kind: sleep, seconds: 5 }\n"
 
 
@@ -44,19 +41,18 @@ def _jumps(task: Task) -> Iterator[Found]:
     for rule in task.rules or ():
         node = rule.then.at.get("to") if isinstance(rule.then.at, MapNode) else None
         if rule.then.do == "jump" and rule.then.to == "previous" and node is not None:
-            message = f"Task '{task.label}' jumps to the previous task, and no task stands before it."
-            fix = f"Name the task to go to: `to: {task.label}` runs this one again, `do: retry` repeats it after an error."
+            message = f"Task '{task.label}' jumps to the previous task, but it is the first task."
+            fix = f"Name the target: `to: {task.label}` runs this task again, `do: retry` repeats it after an error."
             yield at(node, message, fix)
 
 
 RULE = Rule(
     code="NOE203",
     name="jump-before-first",
-    group="names",
     severity="error",
-    summary="The first task of a pipeline jumps to the task before it.",
-    why="`previous` is the task above in the file. Above the first one there is none, so the step-run fails there.",
-    fix="Name a task by its label, use `do: retry` to repeat the task, or put the task to go back to above this one.",
+    summary="The first task of a pipeline jumps to the previous task.",
+    why="`previous` is the task above in the pipeline. The first task has none, so the step-run fails.",
+    fix="Name a task by its label, use `do: retry` to repeat the task, or add the task to jump back to above this one.",
     bad=GOOD.replace(_PAUSE, ""),
     good=GOOD,
     check=check,

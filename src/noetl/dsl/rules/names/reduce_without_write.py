@@ -6,14 +6,11 @@ from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.nodes import MapNode
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.scopes import task_writes
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: sums, path: examples/sums }
+GOOD = example("""\
 workload: { parts: [1, 2, 3] }
 workflow:
   - step: add
@@ -26,7 +23,7 @@ workflow:
       args: { part: "{{ iter.part }}" }
       code: result = part * 2
       set: { ctx.added: true }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -40,20 +37,19 @@ def check(subject: Subject) -> Iterator[Found]:
             if key in written or key.split(".", 1)[0] in subject.obscured:
                 continue
             message = (
-                f"The reducer of `{entry.key.text}` gathers what the items write there, and no task of the loop does."
+                f"The reducer of `{entry.key.text}` combines writes of the items, but no task of the loop writes it."
             )
             message += did_you_mean(key, written).replace(" Did you mean '", " Did you mean 'ctx.")
-            yield at(entry.key, message, f"Write it in a task: `set: {{ ctx.{key}: … }}`, or remove the reducer.")
+            yield at(entry.key, message, f"Write the key in a task, `set: {{ ctx.{key}: … }}`, or remove the reducer.")
 
 
 RULE = Rule(
     code="NOE217",
     name="reduce-without-write",
-    group="names",
     severity="warning",
     summary="A loop reduces a key of `ctx` that none of its tasks writes.",
-    why="The reducer has nothing to gather, so the key stays empty, while the key that is written has no reducer.",
-    fix="Use the same key in `reduce` and in the `set` of a task of the loop.",
+    why="The reducer has nothing to combine, so the key stays empty, and the key that is written has no reducer.",
+    fix="Use the same key in `reduce` and in the `set` of a task in the loop.",
     bad=GOOD.replace("reduce: { ctx.added: count }", "reduce: { ctx.adde: count }"),
     good=GOOD,
     check=check,

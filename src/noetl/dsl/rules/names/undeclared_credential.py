@@ -6,19 +6,16 @@ from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.playbook import Value
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: copy, path: examples/copy }
+GOOD = example("""\
 keychain:
   - { name: pg_main, kind: postgres }
 workflow:
   - step: read
     tool: { kind: postgres, auth: pg_main, query: SELECT 1 AS one }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -29,33 +26,29 @@ def check(subject: Subject) -> Iterator[Found]:
         str(entry.fields["credential"].data) for entry in subject.playbook.keychain if "credential" in entry.fields
     )
     known = declared | subject.obscured
-    for auth in _used(subject):
+    for auth in _credentials(subject):
         name = auth.data
         if isinstance(name, str) and "{" not in name and name not in known and auth.at is not None:
             message = f"The credential '{name}' is not declared under `keychain`.{did_you_mean(name, declared)}"
             yield at(auth.at, message, f"Correct the name, or declare it: `- {{ name: {name}, kind: … }}`.")
 
 
-def _used(subject: Subject) -> Iterator[Value]:
+def _credentials(subject: Subject) -> Iterator[Value]:
     playbook = subject.playbook
     for step in playbook.workflow:
         if step.loop and step.loop.cursor and "auth" in step.loop.cursor:
             yield step.loop.cursor["auth"]
-    for task in (*playbook.workbook, *(task for step in playbook.workflow for task in step.tasks)):
-        if task.auth is not None:
-            yield task.auth
+    yield from (task.auth for task in playbook.all_tasks if task.auth is not None)
 
 
 RULE = Rule(
     code="NOE213",
     name="undeclared-credential",
-    group="names",
     severity="hint",
-    summary="A task uses a credential that the keychain of this playbook does not declare.",
+    summary="A task uses a credential that the playbook's keychain does not declare.",
     why=(
-        "A stored credential can be used without declaring it. But where a playbook declares its credentials, one that is "
-        "missing there is often a slip, and readers expect the list to be complete. Playbooks without a `keychain` are "
-        "never told."
+        "You can use a stored credential without declaring it. But where a playbook declares its credentials, a missing "
+        "one is often a typing mistake, and readers expect a complete list. Playbooks without a `keychain` are not checked."
     ),
     fix="Correct the name, or add the credential to `keychain`.",
     bad=GOOD.replace("auth: pg_main", "auth: pg_mian"),

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.rule import Found, Rule, inside
+from noetl.dsl.rule import Found, Rule, example, inside
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: push, path: examples/push }
+GOOD = example("""\
 keychain:
   - { name: crm, kind: oauth2 }
 workload: { api: "http://127.0.0.1:8080" }
@@ -22,7 +19,7 @@ workflow:
       method: POST
       url: "{{ workload.api }}/contacts"
       headers: { Authorization: "Bearer {{ keychain.crm.token }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -34,7 +31,7 @@ def check(subject: Subject) -> Iterator[Found]:
         if reference.name != "keychain" or reference.means != ("scope",) or key is None or reference.read.guarded:
             continue
         if key not in declared and key not in subject.obscured:
-            message = f"`keychain.{key}` is read, and the keychain declares no '{key}'.{did_you_mean(key, declared)}"
+            message = f"`keychain` declares no '{key}', which this template reads.{did_you_mean(key, declared)}"
             fix = "Correct the name, or declare the credential under `keychain`."
             yield inside(subject, reference.site, reference.read.offsets[1], len(key), message, fix)
 
@@ -42,10 +39,9 @@ def check(subject: Subject) -> Iterator[Found]:
 RULE = Rule(
     code="NOE214",
     name="undeclared-keychain-entry",
-    group="names",
     severity="warning",
     summary="A template reads a keychain entry that is not declared.",
-    why="Only what is declared under `keychain` is resolved for templates, so this value is missing when the task runs.",
+    why="Templates can only read credentials that `keychain` declares, so this value is undefined when the task runs.",
     fix="Correct the name, or declare the credential under `keychain`.",
     bad=GOOD.replace("keychain.crm.token", "keychain.cmr.token"),
     good=GOOD,

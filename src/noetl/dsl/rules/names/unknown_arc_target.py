@@ -1,24 +1,21 @@
-"""NOE201 reports an arc that leads to a step that is not in the workflow."""
+"""NOE201 reports an arc to a step that does not exist."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: fetch
     tool: { kind: noop }
     next: store
   - step: store
     tool: { kind: noop }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -35,10 +32,9 @@ def check(subject: Subject) -> Iterator[Found]:
 RULE = Rule(
     code="NOE201",
     name="unknown-arc-target",
-    group="names",
     severity="error",
     summary="An arc leads to a step that does not exist.",
-    why="The token would have nowhere to go, and the branch would end without a word in the middle of a run.",
+    why="The token would have nowhere to go, and the branch would silently end in the middle of a run.",
     fix="Correct the name, or add the missing step.",
     bad=GOOD.replace("next: store", "next: stoer"),
     good=GOOD,

@@ -1,4 +1,4 @@
-"""NOE209 reports a child playbook whose path is surely a slip."""
+"""NOE209 reports a child playbook whose path looks like a typing mistake."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def check(subject: Subject) -> Iterator[Found]:
         for task in step.tasks:
             path = task.fields.get("path")
             if task.kind == "playbook" and path is not None:
-                yield from _child(path, subject)
+                yield from _check_path(path, subject)
 
 
-def _child(path: Value, subject: Subject) -> Iterator[Found]:
+def _check_path(path: Value, subject: Subject) -> Iterator[Found]:
     own = subject.playbook.path
     name = path.data
     if path.at is None or not isinstance(name, str) or "{{" in name or name == own:
@@ -49,10 +49,10 @@ def _child(path: Value, subject: Subject) -> Iterator[Found]:
     meant = slip_of(name, {own, *(subject.catalog or ())})
     suggestion = f" Did you mean '{meant}'?" if meant else ""
     if subject.catalog is not None and name.endswith(_FILES):
-        message = f"The child playbook '{name}' is not a file beside this one."
-        yield at(path.at, message + suggestion, "Correct the path; it is looked up from the folder of this playbook.")
+        message = f"There is no file '{name}' for this child playbook."
+        yield at(path.at, message + suggestion, "Correct the path; it is relative to the folder of this playbook.")
     elif meant:
-        message = f"The child playbook '{name}' is not among the playbooks found here."
+        message = f"There is no child playbook '{name}' here."
         fix = "Use the `metadata.path` of the child, or register a playbook under this path before the run."
         yield at(path.at, message + suggestion, fix)
 
@@ -60,15 +60,14 @@ def _child(path: Value, subject: Subject) -> Iterator[Found]:
 RULE = Rule(
     code="NOE209",
     name="unknown-child-playbook",
-    group="names",
     severity="warning",
-    summary="A child playbook is called by a path that looks like a slip.",
+    summary="A task calls a child playbook by a path that looks like a typing mistake.",
     why=(
-        "The child is looked up when the step runs, perhaps hours after the start, and a path that nobody has fails there. "
-        "Children that only a server knows are not reported: this rule speaks where a playbook of nearly the same path "
-        "exists, or where the path is that of a file which does not."
+        "The child is looked up when the step runs, perhaps hours after the start, and an unknown path fails there. This "
+        "rule reports a path only if a playbook of nearly the same path exists, or if it names a file that does not exist: "
+        "other children may be registered on the server."
     ),
-    fix="Write the child's `metadata.path`, or for a local run the file's path from the folder of this playbook.",
+    fix="Write the child's `metadata.path`, or for a local run the path of the file relative to this playbook.",
     bad=GOOD.replace("          path: billing/month_end", "          path: billing/moth_end"),
     good=GOOD,
     check=check,

@@ -1,17 +1,14 @@
-"""NOE206 reports a compensation that is not in the workflow."""
+"""NOE206 reports a `compensate` that names no step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: booking, path: examples/booking }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 policy: { rollback: on_fail }
 workflow:
@@ -23,7 +20,7 @@ workflow:
     tool: { kind: http, method: POST, url: "{{ workload.api }}/charges" }
   - step: release
     tool: { kind: http, method: DELETE, url: "{{ workload.api }}/rooms/{{ reserve.data.id }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -32,7 +29,7 @@ def check(subject: Subject) -> Iterator[Found]:
         name = step.compensate
         if name is None or step.compensate_at is None or name in steps or name in subject.obscured:
             continue
-        message = f"Step '{step.name}' is undone by '{name}', which is not a step of this workflow."
+        message = f"Step '{step.name}' has the compensation '{name}', which is not a step of this workflow."
         fix = "Name an existing step, or add a step that undoes this one."
         yield at(step.compensate_at, message + did_you_mean(name, steps), fix)
 
@@ -40,10 +37,9 @@ def check(subject: Subject) -> Iterator[Found]:
 RULE = Rule(
     code="NOE206",
     name="unknown-compensation",
-    group="names",
     severity="error",
     summary="`compensate` names a step that does not exist.",
-    why="After a failure the finished work of this step would stay as it is, although the playbook promises to undo it.",
+    why="After a failure, the work of this step would not be undone, although the playbook asks for it.",
     fix="Correct the name, or add the step that undoes the work.",
     bad=GOOD.replace("compensate: release", "compensate: relase"),
     good=GOOD,

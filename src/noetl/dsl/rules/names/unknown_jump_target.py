@@ -1,4 +1,4 @@
-"""NOE202 reports a jump to a task that is not in the same pipeline."""
+"""NOE202 reports a jump to a task outside the pipeline."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Iterator, Set
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.nodes import MapNode
 from noetl.dsl.playbook import Task
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: pages, path: examples/pages }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: collect
@@ -31,12 +28,12 @@ workflow:
                   then: { do: jump, to: fetch_page, set: { step.page: "{{ fetch_page.data.next }}" } }
                 - else:
                     then: { do: break }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
     for task in subject.playbook.workbook:
-        yield from _jumps(task, {task.label}, "in the workbook, where a task stands alone")
+        yield from _jumps(task, {task.label}, "in the workbook, where each task is separate")
     for step in subject.playbook.workflow:
         labels = {task.label for task in step.tasks}
         for task in step.tasks:
@@ -47,8 +44,8 @@ def _jumps(task: Task, labels: Set[str], where: str) -> Iterator[Found]:
     for rule in task.rules or ():
         target = rule.then.to
         if rule.then.do == "jump" and target is not None and target != "previous" and target not in labels:
-            message = f"Task '{task.label}' jumps to '{target}', and there is no such task {where}."
-            fix = "Name a task of the same pipeline, or `previous`; other steps are reached by arcs."
+            message = f"Task '{task.label}' jumps to '{target}', but there is no such task {where}."
+            fix = "Name a task of the same pipeline, or `previous`. Use an arc to go to another step."
             node = rule.then.at.get("to") if isinstance(rule.then.at, MapNode) else None
             if node is not None:
                 yield at(node, message + did_you_mean(target, labels), fix)
@@ -57,11 +54,10 @@ def _jumps(task: Task, labels: Set[str], where: str) -> Iterator[Found]:
 RULE = Rule(
     code="NOE202",
     name="unknown-jump-target",
-    group="names",
     severity="error",
     summary="A jump names a task that is not in the same pipeline.",
-    why="A jump moves within one pipeline, on the worker that runs it. A label that is not there fails the step-run.",
-    fix="Use the label of a task of this step. To go to another step, end the pipeline and let an arc lead there.",
+    why="A jump moves within one pipeline, on the worker that runs it. An unknown label fails the step-run.",
+    fix="Use the label of a task of this step. To go to another step, end the pipeline and add an arc.",
     bad=GOOD.replace("to: fetch_page,", "to: fetch_pages,"),
     good=GOOD,
     check=check,

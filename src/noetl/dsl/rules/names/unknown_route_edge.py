@@ -1,4 +1,4 @@
-"""NOE215 reports `route_edge` with a label that no arc has."""
+"""NOE215 reports a `route_edge` whose label no arc has."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.playbook import Value
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: import, path: examples/import }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: load
@@ -28,7 +25,7 @@ workflow:
     tool: { kind: noop }
   - step: alarm
     tool: { kind: noop }
-"""
+""")
 _PREFIX = "route_edge:"
 
 
@@ -36,30 +33,29 @@ def check(subject: Subject) -> Iterator[Found]:
     workflow = subject.playbook.workflow
     everywhere = {arc.label for step in workflow for arc in step.arcs if arc.label}
     whole = subject.playbook.executor.spec.get("on_step_fail")
-    yield from _found(whole, everywhere | subject.obscured, "no arc of this workflow has it")
+    yield from _check_label(whole, everywhere | subject.obscured, "no arc of this workflow has this label")
     for step in workflow:
         own = {arc.label for arc in step.arcs if arc.label}
         known = own | subject.obscured
-        yield from _found(step.spec.get("on_step_fail"), known, f"no arc of step '{step.name}' has it")
+        yield from _check_label(step.spec.get("on_step_fail"), known, f"no arc of step '{step.name}' has this label")
 
 
-def _found(setting: Value | None, labels: Iterable[str], reason: str) -> Iterator[Found]:
+def _check_label(setting: Value | None, labels: Iterable[str], reason: str) -> Iterator[Found]:
     if setting is None or setting.at is None or not isinstance(setting.data, str):
         return
     label = setting.data.removeprefix(_PREFIX)
     if setting.data.startswith(_PREFIX) and label and label not in labels:
-        message = f"A failure shall follow the arc labelled '{label}', and {reason}.{did_you_mean(label, labels)}"
-        yield at(setting.at, message, f"Add `label: {label}` to the arc that is meant, or correct the label here.")
+        message = f"A failure should follow the arc with label '{label}', but {reason}.{did_you_mean(label, labels)}"
+        yield at(setting.at, message, f"Add `label: {label}` to the arc, or correct the label here.")
 
 
 RULE = Rule(
     code="NOE215",
     name="unknown-route-edge",
-    group="names",
     severity="error",
     summary="`on_step_fail: route_edge:<label>` names a label that no arc has.",
-    why="The failure cannot be routed, so it stops the whole execution although the playbook means to handle it.",
-    fix="Give the arc that failures follow this `label`. On a step the arc must be one of the step's own.",
+    why="The failure cannot be routed, so it stops the whole execution although the playbook should handle it.",
+    fix="Add this `label` to the arc that failures should follow. On a step, it must be an arc of that step.",
     bad=GOOD.replace("route_edge:broken", "route_edge:brokn"),
     good=GOOD,
     check=check,

@@ -1,4 +1,4 @@
-"""NOE216 reports `done`, `ok` or `fail` of a step that does not exist."""
+"""NOE216 reports `done`, `ok` or `fail` with a step that does not exist."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.references import ASKED
-from noetl.dsl.rule import Found, Rule, inside
+from noetl.dsl.rule import Found, Rule, example, inside
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: both, path: examples/both }
+GOOD = example("""\
 workflow:
   - step: start
     next: [left, right]
@@ -29,7 +26,7 @@ workflow:
             - when: "{{ done('left') and done('right') }}"
               then: { allow: true }
     tool: { kind: noop }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -42,19 +39,18 @@ def check(subject: Subject) -> Iterator[Found]:
             function, name = call["function"], call["step"]
             if name not in known:
                 message = (
-                    f"`{function}('{name}')` asks for a step that is not in this workflow.{did_you_mean(name, steps)}"
+                    f"`{function}('{name}')` names a step that is not in this workflow.{did_you_mean(name, steps)}"
                 )
-                fix = "Name an existing step; the functions take the name as text."
+                fix = "Name an existing step; the function takes the name as text."
                 yield inside(subject, site, call.start("step"), len(name), message, fix)
 
 
 RULE = Rule(
     code="NOE216",
     name="unknown-step-in-function",
-    group="names",
     severity="error",
-    summary="`done`, `ok` or `fail` asks for a step that does not exist.",
-    why="The answer is always false. A gate that waits for it never opens, and an arc that asks for it is never taken.",
+    summary="`done`, `ok` or `fail` names a step that does not exist.",
+    why="The function always returns false. A gate that waits for it never opens, and an arc with it is never taken.",
     fix="Correct the name of the step.",
     bad=GOOD.replace("done('right')", "done('rigth')"),
     good=GOOD,

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.nodes import Node
 from noetl.dsl.playbook import Task
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: orders, path: examples/orders }
+GOOD = example("""\
 workload: { orders: [] }
 workbook:
   - tidy:
@@ -26,17 +23,17 @@ workflow:
           kind: workbook
           task: tidy
           args: { orders: "{{ workload.orders }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
     for step in subject.playbook.workflow:
         for task in step.tasks:
             if task.kind == "workbook":
-                yield from _call(task, subject)
+                yield from _check_call(task, subject)
 
 
-def _call(task: Task, subject: Subject) -> Iterator[Found]:
+def _check_call(task: Task, subject: Subject) -> Iterator[Found]:
     if any(finding.owner is task.at for finding in subject.shape):
         return  # a misspelled key may hold the name
     named = task.fields.get("task")
@@ -44,27 +41,28 @@ def _call(task: Task, subject: Subject) -> Iterator[Found]:
     node: Node | None = named.at if named else task.label_at
     if node is None:
         if task.at is not None:
-            message = f"The call of the workbook in task '{task.label}' does not say which task it calls."
-            yield at(task.at, message, "Name it: `task: <name>`, one of the tasks under `workbook`.")
+            message = f"Task '{task.label}' calls the workbook without naming a task."
+            yield at(task.at, message, "Add `task: <name>` with one of the tasks under `workbook`.")
         return
     if name in subject.workbook or name in subject.obscured:
         return
     if not subject.workbook:
-        message = f"Task '{task.label}' calls '{name}' of the workbook, and this playbook has no workbook."
-        yield at(node, message, "Add `workbook:` at the root with a task of this name.")
+        message = f"Task '{task.label}' calls '{name}' of the workbook, but this playbook has no workbook."
+        yield at(node, message, "Add a `workbook:` with a task of this name at the root.")
         return
     message = f"Task '{task.label}' calls '{name}', which is not in the workbook."
     known = ", ".join(subject.workbook)
-    yield at(node, message + did_you_mean(name, subject.workbook), f"Call one of: {known}; or add the task there.")
+    yield at(
+        node, message + did_you_mean(name, subject.workbook), f"Call one of: {known}; or add the task to the workbook."
+    )
 
 
 RULE = Rule(
     code="NOE208",
     name="unknown-workbook-task",
-    group="names",
     severity="error",
-    summary="A task calls something that the workbook does not have.",
-    why="There is nothing to run, so the step fails as soon as it comes to this task.",
+    summary="A task calls a task that the workbook does not have.",
+    why="There is nothing to run, so the step fails when it reaches this task.",
     fix="Correct the name, or add a task with this name under `workbook`.",
     bad=GOOD.replace("task: tidy", "task: tidi"),
     good=GOOD,

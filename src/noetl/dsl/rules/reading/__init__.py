@@ -20,7 +20,8 @@ from noetl.dsl.rules.reading import (
     unknown_anchor,
 )
 
-RULES: tuple[Rule, ...] = (
-    syntax.RULE, tab.RULE, duplicate_key.RULE, bad_key.RULE, tag.RULE, unknown_anchor.RULE, endless_alias.RULE,
-    too_large.RULE, too_deep.RULE, not_text.RULE, many_documents.RULE, empty.RULE, not_a_map.RULE, legacy_boolean.RULE,
+_MODULES = (
+    syntax, tab, duplicate_key, bad_key, tag, unknown_anchor, endless_alias, too_large, too_deep, not_text,
+    many_documents, empty, not_a_map, legacy_boolean,
 )  # fmt: skip
+RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

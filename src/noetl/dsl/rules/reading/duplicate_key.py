@@ -1,17 +1,14 @@
-"""NOE003 reports a key that stands twice in one map."""
+"""NOE003 reports a duplicate key in a map."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from noetl.dsl.nodes import ListNode, MapNode, Node
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: prices, path: examples/prices }
+GOOD = example("""\
 workload:
   currency: EUR
 workflow:
@@ -19,18 +16,18 @@ workflow:
     tool:
       kind: noop
       message: "Prices in {{ workload.currency }}."
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    step_twice = -1  # the map whose `step` stands twice: all that follows in it is the step after the lost dash
+    step_twice = -1  # the map with two `step` keys: the rest of it is the next step, whose dash is missing
     for problem in subject.document.problems:
         if problem.kind != "duplicate-key":
             continue
         holder = _holder(subject.document.root, problem.start)
         if holder == step_twice:
             continue
-        fix = "Keep one of the two, or give one of them another name."
+        fix = "Keep one of the two keys, or rename one of them."
         if subject.source.text[problem.start : problem.end] == "step":
             step_twice = holder
             fix = "Begin the second step with a dash, `- step: …`, or keep one of the two names."
@@ -38,7 +35,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _holder(node: Node | None, offset: int) -> int:
-    """Give the start of the innermost map that covers an offset."""
+    """Return the start of the innermost map that covers an offset."""
     start = -1
     while node is not None:
         below: Iterable[Node] = ()
@@ -53,10 +50,9 @@ def _holder(node: Node | None, offset: int) -> int:
 RULE = Rule(
     code="NOE003",
     name="duplicate-key",
-    group="reading",
     severity="error",
-    summary="A key stands twice in one map.",
-    why="A map has one value for each key. Other readers drop one of the two without a word, and not always the same one.",
+    summary="A map has the same key twice.",
+    why="A map has one value per key. Other YAML parsers silently drop one of the two, and not always the same one.",
     fix="Keep one of them. Two steps are two items of a list, each with its own `-`.",
     bad=GOOD.replace("  currency: EUR\n", "  currency: EUR\n  currency: USD\n"),
     good=GOOD,

@@ -1,36 +1,26 @@
-"""NOE013 reports a document that is a list or one value instead of a map."""
+"""NOE013 reports a document that is a list or a single value instead of a map."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from noetl.dsl.rule import Rule, example
+from noetl.dsl.rules.reading.problems import problem_check
 
-from noetl.dsl.rule import Found, Rule
-from noetl.dsl.rules.reading.problems import told
-from noetl.dsl.subject import Subject
-
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: greet, path: examples/greet }
+GOOD = example("""\
 workflow:
   - step: greet
     tool: { kind: noop }
-"""
-
-
-def check(subject: Subject) -> Iterator[Found]:
-    return told(subject, "Put the steps under `workflow:`, beside `apiVersion`, `kind` and `metadata`.", "not-a-map")
-
+""")
 
 RULE = Rule(
     code="NOE013",
     name="not-a-map",
-    group="reading",
     severity="error",
     summary="The document is a list or a single value, not a map.",
-    why="A playbook says who it is beside what it does; a bare list of steps has no place for it.",
+    why="A playbook has a version, a name and a path besides its steps. A bare list of steps has no room for them.",
     fix="Begin with `apiVersion`, `kind` and `metadata`, and put the steps under `workflow`.",
     bad="- step: greet\n  tool: { kind: noop }\n",
     good=GOOD,
-    check=check,
+    check=problem_check(
+        "not-a-map", fix="Put the steps under `workflow:`, next to `apiVersion`, `kind` and `metadata`."
+    ),
 )

@@ -1,18 +1,12 @@
-"""NOE001 reports text that is not YAML, or not JSON in a JSON playbook."""
+"""NOE001 reports a YAML syntax error, or a JSON syntax error in a JSON playbook."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from noetl.dsl.problem import ReadProblem
-from noetl.dsl.rule import Found, Rule
-from noetl.dsl.rules.reading.problems import told
-from noetl.dsl.subject import Subject
+from noetl.dsl.rule import Rule, example
+from noetl.dsl.rules.reading.problems import problem_check
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: greet, path: examples/greet }
+GOOD = example("""\
 workload:
   greeting: "Good morning: everybody"
 workflow:
@@ -20,30 +14,25 @@ workflow:
     tool:
       kind: noop
       message: "{{ workload.greeting }}"
-"""
+""")
 
 
 def _fix(problem: ReadProblem) -> str:
     if "in quotes: " in problem.message:
         return "Put the whole value in quotes."
-    return "Correct this place first: what stands below it could not be read."
-
-
-def check(subject: Subject) -> Iterator[Found]:
-    return told(subject, _fix, "syntax")
+    return "Fix this position first; the text below it was not read."
 
 
 RULE = Rule(
     code="NOE001",
     name="syntax",
-    group="reading",
     severity="error",
-    summary="The text is not YAML from this place on.",
-    why="Nothing below the mistake can be read, so nothing of it can be checked or run. "
-    "The usual causes are a value that begins with `{{` or holds `: ` without quotes, and a line that is indented "
+    summary="The text is not valid YAML from this position on.",
+    why="Nothing below the error can be parsed, so it cannot be checked or run. "
+    "Common causes are an unquoted value that begins with `{{` or contains `: `, and a line that is indented "
     "by one space too many or too few.",
-    fix="Correct the place. Values with templates, colons, `#`, `@` or `*` at their start belong in quotes.",
+    fix="Correct the line. Quote values that begin with a template, `#`, `@` or `*`, or that contain a colon.",
     bad=GOOD.replace('"Good morning: everybody"', "Good morning: everybody"),
     good=GOOD,
-    check=check,
+    check=problem_check("syntax", fix=_fix),
 )

@@ -1,17 +1,11 @@
-"""NOE005 reports a YAML tag that a playbook does not know or that does not fit its value."""
+"""NOE005 reports a YAML tag that is unsupported or does not fit its value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from noetl.dsl.rule import Rule, example
+from noetl.dsl.rules.reading.problems import problem_check
 
-from noetl.dsl.rule import Found, Rule
-from noetl.dsl.rules.reading.problems import told
-from noetl.dsl.subject import Subject
-
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: copy, path: examples/copy }
+GOOD = example("""\
 workload:
   target: !!str 2024
 workflow:
@@ -19,24 +13,18 @@ workflow:
     tool:
       kind: noop
       message: "Copied to {{ workload.target }}."
-"""
-
-
-def check(subject: Subject) -> Iterator[Found]:
-    return told(subject, "Remove the tag; for a value from the environment use `workload` or `keychain`.", "tag")
-
+""")
 
 RULE = Rule(
     code="NOE005",
     name="tag",
-    group="reading",
     severity="error",
-    summary="A tag such as `!env` or `!!python/object` is not part of a playbook.",
-    why="A tag asks the reader to build something else than plain data. Playbooks are read from many places, "
-    "so nothing in them may run code or look around on the machine that reads them.",
-    fix="Remove the tag. `!!str`, `!!int`, `!!float`, `!!bool`, `!!null`, `!!map` and `!!seq` are known; "
-    "other values come in through `workload` or `keychain`.",
+    summary="A tag such as `!env` or `!!python/object` is not allowed in a playbook.",
+    why="A tag tells the YAML parser to build something other than plain data. Many programs read a playbook, "
+    "so nothing in it may run code or access the machine that reads it.",
+    fix="Remove the tag. `!!str`, `!!int`, `!!float`, `!!bool`, `!!null`, `!!map` and `!!seq` are supported; "
+    "pass other values through `workload` or `keychain`.",
     bad=GOOD.replace("!!str 2024", "!env TARGET"),
     good=GOOD,
-    check=check,
+    check=problem_check("tag", fix="Remove the tag. For a value from the environment, use `workload` or `keychain`."),
 )

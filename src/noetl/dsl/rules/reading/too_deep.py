@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from noetl.dsl.rule import Rule, example
+from noetl.dsl.rules.reading.problems import problem_check
 
-from noetl.dsl.rule import Found, Rule
-from noetl.dsl.rules.reading.problems import told
-from noetl.dsl.subject import Subject
-
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: nest, path: examples/nest }
+GOOD = example("""\
 workload:
   nest: [[1]]
 workflow:
@@ -19,22 +13,16 @@ workflow:
     tool:
       kind: noop
       result: "{{ workload.nest }}"
-"""
-
-
-def check(subject: Subject) -> Iterator[Found]:
-    return told(subject, "Flatten the value, or write it as a JSON text and read it with `fromjson`.", "too-deep")
-
+""")
 
 RULE = Rule(
     code="NOE009",
     name="too-deep",
-    group="reading",
     severity="error",
     summary="Values nest more than 100 levels deep.",
-    why="No playbook needs it, and a file that does it can bring down programs that read it.",
-    fix="Flatten the value. A deep document can travel as a JSON text and be opened with `fromjson`.",
+    why="No playbook needs this depth, and such a file can crash programs that read it.",
+    fix="Flatten the value, or pass the document as JSON text and parse it with `fromjson`.",
     bad=GOOD.replace("[[1]]", "[" * 101 + "1" + "]" * 101),
     good=GOOD,
-    check=check,
+    check=problem_check("too-deep", fix="Flatten the value, or write it as JSON text and parse it with `fromjson`."),
 )

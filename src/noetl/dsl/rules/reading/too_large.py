@@ -1,17 +1,11 @@
-"""NOE008 reports a file or a number that is larger than a playbook may be."""
+"""NOE008 reports a file or a number that exceeds the limits of a playbook."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from noetl.dsl.rule import Rule, example
+from noetl.dsl.rules.reading.problems import problem_check
 
-from noetl.dsl.rule import Found, Rule
-from noetl.dsl.rules.reading.problems import told
-from noetl.dsl.subject import Subject
-
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: count, path: examples/count }
+GOOD = example("""\
 workload:
   most: 1000
 workflow:
@@ -19,23 +13,18 @@ workflow:
     tool:
       kind: noop
       message: "At most {{ workload.most }}."
-"""
-
-
-def check(subject: Subject) -> Iterator[Found]:
-    fix = "Keep data outside the playbook, and name the file, table or object to read it from."
-    return told(subject, fix, "too-large")
-
+""")
 
 RULE = Rule(
     code="NOE008",
     name="too-large",
-    group="reading",
     severity="error",
-    summary="The file has more than 4 MiB or 500,000 values, or a number in it more than 500 digits.",
-    why="A playbook says what to do; every server and worker keeps it in memory. Data of this size belongs in a store.",
+    summary="The file is larger than 4 MiB, has more than 500,000 values, or contains a number of more than 500 digits.",
+    why="Every server and worker keeps the playbook in memory. Data of this size belongs in a store.",
     fix="Put the data into a file, a table or an object store, and read it with a task.",
     bad=GOOD.replace("most: 1000", f"most: {'1000' * 126}"),
     good=GOOD,
-    check=check,
+    check=problem_check(
+        "too-large", fix="Keep the data outside the playbook, and name the file, table or object to read it from."
+    ),
 )

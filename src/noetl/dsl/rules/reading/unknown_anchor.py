@@ -1,17 +1,11 @@
-"""NOE006 reports an alias whose anchor does not stand before it."""
+"""NOE006 reports an alias without a preceding anchor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from noetl.dsl.rule import Rule, example
+from noetl.dsl.rules.reading.problems import problem_check
 
-from noetl.dsl.rule import Found, Rule
-from noetl.dsl.rules.reading.problems import told
-from noetl.dsl.subject import Subject
-
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: twice, path: examples/twice }
+GOOD = example("""\
 workload:
   first: &window { days: 7 }
   second: *window
@@ -20,23 +14,19 @@ workflow:
     tool:
       kind: noop
       message: "{{ workload.first.days }} and {{ workload.second.days }} days."
-"""
-
-
-def check(subject: Subject) -> Iterator[Found]:
-    fix = "Write the anchor (`&name`) above its first alias, or put the value in quotes if it is meant as text."
-    return told(subject, fix, "unknown-anchor")
-
+""")
 
 RULE = Rule(
     code="NOE006",
     name="unknown-anchor",
-    group="reading",
     severity="error",
     summary="An alias (`*name`) has no anchor (`&name`) before it.",
-    why="An alias repeats what an anchor has marked; without one there is nothing to repeat.",
-    fix="Mark the value with `&name` above the alias. A text that begins with `*` belongs in quotes.",
+    why="An alias repeats the value that an anchor marks. Without an anchor there is nothing to repeat.",
+    fix="Mark the value with `&name` above the alias. Quote a text that begins with `*`.",
     bad=GOOD.replace("*window", "*windows"),
     good=GOOD,
-    check=check,
+    check=problem_check(
+        "unknown-anchor",
+        fix="Write the anchor (`&name`) above its first alias, or put the value in quotes if it is plain text.",
+    ),
 )

@@ -1,4 +1,4 @@
-"""NOE120 reports an action whose fields do not fit it: `jump` without `to`, `attempts` without `retry`."""
+"""NOE120 reports an action with the wrong fields, such as `jump` without `to`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from noetl.dsl.grammar.words import listed
 from noetl.dsl.nodes import MapNode, Scalar
 from noetl.dsl.playbook import Action
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.shape.parts import tasks
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: ping, path: examples/ping }
+GOOD = example("""\
 workflow:
   - step: ping
     tool:
@@ -28,13 +24,13 @@ workflow:
             - when: "{{ outcome.status == 'error' }}"
               then: { do: fail }
             - else: { then: { do: continue } }
-"""
+""")
 _ACTIONS = frozenset({"continue", "retry", "jump", "break", "fail", "skip"})
 _OF_RETRY = ("attempts", "delay", "backoff", "max_delay", "jitter")
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    for _, task in tasks(subject):
+    for task in subject.playbook.all_tasks:
         for rule in task.rules or ():
             node = rule.then.at
             if isinstance(node, MapNode) and "do" in node and rule.then.do in _ACTIONS:
@@ -46,33 +42,34 @@ def _retry(action: Action, node: MapNode) -> Iterator[Found]:
     written = [entry for name in _OF_RETRY if (entry := node.entry(name))]
     if action.do != "retry" and written:
         names = listed([entry.key.text for entry in written])
-        message = f"{names} {'are' if len(written) > 1 else 'is'} for `do: retry`; this rule says `do: {action.do}`."
-        yield at(written[0].key, message, "Write `do: retry`, or remove what belongs to it.")
+        message = f"{names} {'are' if len(written) > 1 else 'is'} for `do: retry`, but this rule has `do: {action.do}`."
+        yield at(written[0].key, message, "Write `do: retry`, or remove its fields.")
     attempts = node.get("attempts")
     if action.do == "retry" and isinstance(attempts, Scalar) and attempts.value == 1 and attempts.value is not True:
-        message = "`attempts` counts every run, the first included: with 1 the task is never retried."
-        yield at(attempts, message, "Write 2 for one more try, or `do: fail`.", "warning")
+        message = "`attempts` includes the first run: with 1 the task is never retried."
+        yield at(attempts, message, "Write 2 for one retry, or `do: fail`.", "warning")
 
 
 def _jump(action: Action, node: MapNode) -> Iterator[Found]:
     target = node.entry("to")
     if action.do == "jump" and action.to is None:
-        message = "`do: jump` does not say where to."
-        yield at(node.get("do") or node, message, "Add `to: <label>` of a task in this pipeline, or `to: previous`.")
+        message = "`do: jump` has no target."
+        yield at(
+            node.get("do") or node, message, "Add `to:` with the label of a task in this pipeline, or `to: previous`."
+        )
     elif action.do != "jump" and target:
-        message = f"'to' is for `do: jump`; this rule says `do: {action.do}`."
+        message = f"'to' is for `do: jump`, but this rule has `do: {action.do}`."
         yield at(target.key, message, "Write `do: jump`, or remove `to`.")
 
 
 RULE = Rule(
     code="NOE120",
     name="action-field",
-    group="shape",
     severity="error",
-    summary="An action lacks a field it needs, or has one that belongs to another action.",
-    why="`attempts`, `delay` and their like mean something to `retry` only, `to` to `jump` only. "
-    "Beside another action they show that the author meant that action, and the run would do the other.",
-    fix="Make the action and its fields agree: `do: retry` with `attempts`, `do: jump` with `to`.",
+    summary="An action lacks a required field, or has a field of another action.",
+    why="Only `retry` uses `attempts`, `delay` and similar fields, and only `jump` uses `to`. Next to another action "
+    "they suggest that you meant that action, while the run would perform the other one.",
+    fix="Make the action and its fields match: `do: retry` with `attempts`, `do: jump` with `to`.",
     bad=GOOD.replace("do: retry, attempts", "do: continue, attempts"),
     good=GOOD,
     check=check,

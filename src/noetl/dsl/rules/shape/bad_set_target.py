@@ -1,4 +1,4 @@
-"""NOE121 reports a write to something that cannot be written."""
+"""NOE121 reports a write to a target that cannot be written."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from collections.abc import Iterator
 
 from noetl.dsl.nodes import MapNode, Node, Scalar
 from noetl.dsl.playbook import Assign
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.rules.shape.parts import writes
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: count, path: examples/count }
+GOOD = example("""\
 workload: { total: 0 }
 workflow:
   - step: count
@@ -22,19 +19,19 @@ workflow:
     next: report
   - step: report
     tool: { kind: noop, message: "{{ ctx.total }}" }
-"""
+""")
 _WRITABLE = ("ctx", "iter", "step")
 _READ_ONLY = {
     "workload": "the input of the execution, which never changes",
-    "keychain": "the resolved credentials, which are only read",
-    "args": "what the arc bound for this step-run, which never changes",
-    "input": "what the step was given, which never changes",
-    "outcome": "what the task came to",
-    "output": "what the task came to",
-    "event": "the event that is being decided",
+    "keychain": "the resolved credentials, which are read-only",
+    "args": "the arguments of this step-run, which never change",
+    "input": "the inputs of the step, which never change",
+    "outcome": "the outcome of the task",
+    "output": "the outcome of the task",
+    "event": "the current event",
     "execution_id": "the id of the execution",
     "job": "the identity of the execution",
-    "_prev": "the result of the task before",
+    "_prev": "the result of the previous task",
     "_task": "the label of the task",
     "_attempt": "the number of the attempt",
 }
@@ -53,12 +50,10 @@ def check(subject: Subject) -> Iterator[Found]:
 def _judge(assign: Assign, node: Scalar) -> Iterator[Found]:
     head, dot, rest = assign.key.partition(".")
     if "{" in assign.key:
-        message = "The target of a write is a name; a template in it is not rendered."
-        yield at(node, message, "Write a fixed name, and put what varies into a map under it.")
+        message = "The target of a write must be a fixed name; a template in it is not rendered."
+        yield at(node, message, "Write a fixed name, and put the variable part into a map under it.")
     elif not all(part.strip() for part in assign.key.split(".")):
-        yield at(
-            node, f"'{node.text}' does not name what to write.", "Write a name behind the scope, such as `ctx.total`."
-        )
+        yield at(node, f"'{node.text}' has no name after the scope.", "Add a name, such as `ctx.total`.")
     elif head in _READ_ONLY and dot:
         message = f"'{node.text}' cannot be written: {head} is {_READ_ONLY[head]}."
         yield at(node, message, f"Write to `ctx.{rest}` and read it from there.")
@@ -66,33 +61,32 @@ def _judge(assign: Assign, node: Scalar) -> Iterator[Found]:
         message = f"'{node.text}' names the scope `{head}` inside a write to `{assign.scope}`."
         yield at(node, message, f"Write `{rest}` under `set_{head}`, or `{head}.{rest}` under `set`.")
     elif head in _WRITABLE or head == "vars":
-        message = f"'{node.text}' is a whole scope; a write goes to one name in it."
-        yield at(node, message, f"Write a name behind it, such as `{head}.total`.")
+        message = f"'{node.text}' is a scope; a write needs a name in it."
+        yield at(node, message, f"Add a name, such as `{head}.total`.")
 
 
 def _reduced(node: Node | None) -> Iterator[Found]:
-    """Judge the keys of `loop.spec.reduce`, which are targets as well."""
+    """Check the keys of `loop.spec.reduce`, which are targets too."""
     if not isinstance(node, MapNode):
         return
     for key, _ in node:
         head, dot, rest = key.text.partition(".")
         if dot and head not in ("ctx", "vars") and (head in _READ_ONLY or head in _WRITABLE):
-            message = f"A reducer joins writes of several items to `ctx`; '{key.text}' is not in it."
+            message = f"A reducer combines writes to `ctx`; '{key.text}' is not in `ctx`."
             yield at(key, message, f"Write `ctx.{rest}`.")
 
 
 RULE = Rule(
     code="NOE121",
     name="bad-set-target",
-    group="shape",
     severity="error",
-    summary="A write goes to a scope that is read-only, or does not say where it goes.",
-    why="`workload`, `args`, `keychain` and the outcome of a task are facts; only `ctx`, `iter` and `step` change. "
-    "The value would end up under a name that nobody reads.",
+    summary="A write targets a read-only scope, or has no name.",
+    why="Only `ctx`, `iter` and `step` can be written; `workload`, `args`, `keychain` and the outcome of a task are "
+    "read-only. The value would end up under a name that no template reads.",
     fix="Write to `ctx.<name>` (for later steps), `iter.<name>` (for this iteration) or `step.<name>` (for this step-run).",
     bad=GOOD.replace('ctx.total: "{{ output', 'workload.total: "{{ output').replace(
         'message: "{{ ctx.total }}"', 'message: "{{ workload.total }}"'
     ),
-    good=GOOD.replace('message: "{{ ctx.total }}"', 'message: "{{ ctx.total }}"'),
+    good=GOOD,
     check=check,
 )

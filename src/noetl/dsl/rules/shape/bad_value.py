@@ -1,4 +1,4 @@
-"""NOE105 reports a word that is not one of a few, and a number outside its bounds."""
+"""NOE105 reports a word that is not allowed, and a number out of range."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from difflib import SequenceMatcher
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.grammar.words import shown, takes
 from noetl.dsl.nodes import Scalar
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.shape import ShapeFinding
 from noetl.dsl.subject import Subject
 from noetl.dsl.types import Choice, Type
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: sweep, path: examples/sweep }
+GOOD = example("""\
 workload: { cities: [Oslo, Bergen] }
 workflow:
   - step: sweep
@@ -25,7 +22,7 @@ workflow:
       iterator: city
       spec: { mode: parallel }
     tool: { kind: noop, message: "{{ city }}" }
-"""
+""")
 _LIKE = 0.7
 _IDENTITY = ("apiVersion", "kind")
 
@@ -44,7 +41,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _wanted(finding: ShapeFinding) -> Type:
-    """Give the whole type of the field, unless the value is only a part of it."""
+    """Return the type of the field, or of the part that the value is."""
     known, expected = finding.field, finding.expected or Type()
     return known.type if known and finding.name in (known.name, *known.aliases) else expected
 
@@ -52,19 +49,18 @@ def _wanted(finding: ShapeFinding) -> Type:
 def _nearest(finding: ShapeFinding) -> str | None:
     if not isinstance(finding.expected, Choice) or not isinstance(finding.node, Scalar):
         return None
-    found = nearest(finding.node.text, finding.expected.words)
-    # Words are few and short: a weak likeness between two of them says nothing.
-    return found if found and SequenceMatcher(None, finding.node.text.lower(), found.lower()).ratio() > _LIKE else None
+    word = nearest(finding.node.text, finding.expected.words)
+    # Words are few and short, so a weak similarity means nothing.
+    return word if word and SequenceMatcher(None, finding.node.text.lower(), word.lower()).ratio() > _LIKE else None
 
 
 RULE = Rule(
     code="NOE105",
     name="bad-value",
-    group="shape",
     severity="error",
-    summary="A value is not one of the words that its key takes, or lies outside its bounds.",
-    why="There is no meaning for it, and guessing one would hide the mistake.",
-    fix="Write one of the values that the message names.",
+    summary="A value is not one of the words that its key accepts, or is out of range.",
+    why="The value has no meaning, and guessing one would hide the mistake.",
+    fix="Write one of the values that the message lists.",
     bad=GOOD.replace("mode: parallel", "mode: paralel"),
     good=GOOD,
     check=check,

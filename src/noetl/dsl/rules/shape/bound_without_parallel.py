@@ -1,17 +1,14 @@
-"""NOE126 reports `max_in_flight` on a loop that runs its items one after another."""
+"""NOE126 reports `max_in_flight` on a sequential loop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.nodes import Scalar
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: sweep, path: examples/sweep }
+GOOD = example("""\
 workload: { cities: [Oslo, Bergen] }
 workflow:
   - step: sweep
@@ -20,7 +17,7 @@ workflow:
       iterator: city
       spec: { mode: parallel, max_in_flight: 5 }
     tool: { kind: noop, message: "{{ city }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -31,18 +28,17 @@ def check(subject: Subject) -> Iterator[Found]:
         node = bound.at if bound else None
         if isinstance(node, Scalar) and node.value != 1 and not subject.loop_means(step.loop, "mode"):
             message = f"The loop of step '{step.name}' is sequential, so `max_in_flight` has no effect."
-            yield at(node, message, "Add `mode: parallel` beside it, or remove it.")
+            yield at(node, message, "Add `mode: parallel` next to it, or remove it.")
 
 
 RULE = Rule(
     code="NOE126",
     name="bound-without-parallel",
-    group="shape",
     severity="warning",
-    summary="`max_in_flight` stands on a loop that is not parallel.",
-    why="A loop is sequential unless it says `mode: parallel`: its items run one after another, whatever the bound. "
-    "The run is right, but many times slower than its author expects.",
-    fix="Add `mode: parallel` under `loop.spec`, or remove the bound.",
+    summary="A loop has `max_in_flight` but is not parallel.",
+    why="A loop is sequential by default: its items run one after another, whatever the limit. "
+    "The run is correct, but much slower than you expect.",
+    fix="Add `mode: parallel` under `loop.spec`, or remove the limit.",
     bad=GOOD.replace("{ mode: parallel, max_in_flight: 5 }", "{ max_in_flight: 5 }"),
     good=GOOD,
     check=check,

@@ -1,4 +1,4 @@
-"""NOE128 reports a first delay of `retries` that is longer than the longest one allowed."""
+"""NOE128 reports a runtime retry whose first delay exceeds the longest one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from noetl.dsl.nodes import MapNode
 from noetl.dsl.playbook import Value
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.shape.parts import tasks
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: ping, path: examples/ping }
+GOOD = example("""\
 workflow:
   - step: ping
     spec:
@@ -22,7 +18,7 @@ workflow:
     tool:
       kind: http
       url: https://example.org/ping
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -39,7 +35,7 @@ def _specs(subject: Subject) -> Iterator[Mapping[str, Value]]:
         yield step.spec
         if step.loop:
             yield step.loop.spec
-    for _, task in tasks(subject):
+    for task in subject.playbook.all_tasks:
         yield task.spec
 
 
@@ -49,19 +45,18 @@ def _above(name: str, limits: MapNode) -> Iterator[Found]:
     if base is not None and isinstance(first, int) and isinstance(longest, int) and first > longest:
         yield at(
             base,
-            f"The first delay of `retries.{name}` is {first} ms, and none may be longer than {longest} ms.",
-            "Every delay is `max_ms` then: make `base_ms` the smaller one of the two.",
+            f"The first delay of `retries.{name}` is {first} ms, but `max_ms` limits every delay to {longest} ms.",
+            "Every delay is then `max_ms`. Make `base_ms` smaller than `max_ms`.",
         )
 
 
 RULE = Rule(
     code="NOE128",
     name="delay-above-cap",
-    group="shape",
     severity="warning",
     summary="`base_ms` of a runtime retry is larger than its `max_ms`.",
-    why="Delays begin with `base_ms`, double from retry to retry and end at `max_ms`; the other way round, nothing grows.",
-    fix="Put the shorter time under `base_ms` and the longer one under `max_ms`. Both are milliseconds.",
+    why="Delays start at `base_ms` and double with every retry up to `max_ms`. With a larger `base_ms` they never grow.",
+    fix="Write the shorter time as `base_ms` and the longer one as `max_ms`. Both are in milliseconds.",
     bad=GOOD.replace("base_ms: 500", "base_ms: 50000"),
     good=GOOD,
     check=check,

@@ -1,17 +1,14 @@
-"""NOE123 reports a credential, a task of the workbook or an arc's label that is declared twice."""
+"""NOE123 reports a duplicate credential, workbook task or arc label."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from noetl.dsl.nodes import MapNode, Node
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: greet, path: examples/greet }
+GOOD = example("""\
 workbook:
   - name: greet
     kind: noop
@@ -24,7 +21,7 @@ workflow:
     tool:
       - morning: { kind: workbook, task: greet }
       - night: { kind: workbook, task: part }
-"""
+""")
 BAD = GOOD.replace("- name: part", "- name: greet").replace("task: part", "task: greet")
 
 
@@ -47,7 +44,7 @@ def _twice(subject: Subject, what: str, named: Iterable[tuple[str, Node | None]]
         elif node is not None:
             other = first[name]
             line = f" on line {subject.source.position(other.start).line}" if other else ""
-            yield at(node, f"{what} called '{name}' already{line}.", "Give one of the two another name, or remove it.")
+            yield at(node, f"{what} named '{name}' already{line}.", "Rename or remove one of the two.")
 
 
 def _name_of(node: Node | None) -> Node | None:
@@ -61,11 +58,10 @@ def _label_of(node: Node | None) -> Node | None:
 RULE = Rule(
     code="NOE123",
     name="duplicate-declaration",
-    group="shape",
     severity="error",
-    summary="Two credentials, two tasks of the workbook, or two arcs of a step have the same name.",
-    why="`auth`, `kind: workbook` and `route_edge:<label>` refer to them by name and would find the first one only.",
-    fix="Rename one of the two, or remove it.",
+    summary="Two credentials, two workbook tasks, or two arcs of a step have the same name.",
+    why="`auth`, `kind: workbook` and `route_edge:<label>` refer to them by name and would only find the first one.",
+    fix="Rename or remove one of the two.",
     bad=BAD,
     good=GOOD,
     check=check,

@@ -1,23 +1,20 @@
-"""NOE107 reports a second task with a label that is taken in its pipeline."""
+"""NOE107 reports a duplicate task label in a pipeline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.playbook import Task
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: copy, path: examples/copy }
+GOOD = example("""\
 workflow:
   - step: copy
     tool:
       - fetch: { kind: http, url: https://example.org/data }
       - store: { kind: http, method: PUT, url: https://example.org/copy, json: "{{ _prev }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -28,17 +25,16 @@ def check(subject: Subject) -> Iterator[Found]:
             place = task.label_at or other.label_at
             if other is not task and place is not None:
                 message = f"Two tasks of step '{step.name}' have the label '{task.label}'."
-                yield at(place, message, "Give one of the two another label.")
+                yield at(place, message, "Rename one of the two labels.")
 
 
 RULE = Rule(
     code="NOE107",
     name="duplicate-label",
-    group="shape",
     severity="error",
     summary="Two tasks of one pipeline have the same label.",
-    why="A jump and a template refer to a task by its label, and its events carry it; the second task would hide the first.",
-    fix="Rename one of them. Labels need to differ only within their step.",
+    why="Jumps, templates and events refer to a task by its label; the second task would hide the first.",
+    fix="Rename one of them. Labels must be unique only within their step.",
     bad=GOOD.replace("- store:", "- fetch:"),
     good=GOOD,
     check=check,

@@ -1,24 +1,21 @@
-"""NOE106 reports a second step with a name that is taken."""
+"""NOE106 reports a duplicate step name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.nodes import Scalar
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: copy, path: examples/copy }
+GOOD = example("""\
 workflow:
   - step: fetch
     tool: { kind: noop }
     next: store
   - step: store
     tool: { kind: noop }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -31,18 +28,17 @@ def check(subject: Subject) -> Iterator[Found]:
         elif step.name_at is not None:
             other = first[step.name]
             line = subject.source.position(other.start).line if other else 0
-            message = f"A step named '{step.name}' stands on line {line} already."
-            yield at(step.name_at, message, "Give one of the two another name, and let the arcs follow.")
+            message = f"Another step named '{step.name}' is on line {line}."
+            yield at(step.name_at, message, "Rename one of the two, and update the arcs that lead to it.")
 
 
 RULE = Rule(
     code="NOE106",
     name="duplicate-step",
-    group="shape",
     severity="error",
     summary="Two steps of the workflow have the same name.",
-    why="Arcs, results and the event log refer to a step by its name; with two of them nobody can tell which is meant.",
-    fix="Rename one of them, and every `next`, `done('…')` and template that means it.",
+    why="Arcs, results and the event log refer to a step by its name, which would be ambiguous.",
+    fix="Rename one of them, and every `next`, `done('…')` and template that refers to it.",
     bad=GOOD.replace("- step: store", "- step: fetch").replace("    next: store\n", ""),
     good=GOOD,
     check=check,

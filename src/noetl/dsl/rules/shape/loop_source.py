@@ -1,4 +1,4 @@
-"""NOE119 reports a loop with nothing to go over, with two things, or with one that is no list."""
+"""NOE119 reports a loop without exactly one list or cursor to iterate over."""
 
 from __future__ import annotations
 
@@ -7,38 +7,35 @@ import re
 from collections.abc import Iterator
 
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.shape import is_template, stand_ins
+from noetl.dsl.rule import Found, Rule, at, example
+from noetl.dsl.shape import is_template
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: sweep, path: examples/sweep }
+GOOD = example("""\
 workload: { cities: [Oslo, Bergen] }
 workflow:
   - step: sweep
     loop: { in: "{{ workload.cities }}", iterator: city }
     tool: { kind: noop, message: "{{ city }}" }
-"""
+""")
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[[^\]\s]+\])*")
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    instead = stand_ins(subject.shape)
+    instead = subject.stand_ins
     for step in subject.playbook.workflow:
         node = step.loop.at if step.loop else None
         if not isinstance(node, MapNode) or not instead.isdisjoint(((id(node), "in"), (id(node), "cursor"))):
             continue
         cursor, items = node.entry("cursor"), node.get("in")
         if items is not None and cursor:
-            message = f"The loop of step '{step.name}' has both `in` and `cursor`; it can go over one of them only."
-            yield at(cursor.key, message, "Keep `in` for a list, or `cursor` for rows that are claimed one by one.")
+            message = f"The loop of step '{step.name}' has both `in` and `cursor`, but can use only one of them."
+            yield at(cursor.key, message, "Keep `in` for a list, or `cursor` for rows that the loop claims one by one.")
         elif cursor is None and (items is None or (isinstance(items, Scalar) and items.value is None)):
-            message = f"The loop of step '{step.name}' has nothing to go over."
+            message = f"The loop of step '{step.name}' has nothing to iterate over."
             yield at(node, message, 'Add `in: "{{ … }}"` with the list, or a `cursor`.')
         elif items is not None and not _may_be_a_list(items):
-            message = f"The loop of step '{step.name}' goes over a list, and this is none."
+            message = f"The loop of step '{step.name}' needs a list, but this is not one."
             yield at(items, message, _instead(items))
 
 
@@ -58,17 +55,16 @@ def _may_be_a_list(node: Node) -> bool:
 def _instead(node: Node) -> str:
     if isinstance(node, Scalar) and _PATH.fullmatch(node.text):
         return f'Put it in braces: `in: "{{{{ {node.text} }}}}"`.'
-    return 'Write a list, `[a, b]`, or a template that gives one: `in: "{{ … }}"`.'
+    return 'Write a list, `[a, b]`, or a template that returns one: `in: "{{ … }}"`.'
 
 
 RULE = Rule(
     code="NOE119",
     name="loop-source",
-    group="shape",
     severity="error",
-    summary="A loop has neither `in` nor `cursor`, or both, or goes over something that is no list.",
-    why="`in` names a list that is known when the loop begins; a `cursor` claims rows until none is left. "
-    "A loop needs one of them to know its items, and cannot follow two.",
+    summary="A loop has neither `in` nor `cursor`, has both, or iterates over something that is not a list.",
+    why="`in` is a list that is known when the loop begins; a `cursor` claims rows until none is left. "
+    "A loop needs exactly one of them.",
     fix='Write `in: "{{ … }}"` for a list, or `cursor: { kind, claim, key }` for rows of a table.',
     bad=GOOD.replace('in: "{{ workload.cities }}", ', ""),
     good=GOOD,

@@ -1,18 +1,15 @@
-"""NOE118 reports an `else` that is not the last rule, stands twice, or has a condition."""
+"""NOE118 reports an `else` that is not last, is repeated, or has a `when`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.nodes import MapNode
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.rules.shape.parts import rule_lists
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: ping, path: examples/ping }
+GOOD = example("""\
 workflow:
   - step: ping
     tool:
@@ -24,7 +21,7 @@ workflow:
             - when: "{{ outcome.status == 'error' }}"
               then: { do: fail }
             - else: { then: { do: continue } }
-"""
+""")
 BAD = GOOD.replace(
     """\
             - when: "{{ outcome.status == 'error' }}"
@@ -41,10 +38,10 @@ BAD = GOOD.replace(
 
 def check(subject: Subject) -> Iterator[Found]:
     for items, _ in rule_lists(subject):
-        yield from _judge(items)
+        yield from _check_rules(items)
 
 
-def _judge(rules: tuple[MapNode, ...]) -> Iterator[Found]:
+def _check_rules(rules: tuple[MapNode, ...]) -> Iterator[Found]:
     seen = False
     for index, rule in enumerate(rules):
         entry = rule.entry("else")
@@ -54,9 +51,9 @@ def _judge(rules: tuple[MapNode, ...]) -> Iterator[Found]:
             yield at(entry.key, "This is the second `else` of these rules; it is never reached.", "Keep one `else`.")
         elif "when" in rule:
             message = "This rule has both a `when` and an `else`."
-            yield at(entry.key, message, "Make the `else` a rule of its own: the last item of the list.")
+            yield at(entry.key, message, "Make the `else` a separate rule, the last item of the list.")
         elif any("else" not in later for later in rules[index + 1 :]):
-            message = "The `else` is not the last rule: what stands below it is never tried."
+            message = "The `else` is not the last rule; the rules below it are never evaluated."
             yield at(entry.key, message, "Move the `else` to the end of the list.")
         seen = True
 
@@ -64,10 +61,9 @@ def _judge(rules: tuple[MapNode, ...]) -> Iterator[Found]:
 RULE = Rule(
     code="NOE118",
     name="misplaced-else",
-    group="shape",
     severity="error",
-    summary="An `else` is not the last rule of its list, stands twice, or has a `when` of its own.",
-    why="`else` matches whatever comes to it, so no rule below it can ever match.",
+    summary="An `else` is not the last rule of its list, occurs twice, or has a `when`.",
+    why="`else` matches everything, so no rule below it can match.",
     fix="Keep one `else`, as the last item of the list, without a `when`.",
     bad=BAD,
     good=GOOD,

@@ -1,4 +1,4 @@
-"""NOE102 reports a key that the language has, but at another level."""
+"""NOE102 reports a key that belongs to another level of the language."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from noetl.dsl.grammar.places import Place
 from noetl.dsl.grammar.titles import where
 from noetl.dsl.grammar.words import listed
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.shape import ShapeFinding
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: notify, path: examples/notify }
+GOOD = example("""\
 workflow:
   - step: split
     next:
@@ -26,12 +23,12 @@ workflow:
     tool: { kind: noop, message: Sent by mail }
   - step: chat
     tool: { kind: noop, message: Sent by chat }
-"""
+""")
 _WHEN_ON_A_TASK = (
     "To choose whether the step runs, put the condition on the arc that leads to it or under the step's "
-    "`spec.policy.admit.rules`; to act on what the task came to, under `spec.policy.rules`."
+    "`spec.policy.admit.rules`; to act on the outcome of the task, under `spec.policy.rules`."
 )
-_ROUTE_IN_A_POLICY = "Let the task fail, break or set a value, and choose the way on under the step's `next.arcs`."
+_ROUTE_IN_A_POLICY = "Let the task fail, break or set a value, and choose the next step under the step's `next.arcs`."
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -58,11 +55,10 @@ def _fix(finding: ShapeFinding, place: Place, what: str) -> str:
 RULE = Rule(
     code="NOE102",
     name="misplaced-key",
-    group="shape",
     severity="error",
-    summary="A key stands at a level that does not have it; the language has it elsewhere.",
-    why="The setting would have no effect where it stands: a step is then not gated, a fork not taken, a retry not made.",
-    fix="Move the key to the place that the message names.",
+    summary="A key is at a level that does not have it; it belongs to another level.",
+    why="The setting would have no effect here: a step would not be gated, a fork not taken, a call not retried.",
+    fix="Move the key to the level that the message names.",
     bad=GOOD.replace("    next:\n      spec: { mode: inclusive }\n", "    mode: inclusive\n    next:\n"),
     good=GOOD,
     check=check,

@@ -1,4 +1,4 @@
-"""NOE104 reports a map without a key that it must have, or with an empty text for it."""
+"""NOE104 reports a map in which a required key is missing or empty."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from collections.abc import Iterator
 from noetl.dsl.grammar.titles import title
 from noetl.dsl.grammar.words import listed
 from noetl.dsl.nodes import Scalar
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.shape import ShapeFinding
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: greet, path: examples/greet }
+GOOD = example("""\
 workflow:
   - step: greet
     tool: { kind: noop }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -27,23 +24,23 @@ def check(subject: Subject) -> Iterator[Found]:
         if finding.kind == "missing" and finding.tool is None and not _is_identity(finding):
             by_map.setdefault(id(finding.node), []).append(finding)
     for missing in by_map.values():
-        yield _told(missing)
+        yield _report(missing)
 
 
 def _is_identity(finding: ShapeFinding) -> bool:
-    """What says that this is a playbook at all has a rule of its own."""
+    """Return whether NOE108 reports the finding instead."""
     return finding.level.name == "playbook" and finding.name in ("apiVersion", "kind")
 
 
-def _told(missing: list[ShapeFinding]) -> Found:
+def _report(missing: list[ShapeFinding]) -> Found:
     first = missing[0]
     about = " ".join(_advice(finding) for finding in missing)
     if isinstance(first.node, Scalar):
         return at(first.node, f"'{first.name}' of {title(first.level)} is empty.", about)
     words = title(first.level)
     names = listed([finding.name for finding in missing])
-    said = f"{words[:1].upper()}{words[1:]} needs {names}, which {'are' if len(missing) > 1 else 'is'} not here."
-    return at(first.node, said, about)
+    message = f"{words[:1].upper()}{words[1:]} needs {names}, which {'are' if len(missing) > 1 else 'is'} missing."
+    return at(first.node, message, about)
 
 
 def _advice(finding: ShapeFinding) -> str:
@@ -56,12 +53,11 @@ def _advice(finding: ShapeFinding) -> str:
 RULE = Rule(
     code="NOE104",
     name="missing-field",
-    group="shape",
     severity="error",
-    summary="A key that must be there is missing or empty.",
-    why="Without it the playbook cannot be registered, found, or run as written.",
-    fix="Add the key. `noetl explain FIELD` tells what it is for.",
-    bad=GOOD.replace(", path: examples/greet", ""),
+    summary="A required key is missing or empty.",
+    why="Without it, the playbook cannot be registered, found or run.",
+    fix="Add the key. `noetl explain FIELD` describes it.",
+    bad=GOOD.replace(", path: examples/hello", ""),
     good=GOOD,
     check=check,
 )

@@ -1,4 +1,4 @@
-"""NOE108 reports an `apiVersion` or `kind` that is not that of a playbook."""
+"""NOE108 reports a missing or wrong `apiVersion` or `kind`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Iterator
 from noetl.dsl.grammar.document import API_VERSIONS
 from noetl.dsl.grammar.words import shown
 from noetl.dsl.nodes import Scalar
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: greet, path: examples/greet }
+GOOD = example("""\
 workflow:
   - step: greet
     tool: { kind: noop }
-"""
+""")
 _KNOWN = {"apiVersion": API_VERSIONS, "kind": ("Playbook",)}
 
 
@@ -33,20 +30,19 @@ def check(subject: Subject) -> Iterator[Found]:
             message = f"'{shown(finding.node)}' is not a known {finding.name}; it must be {' or '.join(known)}."
             yield at(finding.node, message, f"Write `{finding.name}: {meant}`.")
         else:
-            message = f"A playbook says what it is with `{line}`; the line is missing."
+            message = f"The line `{line}`, which identifies a playbook, is missing."
             yield at(finding.node, message, f"Add `{line}` at the top of the file.")
 
 
 RULE = Rule(
     code="NOE108",
     name="not-a-playbook",
-    group="shape",
     severity="error",
-    summary="`apiVersion` or `kind` is missing or names something else.",
-    why="The two lines say which language the file is written in. Without them it could be the configuration of another "
-    "program, and a later version of the language could not tell how to read it.",
+    summary="`apiVersion` or `kind` is missing or not that of a playbook.",
+    why="The two lines identify the language of the file and its version. Without them it could be the configuration of "
+    "another program, and a later version of NoETL could not tell how to read it.",
     fix="Begin the file with `apiVersion: noetl.io/v10` and `kind: Playbook`. "
-    "`noetl.io/v1` and `noetl.io/v2` are known as well.",
+    "`noetl.io/v1` and `noetl.io/v2` are supported too.",
     bad=GOOD.replace("noetl.io/v10", "noetl/v10"),
     good=GOOD,
     check=check,

@@ -1,4 +1,4 @@
-"""The parts of a playbook that several rules of this group go through: tasks, writes and lists of rules."""
+"""Iterate over writes and rule lists; shared by the rules of this folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Place = Literal["task", "rule", "step", "arc"]
 
 
 class Writes(NamedTuple):
-    """The writes of one map: where it stands and what it writes, in order."""
+    """The writes of one map in order, and the part that holds it."""
 
     place: Place
     step: Step | None  # None in the workbook
@@ -21,21 +21,21 @@ class Writes(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """A list of rules as it is written, and whether it is that of a gate."""
+    """A list of rules as written, and whether it belongs to a gate."""
 
     items: tuple[MapNode, ...]
     is_gate: bool
 
 
-def tasks(subject: Subject) -> Iterator[tuple[Step | None, Task]]:
-    """Give every task with its step, those of the workbook first."""
+def _tasks(subject: Subject) -> Iterator[tuple[Step | None, Task]]:
+    """Yield every task with its step, those of the workbook first."""
     yield from ((None, task) for task in subject.playbook.workbook)
     yield from ((step, task) for step in subject.playbook.workflow for task in step.tasks)
 
 
 def writes(subject: Subject) -> Iterator[Writes]:
-    """Give every `set` of the playbook that writes something."""
-    for step, task in tasks(subject):
+    """Yield every `set` of the playbook that writes something."""
+    for step, task in _tasks(subject):
         if task.sets:
             yield Writes("task", step, task.sets)
         for rule in task.rules or ():
@@ -50,8 +50,8 @@ def writes(subject: Subject) -> Iterator[Writes]:
 
 
 def rule_lists(subject: Subject) -> Iterator[Rules]:
-    """Give the rules of every task policy and every gate."""
-    for _, task in tasks(subject):
+    """Yield the rules of every task policy and every gate."""
+    for task in subject.playbook.all_tasks:
         if isinstance(task.rules_at, ListNode):
             yield Rules(_maps(task.rules_at), is_gate=False)
     for step in subject.playbook.workflow:

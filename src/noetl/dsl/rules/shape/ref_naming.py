@@ -1,19 +1,16 @@
-"""NOE111 reports a reference under a name that does not end in `_ref`, and such a name for something else."""
+"""NOE111 reports a reference without the suffix `_ref`, and the reverse."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.playbook import Assign
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.rules.shape.parts import writes
 from noetl.dsl.subject import Subject
 from noetl.expr import TemplateError, compile_template
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: export, path: examples/export }
+GOOD = example("""\
 workflow:
   - step: export
     tool: { kind: http, url: https://example.org/orders }
@@ -21,7 +18,7 @@ workflow:
     next: report
   - step: report
     tool: { kind: noop, message: "Kept at {{ ctx.orders_ref }}." }
-"""
+""")
 _ENVELOPES = ("outcome", "output")
 _WHOLE = (("data",), ("result",))
 
@@ -32,12 +29,12 @@ def check(subject: Subject) -> Iterator[Found]:
     )
     for _, _, assigns in writes(subject):
         for assign in assigns:
-            found = _judge(assign, results)
-            if found:
-                yield found
+            finding = _check_name(assign, results)
+            if finding:
+                yield finding
 
 
-def _judge(assign: Assign, results: frozenset[str]) -> Found | None:
+def _check_name(assign: Assign, results: frozenset[str]) -> Found | None:
     node = assign.at
     name = assign.key.rsplit(".", 1)[-1]
     if node is None or name.startswith("_"):
@@ -46,17 +43,17 @@ def _judge(assign: Assign, results: frozenset[str]) -> Found | None:
     if name.endswith("_ref"):
         what = _not_a_reference(assign.value.data, path, results)
         if what:
-            message = f"'{assign.target}' is named like a reference, but is given {what}."
-            fix = f"Write the reference (`{{{{ outcome.ref }}}}`), or call it '{assign.target.removesuffix('_ref')}'."
+            message = f"'{assign.target}' is named like a reference, but its value is {what}."
+            fix = f"Write the reference (`{{{{ outcome.ref }}}}`), or rename it to '{assign.target.removesuffix('_ref')}'."
             return at(node, message, fix)
     elif path and _is_reference(path, results):
-        message = f"'{assign.target}' is given a reference, but its name does not end in `_ref`."
-        return at(node, message, f"Call it '{assign.target}_ref', here and where it is read.")
+        message = f"'{assign.target}' holds a reference, but its name does not end in `_ref`."
+        return at(node, message, f"Rename it to '{assign.target}_ref', here and where it is read.")
     return None
 
 
 def _path(data: object) -> tuple[str, ...]:
-    """Give the path that a template reads and does nothing else with; empty where it does more."""
+    """Return the path of a template that only reads one path, else an empty tuple."""
     if not isinstance(data, str) or "{{" not in data:
         return ()
     try:
@@ -70,7 +67,7 @@ def _path(data: object) -> tuple[str, ...]:
 
 
 def _not_a_reference(data: object, path: tuple[str, ...], results: frozenset[str]) -> str:
-    """Say what a value is that is plainly no reference; empty where it may be one."""
+    """Describe a value that is certainly not a reference; empty where it may be one."""
     if isinstance(data, bool | int | float):
         return "a plain value"
     if isinstance(data, list):
@@ -92,12 +89,11 @@ def _is_reference(path: tuple[str, ...], results: frozenset[str]) -> bool:
 RULE = Rule(
     code="NOE111",
     name="ref-naming",
-    group="shape",
     severity="warning",
-    summary="A name that ends in `_ref` holds no reference, or a reference has a name that does not end so.",
-    why="A reference is the address of a stored result, not the result. The ending tells readers and tools which of the two "
-    "they hold: a step that expects rows and gets an address fails far from the mistake.",
-    fix="Write references (`{{ outcome.ref }}`, `{{ step._ref }}`) to names that end in `_ref`, and only references.",
+    summary="A name ends in `_ref` but holds no reference, or a reference has a name without `_ref`.",
+    why="A reference is the address of a stored result, not the result. The suffix tells readers and tools which of the two "
+    "a name holds: a step that expects rows and gets an address fails far from the mistake.",
+    fix="Use names that end in `_ref` for references (`{{ outcome.ref }}`, `{{ step._ref }}`), and for nothing else.",
     bad=GOOD.replace("{{ outcome.ref }}", "{{ outcome.result }}"),
     good=GOOD,
     check=check,

@@ -1,18 +1,15 @@
-"""NOE127 reports two writes to one target in the same place."""
+"""NOE127 reports two writes to one target in the same `set`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.nodes import Scalar
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.rules.shape.parts import writes
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: count, path: examples/count }
+GOOD = example("""\
 workflow:
   - step: count
     tool: { kind: noop, result: { total: 3 } }
@@ -22,30 +19,29 @@ workflow:
     next: report
   - step: report
     tool: { kind: noop, message: "{{ ctx.total }} {{ ctx.state }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
     for _, _, assigns in writes(subject):
         first: dict[str, Scalar | None] = {}
-        for assign in sorted(assigns, key=lambda one: one.at.start if one.at else 0):
+        for assign in sorted(assigns, key=lambda assign: assign.at.start if assign.at else 0):
             if assign.target not in first:
                 first[assign.target] = assign.at
             elif assign.at is not None:
                 other = first[assign.target]
-                shown = f" ('{other.text}' above is the same)" if other and other.text != assign.at.text else ""
-                message = f"'{assign.target}' is written twice in one place{shown}."
-                yield at(assign.at, message, "Keep one of the two; a bare name means `ctx`.")
+                shown = f" ('{other.text}' above is the same target)" if other and other.text != assign.at.text else ""
+                message = f"'{assign.target}' is written twice{shown}."
+                yield at(assign.at, message, "Keep one of the two; a name without a scope means `ctx`.")
 
 
 RULE = Rule(
     code="NOE127",
     name="repeated-write",
-    group="shape",
     severity="error",
     summary="One `set` writes the same target twice.",
-    why="`total`, `ctx.total`, `vars.total` and `set_ctx: { total: … }` all mean the same value; "
-    "only one of the writes would remain.",
+    why="`total`, `ctx.total`, `vars.total` and `set_ctx: { total: … }` are the same target; "
+    "only one of the writes would take effect.",
     fix="Keep one of them.",
     bad=GOOD.replace("      ctx.state: counted\n", "      ctx.state: counted\n      state: done\n"),
     good=GOOD,

@@ -1,39 +1,36 @@
-"""NOE112 reports a name of one's own that stored results use themselves: `_ref` and `_store`."""
+"""NOE112 reports a name that is reserved for stored results: `_ref` or `_store`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.shape.parts import tasks, writes
+from noetl.dsl.rule import Found, Rule, at, example
+from noetl.dsl.rules.shape.parts import writes
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: export, path: examples/export }
+GOOD = example("""\
 workload:
   target_store: archive
 workflow:
   - step: report
     tool: { kind: noop, message: "Kept in {{ workload.target_store }}." }
-"""
+""")
 _RESERVED = frozenset({"_ref", "_store"})
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    for name, node in _chosen(subject):
+    for name, node in _author_names(subject):
         if name in _RESERVED and node is not None:
-            message = f"'{name}' is the name under which a stored result carries its own {_MEANING[name]}."
+            message = f"'{name}' is reserved: a stored result keeps its {_MEANING[name]} under this name."
             yield at(node, message, "Choose another name.")
 
 
-_MEANING = {"_ref": "reference", "_store": "place"}
+_MEANING = {"_ref": "reference", "_store": "store"}
 
 
-def _chosen(subject: Subject) -> Iterator[tuple[str, Node | None]]:
-    """Give every name that the author of the playbook chose, with its place."""
+def _author_names(subject: Subject) -> Iterator[tuple[str, Node | None]]:
+    """Yield every name that the author of the playbook chose, with its node."""
     playbook = subject.playbook
     yield from _keys(subject.root.get("workload") if subject.root else None)
     for step in playbook.workflow:
@@ -45,7 +42,7 @@ def _chosen(subject: Subject) -> Iterator[tuple[str, Node | None]]:
         for arc in step.arcs:
             if isinstance(arc.at, MapNode):
                 yield from _keys(arc.at.get("args") or arc.at.get("input"))
-    for _, task in tasks(subject):
+    for task in subject.playbook.all_tasks:
         yield task.label, task.label_at
         result = task.spec.get("result")
         yield from _selected(result.at if result else None)
@@ -60,7 +57,7 @@ def _keys(node: Node | None) -> Iterator[tuple[str, Node]]:
 
 
 def _selected(node: Node | None) -> Iterator[tuple[str, Node]]:
-    """Give the names that parts of a result get beside its reference."""
+    """Yield the names of the parts that stay inline with a reference."""
     if not isinstance(node, MapNode):
         return
     select = node.get("select") or node.get("output_select")
@@ -73,10 +70,9 @@ def _selected(node: Node | None) -> Iterator[tuple[str, Node]]:
 RULE = Rule(
     code="NOE112",
     name="reserved-name",
-    group="shape",
     severity="error",
-    summary="A name chosen in the playbook is `_ref` or `_store`.",
-    why="A large result is kept in a store, and templates find its reference under `_ref` and its store under `_store`. "
+    summary="A playbook uses `_ref` or `_store` as a name.",
+    why="A large result is stored, and templates read its reference as `_ref` and its store as `_store`. "
     "A value of the same name would hide them, or be hidden.",
     fix="Choose another name, such as `report_ref`.",
     bad=GOOD.replace("target_store", "_store"),

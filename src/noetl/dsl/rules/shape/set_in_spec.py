@@ -1,16 +1,13 @@
-"""NOE110 reports a write (`set`) that stands under `spec`."""
+"""NOE110 reports a write (`set`) under `spec`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: count, path: examples/count }
+GOOD = example("""\
 workflow:
   - step: count
     tool: { kind: noop, result: { total: 3 } }
@@ -18,14 +15,14 @@ workflow:
     next: report
   - step: report
     tool: { kind: noop, message: "{{ ctx.total }}" }
-"""
+""")
 _BESIDE = {
-    "step_spec": "the step, beside `tool`",
-    "task_spec": "the task, beside `kind`",
-    "loop_spec": "the step, beside `loop`",
-    "arc_spec": "the arc, beside `step`",
-    "next_spec": "an arc, beside its `step`",
-    "executor_spec": "the first step, or give the value a default under `workload`",
+    "step_spec": "the step, next to `tool`",
+    "task_spec": "the task, next to `kind`",
+    "loop_spec": "the step, next to `loop`",
+    "arc_spec": "the arc, next to `step`",
+    "next_spec": "an arc, next to its `step`",
+    "executor_spec": "the first step, or declare the value with a default under `workload`",
 }
 
 
@@ -33,19 +30,18 @@ def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
         if finding.kind == "set-in-spec":
             level = finding.level.name.partition(":")[0]
-            message = f"'{finding.name}' stands under `spec`, which holds settings and never writes."
+            message = f"'{finding.name}' is under `spec`, which holds settings, not writes."
             yield at(finding.node, message, f"Move it one level up: to {_BESIDE[level]}.")
 
 
 RULE = Rule(
     code="NOE110",
     name="set-in-spec",
-    group="shape",
     severity="error",
-    summary="A write (`set`, `set_ctx`, `set_iter`) stands under `spec`.",
-    why="`spec` holds settings, which are layered from the executor down to the task. A write is an act that happens once, "
-    "at a moment of the run; under `spec` it would never happen.",
-    fix="Put `set` on the step, the task, the arc, or beside `do` in a task rule.",
+    summary="A write (`set`, `set_ctx`, `set_iter`) is under `spec`.",
+    why="`spec` holds settings, which are layered from the executor down to the task. A write happens at one point of the "
+    "run; under `spec` it would never happen.",
+    fix="Put `set` on the step, the task or the arc, or next to `do` in a task rule.",
     bad=GOOD.replace(
         '    set: { ctx.total: "{{ output.data.total }}" }',
         '    spec: { set: { ctx.total: "{{ output.data.total }}" } }',

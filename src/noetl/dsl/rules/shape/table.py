@@ -34,33 +34,11 @@ from noetl.dsl.rules.shape import (
     wrong_type,
 )
 
-RULES: tuple[Rule, ...] = (
-    unknown_key.RULE,
-    misplaced_key.RULE,
-    wrong_type.RULE,
-    missing_field.RULE,
-    bad_value.RULE,
-    duplicate_step.RULE,
-    duplicate_label.RULE,
-    not_a_playbook.RULE,
-    action_outside_policy.RULE,
-    set_in_spec.RULE,
-    ref_naming.RULE,
-    reserved_name.RULE,
-    key_twice.RULE,
-    not_templated.RULE,
-    empty_list.RULE,
-    idle_step.RULE,
-    incomplete_rule.RULE,
-    misplaced_else.RULE,
-    loop_source.RULE,
-    action_field.RULE,
-    bad_set_target.RULE,
-    unreadable_name.RULE,
-    duplicate_declaration.RULE,
-    iter_outside_loop.RULE,
-    loop_without_tool.RULE,
-    bound_without_parallel.RULE,
-    repeated_write.RULE,
-    delay_above_cap.RULE,
-)
+_MODULES = (
+    unknown_key, misplaced_key, wrong_type, missing_field, bad_value, duplicate_step, duplicate_label, not_a_playbook,
+    action_outside_policy, set_in_spec, ref_naming, reserved_name, key_twice, not_templated, empty_list, idle_step,
+    incomplete_rule, misplaced_else, loop_source, action_field, bad_set_target, unreadable_name,
+    duplicate_declaration, iter_outside_loop, loop_without_tool, bound_without_parallel, repeated_write,
+    delay_above_cap,
+)  # fmt: skip
+RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

@@ -1,22 +1,19 @@
-"""NOE101 reports a key that the language does not have at this place."""
+"""NOE101 reports a key that the language does not have at this level."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.grammar.titles import title
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: greet, path: examples/greet }
+GOOD = example("""\
 workflow:
   - step: greet
     desc: Say good morning.
     tool: { kind: noop, message: Good morning }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -33,12 +30,11 @@ def check(subject: Subject) -> Iterator[Found]:
 RULE = Rule(
     code="NOE101",
     name="unknown-key",
-    group="shape",
     severity="error",
-    summary="A key is not part of the language at this place.",
-    why="A misspelled key that is passed over in silence makes the run do something else than its author meant.",
-    fix="Correct the spelling, or remove the key. `noetl explain FIELD` tells what a place may hold; "
-    "with `--tolerant` unknown keys are warnings.",
+    summary="A key is not part of the language at this level.",
+    why="If NoETL ignored a misspelled key, the run would silently do something other than you meant.",
+    fix="Correct the spelling, or remove the key. `noetl explain FIELD` lists the allowed keys; "
+    "with `--tolerant`, unknown keys are warnings.",
     bad=GOOD.replace("desc:", "dscription:"),
     good=GOOD,
     check=check,

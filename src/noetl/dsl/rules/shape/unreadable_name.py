@@ -6,21 +6,17 @@ import re
 from collections.abc import Iterator
 
 from noetl.dsl.nodes import Node
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.shape.parts import tasks
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: copy, path: examples/copy }
+GOOD = example("""\
 workflow:
   - step: fetch_orders
     tool: { kind: noop, result: { count: 3 } }
     next: report
   - step: report
     tool: { kind: noop }
-"""
+""")
 _NAME = re.compile(r"[^\W\d]\w*")
 _WORDS = frozenset(
     {"and", "or", "not", "in", "is", "if", "else", "elif", "for", "true", "false", "none", "True", "False", "None"}
@@ -29,35 +25,34 @@ _WORDS = frozenset(
 
 def check(subject: Subject) -> Iterator[Found]:
     for step in subject.playbook.workflow:
-        yield from _judge("step", step.name, step.name_at)
+        yield from _check_name("step", step.name, step.name_at)
         if step.loop:
-            yield from _judge("iterator", step.loop.iterator, step.loop.iterator_at)
-    for _, task in tasks(subject):
-        yield from _judge("label", task.label, task.label_at)
+            yield from _check_name("iterator", step.loop.iterator, step.loop.iterator_at)
+    for task in subject.playbook.all_tasks:
+        yield from _check_name("label", task.label, task.label_at)
 
 
-def _judge(what: str, name: str, node: Node | None) -> Iterator[Found]:
+def _check_name(what: str, name: str, node: Node | None) -> Iterator[Found]:
     if node is None or "{" in name or not name.strip():
         return
     if name in _WORDS:
-        message = f"The {what} '{name}' is a word of the template language, so no template can read it."
+        message = f"The {what} '{name}' is a keyword of the template language, so no template can read it."
         yield at(node, message, "Choose another name.")
     elif not _NAME.fullmatch(name):
         meant = re.sub(r"\W+", "_", name).strip("_")
         meant = f"_{meant}" if meant[:1].isdigit() else meant
         example = f"`{{{{ {name}.field }}}}`"
-        message = f"The {what} '{name}' is not a name that templates can read: {example} means something else."
-        yield at(node, message, f"Call it '{meant}'." if meant else "Choose a name of letters, digits and underscores.")
+        message = f"The {what} '{name}' is not a valid name in templates: {example} means something else."
+        yield at(node, message, f"Rename it to '{meant}'." if meant else "Use letters, digits and underscores.")
 
 
 RULE = Rule(
     code="NOE122",
     name="unreadable-name",
-    group="shape",
     severity="warning",
-    summary="The name of a step, a label or an iterator is not one that a template can read.",
-    why="`{{ fetch-orders.count }}` is `fetch` minus `orders.count`. Letters, digits and underscores make a name; "
-    "a digit cannot be the first, and words such as `in` and `not` belong to the template language.",
+    summary="The name of a step, a label or an iterator is not valid in templates.",
+    why="`{{ fetch-orders.count }}` is `fetch` minus `orders.count`. A name consists of letters, digits and underscores, "
+    "does not begin with a digit, and is not a keyword such as `in` or `not`.",
     fix="Use underscores: `fetch_orders`.",
     bad=GOOD.replace("fetch_orders", "fetch-orders"),
     good=GOOD,

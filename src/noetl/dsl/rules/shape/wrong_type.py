@@ -1,4 +1,4 @@
-"""NOE103 reports a value of another type than its key takes."""
+"""NOE103 reports a value of the wrong type."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from collections.abc import Iterator
 
 from noetl.dsl.grammar.words import shown, stands, takes
 from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.scalars import LEGACY_BOOLEANS, resolve
 from noetl.dsl.shape import ShapeFinding, fits
 from noetl.dsl.subject import Subject
 from noetl.dsl.types import Flag, ListOf, Number, Type
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: ping, path: examples/ping }
+GOOD = example("""\
 workflow:
   - step: ping
     tool:
       kind: http
       url: https://example.org/ping
       timeout: 30
-"""
+""")
 _TRUE = frozenset({"yes", "on", "y", "true"})
 
 
@@ -31,14 +28,14 @@ def check(subject: Subject) -> Iterator[Found]:
         if finding.kind == "wrong-type":
             wanted = _wanted(finding)
             owner = f"An item of '{finding.name}'" if _is_item(finding) else f"'{finding.name}'"
-            message = f"{owner} takes {takes(wanted)}; here stands {stands(finding.node)}."
             if finding.name == "":
-                message = f"A playbook takes {takes(wanted)}; here stands {stands(finding.node)}."
+                owner = "A playbook"
+            message = f"{owner} takes {takes(wanted)}, not {stands(finding.node)}."
             yield at(finding.node, message, _fix(finding, wanted))
 
 
 def _wanted(finding: ShapeFinding) -> Type:
-    """Give the whole type of the field where the finding is about its value, and else that of the part in it."""
+    """Return the type of the field, or of the part that the finding is about."""
     if finding.field is not None and not _is_item(finding) and not fits(finding.node, finding.field.type):
         return finding.field.type
     return finding.expected or Type()
@@ -72,20 +69,19 @@ def _takes_number(wanted: Type) -> bool:
 def _shape_of(node: Node, wanted: Type) -> str:
     empty_list, empty_map = ListNode(0, 0, ()), MapNode(0, 0, ())
     if fits(empty_list, wanted) and not isinstance(node, ListNode):
-        return ": every item on a line of its own, behind `- `"
+        return ": each item on its own line, after `- `"
     if fits(empty_map, wanted) and not isinstance(node, MapNode):
-        return ": keys with their values, indented below"
+        return ": keys and values, indented below"
     return ""
 
 
 RULE = Rule(
     code="NOE103",
     name="wrong-type",
-    group="shape",
     severity="error",
-    summary="A value has another type than its key takes.",
-    why="A number in quotes is a text, a single item is not a list, and `30s` is no number of seconds: "
-    "the run would stop at this place, perhaps an hour after it began.",
+    summary="A value has the wrong type for its key.",
+    why="A number in quotes is text, a single item is not a list, and `30s` is not a number of seconds: "
+    "the run would fail here, perhaps an hour after it began.",
     fix="Write a value of the type that the message names.",
     bad=GOOD.replace("timeout: 30", "timeout: 30s"),
     good=GOOD,

@@ -1,4 +1,4 @@
-"""NOE325 reports a condition that is plain text."""
+"""NOE325 reports a condition without template braces."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from collections.abc import Iterator
 
 from noetl.dsl.nodes import Scalar
 from noetl.dsl.playbook import Value
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 from noetl.expr import has_template
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: choose, path: examples/choose }
+GOOD = example("""\
 workload: { limit: 10 }
 workflow:
   - step: choose
@@ -26,7 +23,7 @@ workflow:
     tool: { kind: noop }
   - step: few
     tool: { kind: noop }
-"""
+""")
 _TRUTHS = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off"})
 
 
@@ -39,15 +36,15 @@ def check(subject: Subject) -> Iterator[Found]:
         if text.lower() in _TRUTHS:
             continue
         if not text:
-            yield at(node, "This condition is empty, so it is always false.", "Write a condition, or leave `when` out.")
+            yield at(node, "This condition is empty, so it is always false.", "Write a condition, or remove `when`.")
             continue
-        message = "This condition is plain text: nothing evaluates it, and text is neither true nor false."
+        message = "This condition is plain text: it is not evaluated, and text is neither true nor false."
         yield at(node, message, f'Put it in braces: `when: "{{{{ {text.splitlines()[0]} }}}}"`.')
 
 
 def _conditions(subject: Subject) -> Iterator[Value]:
     playbook = subject.playbook
-    for task in (*playbook.workbook, *(task for step in playbook.workflow for task in step.tasks)):
+    for task in playbook.all_tasks:
         yield from (rule.when for rule in task.rules or () if rule.when)
     for step in playbook.workflow:
         yield from (rule.when for rule in step.admit or () if rule.when)
@@ -57,11 +54,10 @@ def _conditions(subject: Subject) -> Iterator[Value]:
 RULE = Rule(
     code="NOE325",
     name="condition-without-braces",
-    group="templates",
     severity="error",
-    summary="A `when` has no template marks.",
-    why="Only what stands in `{{ … }}` is evaluated. Plain text decides nothing, so the rule or arc never matches.",
-    fix='Put the condition in braces and quotes: `when: "{{ workload.limit > 5 }}"`. `when: true` needs none.',
+    summary="A `when` has no template braces.",
+    why="Only text in `{{ … }}` is evaluated. Plain text is not a condition, so the rule or arc never matches.",
+    fix='Put the condition in braces and quotes: `when: "{{ workload.limit > 5 }}"`. `when: true` needs no braces.',
     bad=GOOD.replace('"{{ workload.limit > 5 }}"', "workload.limit > 5"),
     good=GOOD,
     check=check,

@@ -1,19 +1,16 @@
-"""NOE324 reports a condition that does not depend on anything."""
+"""NOE324 reports a condition that is always true or always false."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, inside
+from noetl.dsl.rule import Found, Rule, example, inside
 from noetl.dsl.scopes import SCOPES
 from noetl.dsl.subject import Subject
 from noetl.expr import Template
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: choose, path: examples/choose }
+GOOD = example("""\
 workload: { mode: full }
 workflow:
   - step: choose
@@ -27,8 +24,8 @@ workflow:
     tool: { kind: noop }
   - step: report
     tool: { kind: noop }
-"""
-# The author says in so many words that an arc or a rule takes all that is left, failures too.
+""")
+# An explicit `true` matches everything that is left, including failures.
 _MEANT = "true"
 _QUOTED_NAME = re.compile(rf"['\"](?:{'|'.join(SCOPES)})\.\w")
 _JOINT = re.compile(r"\b(?:and|or|if|else)\b")
@@ -44,19 +41,19 @@ def check(subject: Subject) -> Iterator[Found]:
         if truth is None:
             continue
         word = "true" if truth else "false"
-        reason = "whatever it reads" if template.reads else "because it reads nothing"
+        reason = "whatever values it reads" if template.reads else "because it reads no value"
         message = f"This condition is always {word}, {reason}."
-        fix = f"Write `when: {word}` if that is meant."
+        fix = f"Write `when: {word}` if you mean that."
         if template.reads and truth:
-            fix += " If not: `x == 'a' or 'b'` is always true; write `x in ['a', 'b']`."
+            fix += " Otherwise: `x == 'a' or 'b'` is always true; write `x in ['a', 'b']`."
         elif _QUOTED_NAME.search(inner):
-            fix += " If not: a name in quotes is text; write it without quotes."
+            fix += " Otherwise: a name in quotes is text; write it without quotes."
         start = template.source.index(inner)
         yield inside(subject, site, start, len(inner), message, fix)
 
 
 def _may_be_constant(template: Template) -> bool:
-    """Tell, at little cost, whether some part of the condition reads nothing: only then can it be constant."""
+    """Return whether some part of the condition reads no value."""
     joints = list(_JOINT.finditer(template.source))
     starts = [0, *(joint.end() for joint in joints)]
     ends = [*(joint.start() for joint in joints), len(template.source)]
@@ -67,13 +64,12 @@ def _may_be_constant(template: Template) -> bool:
 RULE = Rule(
     code="NOE324",
     name="constant-condition",
-    group="templates",
     severity="warning",
     summary="A condition is always true or always false.",
-    why="It decides nothing, so either it or what depends on it is not what was meant.",
+    why="It decides nothing, so probably the condition is wrong.",
     fix=(
-        "Compare with something that changes. A classic is `x == 'a' or 'b'`, which is always true: write `x in ['a', 'b']`. "
-        "A rule that shall always or never match says so without a template: `when: true`."
+        "Compare with a value that changes. A common mistake is `x == 'a' or 'b'`, which is always true: write "
+        "`x in ['a', 'b']`. To always or never match, write `when: true` or `when: false`."
     ),
     bad=GOOD.replace("or workload.mode == 'complete'", "or 'complete'"),
     good=GOOD,

@@ -9,16 +9,13 @@ from typing import Any
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.outcome import ERROR_KINDS, GATE_EVENTS, ROUTING_EVENTS, STATUSES
 from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule, inside
+from noetl.dsl.rule import Found, Rule, example, inside
 from noetl.dsl.sites import Site
 from noetl.dsl.subject import Subject
 from noetl.dsl.typos import slip_of
 from noetl.expr import dotted
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: fetch, path: examples/fetch }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: fetch
@@ -32,7 +29,7 @@ workflow:
     tool: { kind: noop }
   - step: alarm
     tool: { kind: noop }
-"""
+""")
 Judge = Callable[[Any, Site], tuple[str, str] | None]
 
 
@@ -40,7 +37,10 @@ def _status(value: Any, site: Site) -> tuple[str, str] | None:
     if value in STATUSES:
         return None
     if isinstance(value, int) and site.task is not None and site.task.kind == "http":
-        return "`status` is 'ok' or 'error', never a number.", "Ask for the code of the answer: `outcome.http.status`."
+        return (
+            "`status` is 'ok' or 'error', never a number.",
+            "Use the status code of the response: `outcome.http.status`.",
+        )
     message = f"`status` is 'ok' or 'error', never '{value}'.{did_you_mean(str(value), STATUSES)}"
     return message, "Compare with 'ok' or 'error'."
 
@@ -49,26 +49,26 @@ def _error_kind(value: Any, _: Site) -> tuple[str, str] | None:
     if value in ERROR_KINDS:
         return None
     message = f"No error has the kind '{value}'.{did_you_mean(str(value), ERROR_KINDS)}"
-    return message, f"Kinds are: {', '.join(ERROR_KINDS)}."
+    return message, f"Use one of: {', '.join(ERROR_KINDS)}."
 
 
 def _event(value: Any, site: Site) -> tuple[str, str] | None:
     if site.role == "admit":
-        # A gate is tried after events of many names; only a slip is certain.
+        # A gate is evaluated after many events; only a typing mistake is certain.
         if value in GATE_EVENTS or slip_of(str(value), GATE_EVENTS) is None:
             return None
-        return f"No event is called '{value}'.{did_you_mean(str(value), GATE_EVENTS)}", "Correct the name of the event."
+        return f"There is no event '{value}'.{did_you_mean(str(value), GATE_EVENTS)}", "Correct the name of the event."
     if value in ROUTING_EVENTS:
         return None
-    message = f"A step is never routed by an event '{value}'.{did_you_mean(str(value), ROUTING_EVENTS)}"
-    return message, "Events that route are: step.done, step.failed, loop.done."
+    message = f"No arc is evaluated for an event '{value}'.{did_you_mean(str(value), ROUTING_EVENTS)}"
+    return message, "Use one of: step.done, step.failed, loop.done."
 
 
 def _number(value: Any, _: Site) -> tuple[str, str] | None:
     if not isinstance(value, str):
         return None
     return (
-        f"The code of an answer is a number, so it never equals the text '{value}'.",
+        f"The status code of a response is a number, so it never equals the text '{value}'.",
         f"Write it without quotes: {value}.",
     )
 
@@ -76,7 +76,7 @@ def _number(value: Any, _: Site) -> tuple[str, str] | None:
 def _text(value: Any, _: Site) -> tuple[str, str] | None:
     if isinstance(value, str) or value is True or value is False:
         return None
-    return f"A code of the database is text, so it never equals the number {value}.", f"Write it in quotes: '{value}'."
+    return f"A database error code is text, so it never equals the number {value}.", f"Write it in quotes: '{value}'."
 
 
 def _flag(value: Any, _: Site) -> tuple[str, str] | None:
@@ -84,7 +84,7 @@ def _flag(value: Any, _: Site) -> tuple[str, str] | None:
         return None
     return (
         f"`retryable` is true or false, never the text '{value}'.",
-        "Leave the comparison out: `outcome.error.retryable`.",
+        "Remove the comparison: `outcome.error.retryable`.",
     )
 
 
@@ -99,7 +99,7 @@ _OF_OUTCOME: dict[tuple[str | int, ...], Judge] = {
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    told: set[tuple[int, str]] = set()
+    reported: set[tuple[int, str]] = set()
     compared: dict[tuple[str, str], list[Any]] = {}
     for reference in subject.references:
         judge = _judge(reference)
@@ -107,10 +107,10 @@ def check(subject: Subject) -> Iterator[Found]:
         if judge is None or template is None:
             continue
         path = dotted(reference.read.path)
-        if (id(reference.site), path) in told:
+        if (id(reference.site), path) in reported:
             continue
-        told.add((id(reference.site), path))
-        # Policies repeat their conditions: each is looked through once.
+        reported.add((id(reference.site), path))
+        # Policies repeat conditions: analyse each only once.
         if (template.source, path) not in compared:
             compared[template.source, path] = sorted(template.values_compared(path), key=str)
         for value in compared[template.source, path]:
@@ -126,32 +126,30 @@ def _judge(reference: Reference) -> Judge | None:
     path, role = reference.read.path, reference.site.role
     if path == ("event", "name"):
         return _event
-    # In the `set` of a task `output` is the result, whose status is the kind's own.
+    # In the `set` of a task, `output` is the result, which may have its own `status`.
     if path[0] == "outcome" or (path[0] == "output" and role != "task_set"):
         return _OF_OUTCOME.get(path[1:])
     return None
 
 
 def _place(source: str, value: Any, offset: int) -> tuple[int, int]:
-    """Find the constant in the template: behind the read where it stands there, else anywhere."""
+    """Return the position of the constant in the template."""
     written = re.escape(str(value))
     pattern = re.compile(rf"(?<=['\"]){written}(?=['\"])" if isinstance(value, str) else rf"(?<!\w){written}(?!\w)")
-    found = pattern.search(source, offset) or pattern.search(source)
-    return (found.start(), len(found.group())) if found else (offset, 1)
+    match = pattern.search(source, offset) or pattern.search(source)
+    return (match.start(), len(match.group())) if match else (offset, 1)
 
 
 RULE = Rule(
     code="NOE318",
     name="impossible-comparison",
-    group="templates",
     severity="error",
     summary="A condition compares with a value that never occurs.",
     why=(
-        "Some values come from short lists: an outcome's status is `ok` or `error`, a step is routed by `step.done`, "
-        "`step.failed` or `loop.done`, and the code of an HTTP answer is a number. A comparison with anything else is false "
-        "for ever, and what depends on it never happens."
+        "Some values are fixed: the status of an outcome is `ok` or `error`, arcs are evaluated for `step.done`, "
+        "`step.failed` or `loop.done`, and an HTTP status code is a number. A comparison with anything else is always false."
     ),
-    fix="Compare with a value of the list that the message shows.",
+    fix="Compare with one of the values that the message lists.",
     bad=GOOD.replace("'step.failed'", "'step.error'"),
     good=GOOD,
     check=check,

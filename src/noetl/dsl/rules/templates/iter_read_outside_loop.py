@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: cities, path: examples/cities }
+GOOD = example("""\
 workload: { cities: [Oslo, Rome], api: "http://127.0.0.1:8080" }
 workflow:
   - step: forecast
     loop: { in: "{{ workload.cities }}", iterator: city }
     tool: { kind: http, url: "{{ workload.api }}/{{ iter.city }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -28,7 +25,7 @@ def check(subject: Subject) -> Iterator[Found]:
         key = reference.key
         written = key in subject.names.iter[step.name] or key in subject.obscured
         if key != "parent" and not written and not reference.read.guarded and "iterator" not in subject.obscured:
-            message = f"`iter` is the item of a loop, and step '{step.name}' has none."
+            message = f"`iter` exists only in a loop, but step '{step.name}' has none."
             yield at_element(
                 subject, reference, 0, message, "Add a `loop` to the step, or read `args`, `ctx` or `workload`."
             )
@@ -37,11 +34,10 @@ def check(subject: Subject) -> Iterator[Found]:
 RULE = Rule(
     code="NOE312",
     name="iter-read-outside-loop",
-    group="templates",
     severity="error",
     summary="A template reads `iter` in a step without a loop.",
-    why="`iter` holds the state of one item of a loop. Without a loop there is no item, and the value is undefined.",
-    fix="Give the step a `loop`, or read the scope that has the value: `args`, `ctx`, `workload`.",
+    why="`iter` holds the state of one loop iteration. Without a loop it is undefined.",
+    fix="Add a `loop` to the step, or read the scope that has the value: `args`, `ctx` or `workload`.",
     bad=GOOD.replace('    loop: { in: "{{ workload.cities }}", iterator: city }\n', ""),
     good=GOOD,
     check=check,

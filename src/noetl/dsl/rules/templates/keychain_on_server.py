@@ -1,17 +1,14 @@
-"""NOE310 reports a credential that is read where only the server evaluates."""
+"""NOE310 reports a read of `keychain` in a template that the server evaluates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: push, path: examples/push }
+GOOD = example("""\
 keychain:
   - { name: crm, kind: oauth2 }
 workload: { api: "http://127.0.0.1:8080" }
@@ -23,26 +20,25 @@ workflow:
           args: { tenant: main }
   - step: send
     tool: { kind: http, method: POST, url: "{{ workload.api }}/{{ args.tenant }}", auth: crm }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
     for reference in subject.references:
         if reference.name == "keychain" and reference.means == ("misplaced",):
-            message = "Credentials are resolved on the worker, and this template is evaluated by the server."
-            fix = "Read `keychain` in a task, or better let the task use the credential: `auth: <name>`."
+            message = "The worker resolves credentials, but the server evaluates this template."
+            fix = "Use `auth: <name>` on the task, or read `keychain` in a task."
             yield at_element(subject, reference, 0, message, fix)
 
 
 RULE = Rule(
     code="NOE310",
     name="keychain-on-server",
-    group="templates",
     severity="error",
-    summary="A template reads `keychain` where the server evaluates it.",
+    summary="A template that the server evaluates reads `keychain`.",
     why=(
-        "Secrets never reach the server: they would end up in events. Gates, arcs, the `set` of a step, `loop.in` and "
-        "`workload` are evaluated there."
+        "Secrets never reach the server, because they would end up in events. The server evaluates gates, arcs, the `set` of "
+        "a step, `loop.in` and `workload`."
     ),
     fix="Use `auth: <name>` on the task that needs the credential, or read `keychain` in the task's own inputs.",
     bad=GOOD.replace("args: { tenant: main }", 'args: { tenant: "{{ keychain.crm.tenant }}" }'),

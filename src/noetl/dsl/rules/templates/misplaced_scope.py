@@ -1,19 +1,16 @@
-"""NOE309 reports a scope that does not exist where it is read."""
+"""NOE309 reports a read of a scope that does not exist here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.scopes import AFTER_STEP, IN_PIPELINE, WHERE
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: count, path: examples/count }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: count
@@ -23,7 +20,7 @@ workflow:
           kind: python
           args: { rows: "{{ _prev.data }}" }
           code: result = len(rows)
-"""
+""")
 _OUTCOMES = ("outcome", "output")
 
 
@@ -42,32 +39,31 @@ def _instead(reference: Reference) -> str:
     if name in _OUTCOMES and site.role == "task_input":
         if site.step and site.task and site.task.label == site.step.tasks[0].label:
             return (
-                "Read the result of an earlier step by its name, or pass what is needed on the arc that leads here "
+                "Read the result of an earlier step by its name, or pass the value on the arc to this step "
                 "(`args: { value: … }`) and read `args.value`."
             )
-        return "Read the result of the task before as `_prev`, or that of any earlier task by its label."
+        return "Read the result of the previous task as `_prev`, or that of any earlier task by its label."
     if name == "_prev" and site.role in AFTER_STEP:
         return "Read the result of the step as `outcome.result`, or by the step's name."
     if name == "event" and site.role in IN_PIPELINE:
-        return "A task sees its own `outcome`; what the whole step came to is routed by its arcs."
+        return "In a task, read its own `outcome`; arcs handle the outcome of the step."
     if name == "iter" and site.role in AFTER_STEP:
-        return "The loop is over here: read `outcome.result.results`, one entry for each item."
+        return "The loop has ended here: read `outcome.result.results`, one entry per item."
     if name in _OUTCOMES and site.role == "admit":
-        return "Read the result of an earlier step by its name, or what was written to `ctx`."
-    return "Read something that exists here, or move the template to where this scope exists."
+        return "Read the result of an earlier step by its name, or a value from `ctx`."
+    return "Read another scope, or move the template to where this scope exists."
 
 
 RULE = Rule(
     code="NOE309",
     name="misplaced-scope",
-    group="templates",
     severity="error",
-    summary="A template reads a scope that does not exist at its place.",
+    summary="A template reads a scope that does not exist at its position.",
     why=(
-        "Some scopes exist for a part of the run only: `outcome` after a task, `event` while routing, `_prev` inside a "
+        "Some scopes exist only in a part of the run: `outcome` after a task, `event` during routing, `_prev` inside a "
         "pipeline, `iter` inside a loop. Elsewhere they are undefined."
     ),
-    fix="Read what exists at this place, or move the template. The message says where the scope exists.",
+    fix="Read another scope, or move the template. The message says where the scope exists.",
     bad=GOOD.replace("{{ _prev.data }}", "{{ outcome.result.data }}"),
     good=GOOD,
     check=check,

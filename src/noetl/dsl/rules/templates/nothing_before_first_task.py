@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.pipeline_order import jumps
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: rows, path: examples/rows }
+GOOD = example("""\
 workflow:
   - step: load
     tool: { kind: noop, result: [1, 2] }
@@ -21,7 +18,7 @@ workflow:
     tool:
       - size: { kind: python, args: { rows: "{{ load }}" }, code: result = len(rows) }
       - show: { kind: noop, message: "{{ _prev }} rows" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -32,21 +29,18 @@ def check(subject: Subject) -> Iterator[Found]:
         first = site.step.tasks[0] if site.step else None
         if site.step is None or site.task is not first or any(target == 0 for _, target in jumps(site.step)):
             continue
-        message = (
-            f"Task '{site.task.label if site.task else ''}' is the first of its pipeline, so `_prev` holds nothing."
-        )
-        fix = "Read the result of an earlier step by its name, or what the arc bound as `args.<name>`."
+        message = f"Task '{site.task.label if site.task else ''}' is the first of its pipeline, so `_prev` is empty."
+        fix = "Read the result of an earlier step by its name, or an argument of the arc as `args.<name>`."
         yield at_element(subject, reference, 0, message, fix)
 
 
 RULE = Rule(
     code="NOE315",
     name="nothing-before-first-task",
-    group="templates",
     severity="warning",
-    summary="The first task of a pipeline reads the task before it.",
-    why="`_prev` is the result of the task before in the same step. It does not reach into the step before.",
-    fix="Read the other step by its name: `{{ fetch }}`, or let the arc pass the value in `args`.",
+    summary="The first task of a pipeline reads `_prev`.",
+    why="`_prev` is the result of the previous task in the same step, not of the previous step.",
+    fix="Read the other step by its name, `{{ fetch }}`, or pass the value in the `args` of the arc.",
     bad=GOOD.replace("{{ load }}", "{{ _prev }}"),
     good=GOOD,
     check=check,

@@ -1,4 +1,4 @@
-"""Tells which tasks of a pipeline may have run when one of them does; shared by rules of this folder."""
+"""Compute which tasks of a pipeline may have run before another."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from noetl.dsl.playbook import Step, Task
 
 
 def place_of(step: Step, task: Task) -> int:
-    """Give the place of a task in its pipeline, from 0."""
+    """Return the index of a task in its pipeline."""
     return next(place for place, other in enumerate(step.tasks) if other is task)
 
 
 def jumps(step: Step) -> list[tuple[int, int]]:
-    """Give every jump of the pipeline, from place to place; jumps to nowhere are left out."""
+    """Return the jumps of the pipeline between known tasks, as (from, to)."""
     places = {task.label: place for place, task in enumerate(step.tasks)}
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for place, task in enumerate(step.tasks):
         for rule in task.rules or ():
             if rule.then.do == "jump":
                 target = place - 1 if rule.then.to == "previous" else places.get(rule.then.to or "", -1)
                 if target >= 0:
-                    found.append((place, target))
-    return found
+                    pairs.append((place, target))
+    return pairs
 
 
 def may_have_run(step: Step, label_place: int, task_place: int) -> bool:
-    """Tell whether the task at one place may have run before the one at the other: it is above, or a jump leads back."""
+    """Return whether a task may have run before another: above, or by a jump."""
     if label_place < task_place:
         return True
     return any(start >= label_place and target <= task_place for start, target in jumps(step))

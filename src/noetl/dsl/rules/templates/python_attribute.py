@@ -1,37 +1,25 @@
-"""NOE308 reports a template that reaches for Python instead of data."""
+"""NOE308 reports a template that reads an attribute of a Python object."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from noetl.dsl.rule import Rule, example
+from noetl.dsl.rules.templates.reporting import problem_check
 
-from noetl.dsl.rule import Found, Rule
-from noetl.dsl.rules.templates.reporting import problems
-from noetl.dsl.subject import Subject
-
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: types, path: examples/types }
+GOOD = example("""\
 workload: { value: 1 }
 workflow:
   - step: look
     tool: { kind: noop, message: "{{ workload.value is number }}" }
-"""
-
-
-def check(subject: Subject) -> Iterator[Found]:
-    yield from problems(subject, "attribute", "Look up a key of your data instead, or do the work in a python task.")
-
+""")
 
 RULE = Rule(
     code="NOE308",
     name="python-attribute",
-    group="templates",
     severity="error",
-    summary="A template asks for an attribute of a Python object.",
-    why="Templates see plain data: text, numbers, lists, maps. Behind a dot stands a key, never something of Python.",
+    summary="A template reads an attribute of a Python object.",
+    why="Templates work on plain data: text, numbers, lists and maps. The name after a dot is a key, never a Python attribute.",
     fix="Use a test such as `is number`, a filter, or a python task.",
     bad=GOOD.replace("workload.value is number", "workload.value.__class__"),
     good=GOOD,
-    check=check,
+    check=problem_check("attribute", "Look up a key of your data instead, or do the work in a python task."),
 )

@@ -1,4 +1,4 @@
-"""Points findings at parts of templates; shared by the rules of this folder."""
+"""Point findings at parts of templates; shared by the rules of this folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import Severity
 from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, inside
+from noetl.dsl.rule import Check, Found, inside
 from noetl.dsl.subject import Subject
 from noetl.expr import Template
 
@@ -14,25 +14,29 @@ from noetl.expr import Template
 def at_element(
     subject: Subject, reference: Reference, depth: int, message: str, fix: str, severity: Severity | None = None
 ) -> Found:
-    """Point a finding at one element of the path that a template reads; 0 is the root name."""
+    """Point a finding at one element of a path; 0 is the root name."""
     offset, word = reference.read.offsets[depth], str(reference.read.path[depth])
     length = _length(reference.site.template, offset, word)
     return inside(subject, reference.site, offset, length, message, fix, severity)
 
 
 def _length(template: Template | None, offset: int, word: str) -> int:
-    """Count the quotes with the word where it is written in quotes: `workload['name']`."""
+    """Return the length of a word, including quotes: `workload['name']`."""
     quoted = template is not None and template.source[offset : offset + 1] in ("'", '"')
     return len(word) + 2 if quoted else len(word)
 
 
-def problems(subject: Subject, kind: str, fix: str) -> Iterator[Found]:
-    """Turn the problems of one kind that compiling the templates found into findings."""
-    for site in subject.sites:
-        for problem in site.template.problems if site.template else ():
-            if problem.kind == kind:
-                message = f"{problem.message[0].upper()}{problem.message[1:]}."
-                if problem.candidates and problem.candidates[0] != problem.name:
-                    message += f" Did you mean '{problem.candidates[0]}'?"
-                length = _length(site.template, problem.offset, problem.name)
-                yield inside(subject, site, problem.offset, length, message, fix)
+def problem_check(kind: str, fix: str) -> Check:
+    """Return a check that reports every compile problem of one kind in a template."""
+
+    def check(subject: Subject) -> Iterator[Found]:
+        for site in subject.sites:
+            for problem in site.template.problems if site.template else ():
+                if problem.kind == kind:
+                    message = f"{problem.message[0].upper()}{problem.message[1:]}."
+                    if problem.candidates and problem.candidates[0] != problem.name:
+                        message += f" Did you mean '{problem.candidates[0]}'?"
+                    length = _length(site.template, problem.offset, problem.name)
+                    yield inside(subject, site, problem.offset, length, message, fix)
+
+    return check

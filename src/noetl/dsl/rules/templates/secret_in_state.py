@@ -1,17 +1,14 @@
-"""NOE311 reports a credential that is written to the state of the execution."""
+"""NOE311 reports a credential that is written to `ctx`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: login, path: examples/login }
+GOOD = example("""\
 keychain:
   - { name: crm, kind: oauth2 }
 workload: { api: "http://127.0.0.1:8080" }
@@ -22,7 +19,7 @@ workflow:
       url: "{{ workload.api }}/me"
       auth: crm
       set: { ctx.user: "{{ output.data.name }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -30,19 +27,18 @@ def check(subject: Subject) -> Iterator[Found]:
         site = reference.site
         written = site.role in ("task_set", "task_then") and site.field.startswith("ctx.")
         if reference.name == "keychain" and written and reference.means == ("scope",):
-            message = f"A credential is written to `{site.field}`, and every change of `ctx` is an event that is kept."
-            fix = "Do not keep the secret: let each task that needs it use `auth: <name>`."
+            message = f"A credential is written to `{site.field}`, and every change of `ctx` is stored as an event."
+            fix = "Do not store the secret: use `auth: <name>` on every task that needs it."
             yield at_element(subject, reference, 0, message, fix)
 
 
 RULE = Rule(
     code="NOE311",
     name="secret-in-state",
-    group="templates",
     severity="error",
     summary="A resolved credential is written to `ctx`.",
-    why="Changes of `ctx` are events: the secret would be in the log for ever, and visible to everyone who may read it.",
-    fix="Let the tasks that need the credential name it with `auth`.",
+    why="Changes of `ctx` are events: the secret would stay in the event log forever, visible to everyone with access to it.",
+    fix="Name the credential with `auth` on the tasks that need it.",
     bad=GOOD.replace("{{ output.data.name }}", "{{ keychain.crm.token }}"),
     good=GOOD,
     check=check,

@@ -1,4 +1,4 @@
-"""NOE313 reports a read of a step's result before that step can have ended."""
+"""NOE313 reports a read of a step's result before the step can have ended."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 from noetl.dsl.order import ended_before
 from noetl.dsl.references import ASKED, Reference
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.scopes import AFTER_STEP
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: totals, path: examples/totals }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: fetch
@@ -25,7 +22,7 @@ workflow:
     next: report
   - step: report
     tool: { kind: noop, message: "{{ total }} orders" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -42,18 +39,18 @@ def check(subject: Subject) -> Iterator[Found]:
         if misshapen is None:
             misshapen = _misshapen(subject)
         if site.step.name in misshapen:
-            continue  # its gate may be among what is misshapen
+            continue  # the misshapen part may be its gate
         here, there = net.index[site.step.name], net.index[reference.name]
         if here == there and site.role in AFTER_STEP:
             continue
-        # A step that no token comes to is told as such, and what it reads does not matter.
+        # NOE401 reports a step that no token reaches; what it reads does not matter.
         if before[here] >> there & 1 or not (live >> here & 1 and live >> there & 1):
             continue
-        yield _found(subject, reference, here, there)
+        yield _report(subject, reference, here, there)
 
 
 def _misshapen(subject: Subject) -> frozenset[str]:
-    """Give the steps in whose text something does not fit the grammar."""
+    """Return the steps with a part that does not fit the grammar."""
     places = [finding.node.start for finding in subject.shape]
     return frozenset(
         step.name
@@ -63,7 +60,7 @@ def _misshapen(subject: Subject) -> frozenset[str]:
 
 
 def _gates(subject: Subject) -> dict[str, set[str]]:
-    """Give, for each step with a gate, the steps and keys of `ctx` that the gate looks at."""
+    """Return the steps and keys of `ctx` that each gate reads, by step."""
     words: dict[str, set[str]] = {}
     for reference in subject.references:
         step = reference.site.step
@@ -72,35 +69,34 @@ def _gates(subject: Subject) -> dict[str, set[str]]:
             own.add(str(reference.key) if reference.name in ("ctx", "vars") else reference.name)
     for site in subject.sites:
         if site.role == "admit" and site.step is not None and site.template is not None:
-            asked = {call["step"] for call in ASKED.finditer(site.template.source)}
-            words.setdefault(site.step.name, set()).update(asked)
+            awaited = {call["step"] for call in ASKED.finditer(site.template.source)}
+            words.setdefault(site.step.name, set()).update(awaited)
     return words
 
 
-def _found(subject: Subject, reference: Reference, here: int, there: int) -> Found:
+def _report(subject: Subject, reference: Reference, here: int, there: int) -> Found:
     own, other = subject.net.steps[here].name, reference.name
     if here == there:
-        message = f"The result of step '{own}' is there only when the step has ended, and this is read inside it."
-        fix = "Read an earlier task of the pipeline by its label, or the task before as `_prev`."
+        message = f"The result of step '{own}' exists only after the step has ended, but this reads it inside the step."
+        fix = "Read an earlier task of the pipeline by its label, or the previous task as `_prev`."
     elif subject.net.reaches(here, there):
         message = f"Step '{other}' runs after '{own}', so it has no result yet."
-        fix = f"Read it in a step behind '{other}', or guard the read: `{{{{ {other}.x | default(…) }}}}`."
+        fix = f"Read it in a step after '{other}', or guard the read: `{{{{ {other}.x | default(…) }}}}`."
     else:
-        message = f"No path leads from step '{other}' to '{own}', so it need not have ended when this is read."
-        fix = f"Let an arc lead from '{other}' here, wait in a gate for `done('{other}')`, or guard the read."
+        message = f"No path leads from step '{other}' to '{own}', so it may not have ended when this is read."
+        fix = f"Add an arc from '{other}' to this step, wait in a gate for `done('{other}')`, or guard the read."
     return at_element(subject, reference, 0, message, fix)
 
 
 RULE = Rule(
     code="NOE313",
     name="step-not-run-yet",
-    group="templates",
     severity="error",
     summary="A template reads the result of a step that cannot have run yet.",
-    why="The result of a step has the step's name once it has ended. Before that, and on other branches, it is undefined.",
+    why="A step's name means its result after the step has ended. Before that, and on other branches, it is undefined.",
     fix=(
-        "Read the result behind the step that makes it: let a path of arcs lead from there to here, or let the admission gate "
-        "wait for it. Where it may be missing on purpose, guard the read with `default` or `is defined`."
+        "Read the result after the step that produces it: connect the two steps by arcs, or wait for it in the admission "
+        "gate. If the result is optional, guard the read with `default` or `is defined`."
     ),
     bad=GOOD.replace("{{ fetch.data }}", "{{ report.data }}"),
     good=GOOD,

@@ -1,18 +1,15 @@
-"""NOE314 reports a read of a task's result before that task can have run."""
+"""NOE314 reports a read of a task's result before the task can have run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.pipeline_order import may_have_run, place_of
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: rows, path: examples/rows }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: load
@@ -20,7 +17,7 @@ workflow:
       - fetch: { kind: http, url: "{{ workload.api }}/rows" }
       - clean: { kind: python, args: { rows: "{{ fetch.data }}" }, code: result = rows }
       - store: { kind: noop, result: "{{ clean }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -34,14 +31,14 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         there, here = labels[name], place_of(step, task)
         own = there == here
-        # After the task its own label may be read as well as its outcome.
+        # After the task, its own label can be read like its outcome.
         if may_have_run(step, there, here) or (own and site.role != "task_input"):
             continue
         if own:
             message = f"Task '{name}' reads its own result in its inputs, before it has run."
-            fix = "Read the task before as `_prev`, or another task by its label."
+            fix = "Read the previous task as `_prev`, or another task by its label."
         else:
-            message = f"Task '{name}' stands behind '{task.label}' in the pipeline, so it has no result yet."
+            message = f"Task '{name}' comes after '{task.label}' in the pipeline, so it has no result yet."
             fix = f"Move '{name}' up, or guard the read: `{{{{ {name} | default(…) }}}}`."
         yield at_element(subject, reference, 0, message, fix)
 
@@ -49,11 +46,10 @@ def check(subject: Subject) -> Iterator[Found]:
 RULE = Rule(
     code="NOE314",
     name="task-not-run-yet",
-    group="templates",
     severity="error",
     summary="A template reads the result of a task that cannot have run yet.",
-    why="Tasks of a pipeline run from the top. A label holds a result once its task has run, and no jump leads back here.",
-    fix="Change the order of the tasks, or read one that stands above. A read that may be missing is guarded by `default`.",
+    why="Tasks of a pipeline run from the top. A label has a result only after its task has run, and no jump leads back here.",
+    fix="Reorder the tasks, or read a task above this one. If the result is optional, guard the read with `default`.",
     bad=GOOD.replace("{{ fetch.data }}", "{{ store.data }}"),
     good=GOOD,
     check=check,

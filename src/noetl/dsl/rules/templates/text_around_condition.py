@@ -1,17 +1,14 @@
-"""NOE326 reports a condition of which a part stands outside the braces."""
+"""NOE326 reports a condition that is partly outside the braces."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, inside
+from noetl.dsl.rule import Found, Rule, example, inside
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: choose, path: examples/choose }
+GOOD = example("""\
 workload: { mode: full, force: false }
 workflow:
   - step: choose
@@ -24,7 +21,7 @@ workflow:
     tool: { kind: noop }
   - step: some
     tool: { kind: noop }
-"""
+""")
 _BRACES = re.compile(r"\{\{.*?\}\}|\{#.*?#\}", re.DOTALL)
 _TEXT = re.compile(r"\S(?:.*\S)?")
 
@@ -34,24 +31,25 @@ def check(subject: Subject) -> Iterator[Found]:
         template = site.template
         if template is None or not site.is_condition or template.kind != "text" or "{%" in template.source:
             continue
-        outside = _TEXT.search(_BRACES.sub(lambda found: " " * len(found.group()), template.source))
+        outside = _TEXT.search(_BRACES.sub(lambda braces: " " * len(braces.group()), template.source))
         start = outside.start() if outside else 0
         length = len(outside.group().split("  ")[0]) if outside else 1
         message = (
-            "A part of this condition stands outside the braces, so it gives a text, which is neither true nor false."
+            "A part of this condition is outside the braces, so it renders to text, which is neither true nor false."
         )
-        yield inside(subject, site, start, length, message, "Put all of it in one pair: `\"{{ a == 'x' and b }}\"`.")
+        yield inside(
+            subject, site, start, length, message, "Put all of it into one pair of braces: `\"{{ a == 'x' and b }}\"`."
+        )
 
 
 RULE = Rule(
     code="NOE326",
     name="text-around-condition",
-    group="templates",
     severity="error",
-    summary="A part of a condition stands outside `{{ … }}`.",
+    summary="A part of a condition is outside `{{ … }}`.",
     why=(
-        "Each pair of braces is replaced by its value and the rest stays text: `{{ a }} == 'x'` becomes `5 == 'x'` and is not "
-        "evaluated any further. The rule or arc never matches."
+        "Each pair of braces is replaced by its value and the rest stays text: `{{ a }} == 'x'` becomes the text `5 == 'x'`, "
+        "which is not evaluated. The rule or arc never matches."
     ),
     fix="Put the whole condition into one pair of braces.",
     bad=GOOD.replace(

@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.scopes import input_names
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: pages, path: examples/pages }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: fetch
@@ -25,7 +22,7 @@ workflow:
           args: { rows: "{{ fetch.data.rows }}" }
   - step: store
     tool: { kind: noop, result: "{{ args.rows }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -39,11 +36,11 @@ def check(subject: Subject) -> Iterator[Found]:
         bound = input_names(reference.site, subject.names)
         step = reference.site.step
         if key not in bound and not (step and any(key in task.input for task in step.tasks)):
-            yield _found(subject, reference, key, bound)
+            yield _report(subject, reference, key, bound)
 
 
 def _is_known(reference: Reference, subject: Subject, live: int) -> bool:
-    """Tell whether all that binds arguments here is in this playbook."""
+    """Return whether this playbook contains everything that binds arguments here."""
     site = reference.site
     if site.in_workbook:
         return site.task is not None and site.task.label in subject.names.workbook
@@ -52,32 +49,31 @@ def _is_known(reference: Reference, subject: Subject, live: int) -> bool:
     return bool(live >> subject.net.index[site.step.name] & 1) if subject.net_is_whole else False
 
 
-def _found(subject: Subject, reference: Reference, key: str, bound: frozenset[str]) -> Found:
+def _report(subject: Subject, reference: Reference, key: str, bound: frozenset[str]) -> Found:
     name, step = reference.name, reference.site.step
     meant = nearest(key, bound)
     message = f"Nothing binds `{name}.{key}` here."
     if meant:
         message += f" Did you mean '{meant}'?"
     if key in subject.names.workload:
-        fix = f"The payload of the run is in the workload: `workload.{key}`."
+        fix = f"Read the payload of the run from the workload: `workload.{key}`."
     elif step is None:
-        fix = f"Give it where the task is called: `input: {{ {key}: … }}`."
+        fix = f"Pass it where the task is called: `input: {{ {key}: … }}`."
     else:
-        fix = f"Bind it on an arc that leads to '{step.name}': `args: {{ {key}: … }}`, or read another scope."
+        fix = f"Bind it on an arc to '{step.name}': `args: {{ {key}: … }}`, or read another scope."
     return at_element(subject, reference, 1, message, fix)
 
 
 RULE = Rule(
     code="NOE320",
     name="unbound-argument",
-    group="templates",
     severity="warning",
     summary="A template reads a key of `args` or `input` that nothing binds.",
     why=(
-        "`args` holds what the arcs into this step bind, and `input` adds the inputs of the step and the task. A key that "
-        "none of them has is undefined in every run."
+        "`args` holds the values that arcs bind for this step, and `input` adds the inputs of the step and the task. Any other "
+        "key is undefined in every run."
     ),
-    fix="Bind the key on an arc into the step, or in its `input`; the payload of a run is in `workload`.",
+    fix="Bind the key on an arc to the step, or in its `input`. The payload of a run is in `workload`.",
     bad=GOOD.replace("{{ args.rows }}", "{{ args.row }}"),
     good=GOOD,
     check=check,

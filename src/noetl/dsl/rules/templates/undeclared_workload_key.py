@@ -7,20 +7,17 @@ from typing import Any
 
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.subject import Subject
 from noetl.dsl.typos import slip_of
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: fetch, path: examples/fetch }
+GOOD = example("""\
 workload: { api_url: "http://127.0.0.1:8080" }
 workflow:
   - step: fetch
     tool: { kind: http, url: "{{ workload.api_url }}/rows" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -33,9 +30,7 @@ def check(subject: Subject) -> Iterator[Found]:
             if key in declared:
                 yield from _below(subject, reference, 1)
             elif not subject.names.open_workload and key not in subject.obscured:
-                message = (
-                    f"`workload.{key}` is read, and the workload declares no '{key}'.{did_you_mean(key, declared)}"
-                )
+                message = f"`workload` declares no '{key}', which this template reads.{did_you_mean(key, declared)}"
                 fix = f"Correct the name, declare `{key}` under `workload`, or guard the read with `default`."
                 yield at_element(subject, reference, 1, message, fix)
         elif reference.means == ("workload",):
@@ -43,7 +38,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _below(subject: Subject, reference: Reference, depth: int) -> Iterator[Found]:
-    """Look for slips further down; a payload may bring keys that the defaults do not have."""
+    """Report typing mistakes further down the path."""
     path = reference.read.path
     value = subject.playbook.workload.get(str(path[depth]))
     data: Any = value.data if value else None
@@ -55,7 +50,7 @@ def _below(subject: Subject, reference: Reference, depth: int) -> Iterator[Found
             meant = slip_of(key, (name for name in data if isinstance(name, str)))
             if meant:
                 above = ".".join(map(str, path[:place]))
-                message = f"`{above}` has no '{key}' where the workload declares it. Did you mean '{meant}'?"
+                message = f"`{above}` has no '{key}' in the workload. Did you mean '{meant}'?"
                 yield at_element(subject, reference, place, message, "Correct the name, or declare the key.")
             return
         data = data[key]
@@ -64,14 +59,13 @@ def _below(subject: Subject, reference: Reference, depth: int) -> Iterator[Found
 RULE = Rule(
     code="NOE319",
     name="undeclared-workload-key",
-    group="templates",
     severity="warning",
     summary="A template reads a key that `workload` does not declare.",
     why=(
-        "A payload may bring keys that the playbook does not declare, but a run without that payload fails, and nobody can "
-        "see from the playbook what it needs. More often the key is a slip."
+        "A payload may add keys that the playbook does not declare, but a run without that payload fails, and the playbook "
+        "does not show what it needs. More often the key is a typing mistake."
     ),
-    fix="Correct the name, or declare the key with a default. A key that may be missing is read with `default`.",
+    fix="Correct the name, or declare the key with a default value. Read an optional key with `default`.",
     bad=GOOD.replace("{{ workload.api_url }}", "{{ workload.api_ulr }}"),
     good=GOOD,
     check=check,

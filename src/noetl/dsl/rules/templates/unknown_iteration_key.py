@@ -1,25 +1,22 @@
-"""NOE322 reports a key of `iter` that this loop never has."""
+"""NOE322 reports a key of `iter` that the loop does not have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.scopes import iteration_names
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: users, path: examples/users }
+GOOD = example("""\
 workload: { users: [{ name: Ada }, { name: Max }] }
 workflow:
   - step: greet
     loop: { in: "{{ workload.users }}", iterator: user }
     tool: { kind: noop, message: "Hello, {{ iter.user.name }}!" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -38,21 +35,20 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         item = step.loop.iterator
         message = f"`iter` has no '{key}' in the loop of step '{step.name}'.{did_you_mean(key, known)}"
-        fix = f"The item is `iter.{item}`, its fields are `iter.{item}.<name>`; other keys are written with `set`."
+        fix = f"The item is `iter.{item}`, its fields are `iter.{item}.<name>`; write other keys with `set`."
         yield at_element(subject, reference, 1, message, fix)
 
 
 RULE = Rule(
     code="NOE322",
     name="unknown-iteration-key",
-    group="templates",
     severity="error",
     summary="A template reads a key of `iter` that the loop does not have.",
     why=(
-        "`iter` holds the item under the name of the iterator, `index`, `total`, `first`, `last`, `parent`, and what tasks of "
-        "the same step write to it. It is not the item itself."
+        "`iter` has the item under the name of the iterator, `index`, `total`, `first`, `last`, `parent`, and the keys that "
+        "tasks of the step write to it. It is not the item itself."
     ),
-    fix="Read fields of the item below the iterator: `iter.user.name`, or `user.name`.",
+    fix="Read fields of the item through the iterator: `iter.user.name`, or `user.name`.",
     bad=GOOD.replace("iter.user.name", "iter.name"),
     good=GOOD,
     check=check,

@@ -1,4 +1,4 @@
-"""NOE302 reports a name that nothing in the playbook brings."""
+"""NOE302 reports a name that does not exist."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.scopes import FINAL_ARGS, ITER_FIELDS, LOOP_NAMES, visible
 from noetl.dsl.subject import Subject
 from noetl.expr import FUNCTIONS
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: cities, path: examples/cities }
+GOOD = example("""\
 workload: { cities: [Oslo, Rome], api: "http://127.0.0.1:8080" }
 workflow:
   - step: forecast
     loop: { in: "{{ workload.cities }}", iterator: city }
     tool: { kind: http, url: "{{ workload.api }}/{{ city }}" }
-"""
-# Names that other systems and older playbooks have, with what stands for them here.
+""")
+# Names of other systems and older playbooks, with their replacement.
 _ELSEWHERE = {
     "null": "write `none`",
     "nil": "write `none`",
@@ -30,48 +27,48 @@ _ELSEWHERE = {
     "yes": "write `true`",
     "no": "write `false`",
     "response": "the result is `outcome.result` in rules and arcs, `output.data` in the `set` of a task",
-    "this": "the result is `outcome.result` in rules and arcs, and has the name of its step later",
-    "result": "the result is `outcome.result` in rules and arcs, `_prev` in the next task, and has the name of its step later",
+    "this": "the result is `outcome.result` in rules and arcs; later steps read it by the name of its step",
+    "result": "the result is `outcome.result` in rules and arcs, `_prev` in the next task, and the name of its step later",
     "error": "the error is `outcome.error`",
     "loop": "the iteration is `iter`: `iter.index`, `iter.first`, `iter.last`",
-    "env": "templates see no environment: pass the value in `workload`, a secret by `auth`",
+    "env": "templates cannot read the environment: pass the value in `workload`, a secret with `auth`",
     "secret": "credentials are `keychain.<name>`, or `auth: <name>` on the task",
     "secrets": "credentials are `keychain.<name>`, or `auth: <name>` on the task",
-    "steps": "the result of a step has the step's own name, without `steps.`",
-    "tasks": "the result of a task has the task's own label, without `tasks.`",
+    "steps": "read the result of a step by its name, without `steps.`",
+    "tasks": "read the result of a task by its label, without `tasks.`",
     "context": "the state is `ctx`",
     "state": "the state is `ctx`",
     "inputs": "inputs of a step are `input`, those of the execution `workload`",
     "params": "inputs of a step are `input`, those of the execution `workload`",
     "payload": "the payload of a run is part of `workload`",
-    "trigger": "what started the run comes in `workload`",
-    "prev": "the result of the task before is `_prev`",
-    "previous": "the result of the task before is `_prev`",
+    "trigger": "the trigger of the run is in `workload`",
+    "prev": "the result of the previous task is `_prev`",
+    "previous": "the result of the previous task is `_prev`",
     "attempt": "the number of the attempt is `_attempt`",
     "index": "the number of the item is `iter.index`, inside a loop",
-    "item": "the item of a loop has the name that `loop.iterator` gives",
+    "item": "`loop.iterator` names the item of a loop",
 }
 
 _IN_WORKLOAD = (
-    "Write the value itself, or leave it to the payload: values of `workload` see built-ins only, such as `now()` and "
+    "Write a fixed value, or pass it in the payload: templates in `workload` can only read built-ins such as `now()` and "
     "`execution_id`."
 )
 
 
 def check(subject: Subject) -> Iterator[Found]:
-    told: set[tuple[int, str]] = set()
+    reported: set[tuple[int, str]] = set()
     for reference in subject.references:
         name = reference.name
         if reference.means or reference.read.guarded or name in subject.obscured or _is_hidden(reference, subject):
             continue
         once = (id(reference.site), name)
-        if once not in told:
-            told.add(once)
-            yield _found(reference, subject)
+        if once not in reported:
+            reported.add(once)
+            yield _report(reference, subject)
 
 
 def _is_hidden(reference: Reference, subject: Subject) -> bool:
-    """Tell whether the name comes with a step or a part of the playbook that is told as missing or misshapen already."""
+    """Return whether another rule reports the part that the name belongs to."""
     if reference.name in subject.missing_steps:
         return True
     if reference.name in LOOP_NAMES or reference.name in ITER_FIELDS:
@@ -80,7 +77,7 @@ def _is_hidden(reference: Reference, subject: Subject) -> bool:
     return reference.name in FINAL_ARGS and step is not None and step.name in subject.obscured
 
 
-def _found(reference: Reference, subject: Subject) -> Found:
+def _report(reference: Reference, subject: Subject) -> Found:
     name = reference.name
     known = visible(reference.site, subject.names)
     advice = _advice(reference, subject)
@@ -92,10 +89,10 @@ def _found(reference: Reference, subject: Subject) -> Found:
         hint = f" Did you mean '{meant}'?" if meant else ""
         return at_element(subject, reference, 0, f"{message}{hint}", _IN_WORKLOAD)
     if meant:
-        fix = f"Correct the name, or declare '{name}' under `workload` if it comes with the payload."
+        fix = f"Correct the name, or declare '{name}' under `workload` if the payload provides it."
         return at_element(subject, reference, 0, f"{message} Did you mean '{meant}'?", fix)
-    fix = f"Declare '{name}' under `workload`, or name the scope that it is read from: `ctx.{name}`, `args.{name}`, …"
-    # Without a declared workload the payload may bring any name.
+    fix = f"Declare '{name}' under `workload`, or add its scope: `ctx.{name}`, `args.{name}`, …"
+    # Without a declared workload, the payload may provide any name.
     return at_element(subject, reference, 0, message, fix, "warning" if subject.names.open_workload else None)
 
 
@@ -104,36 +101,30 @@ def _advice(reference: Reference, subject: Subject) -> str | None:
     if name in FUNCTIONS:
         return f"`{name}` is a function: write `{name}()`"
     if site.role == "workload" and name in subject.names.workload:
-        return "values of `workload` see built-ins only: combine the two where they are used"
+        return "templates in `workload` can only read built-ins: combine the two values where you use them"
     if site.in_workbook and name in subject.names.steps:
-        return (
-            f"a task of the workbook sees no results of steps: pass it in, `input: {{ {name}: … }}`, where it is called"
-        )
+        return f"a workbook task cannot read results of steps: pass it as `input: {{ {name}: … }}` where the task is called"
     for step in subject.playbook.workflow:
         if name in subject.names.labels[step.name] and step is not site.step:
-            return (
-                f"'{name}' is a task of step '{step.name}': its result is `{step.name}.{name}` once the step has ended"
-            )
+            return f"'{name}' is a task of step '{step.name}': read its result as `{step.name}.{name}` after the step has ended"
     own = site.step
     if own and own.loop and name == own.loop.iterator:
-        return f"the item '{name}' exists in the tasks of the loop only; after it the results are `{own.name}.results`"
+        return f"the item '{name}' exists only inside the loop; afterwards read `{own.name}.results`"
     if own and name in subject.names.labels.get(own.name, {}):
-        return f"'{name}' is a task of this step: its result is `{own.name}.{name}` once the step has ended"
+        return f"'{name}' is a task of this step: read its result as `{own.name}.{name}` after the step has ended"
     return _ELSEWHERE.get(name)
 
 
 RULE = Rule(
     code="NOE302",
     name="unknown-name",
-    group="templates",
     severity="error",
     summary="A template reads a name that does not exist.",
     why=(
-        "A name is a scope, a key of the workload, a step, a task of the pipeline, an iterator, or something written to "
-        "`ctx`. Anything else is undefined when the run comes to it, and an undefined value that reaches a tool fails the "
-        "step."
+        "A name is a scope, a key of the workload, a step, a task of the pipeline, an iterator, or a key of `ctx`. Any other "
+        "name is undefined at run time, and an undefined value that reaches a tool fails the step."
     ),
-    fix="Correct the name, or bring it: declare it under `workload`, bind it in `args`, write it with `set`.",
+    fix="Correct the name, or define it: declare it under `workload`, bind it in `args`, or write it with `set`.",
     bad=GOOD.replace("{{ city }}", "{{ ctiy }}"),
     good=GOOD,
     check=check,

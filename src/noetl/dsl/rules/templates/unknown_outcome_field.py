@@ -1,4 +1,4 @@
-"""NOE316 reports a field of `outcome` or `output` that this task or step never has."""
+"""NOE316 reports a field of `outcome` or `output` that the task or step never has."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from noetl.dsl.diagnostic import Severity, did_you_mean
 from noetl.dsl.outcome import ENVELOPE, ERROR_FIELDS, HELPERS, META_FIELDS, has_field, kind_of, step_fields, task_fields
 from noetl.dsl.playbook import Task
 from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.sites import Site
 from noetl.dsl.subject import Subject
 from noetl.dsl.typos import slip_of
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: fetch, path: examples/fetch }
+GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
 workflow:
   - step: fetch
@@ -35,18 +32,18 @@ workflow:
                   then: { do: fail }
                 - else:
                     then: { do: continue }
-"""
-# Keys of answers in the wild that are one slip away from a field of the envelope.
+""")
+# Common keys of results that are one typing mistake away from a field of the outcome.
 _COMMON_KEYS = frozenset({"stats", "states", "statuses", "date", "errors", "results"})
 
 
 class _Shape(NamedTuple):
-    """What the outcome at a site may have: its result's fields (None: any) and the helpers of its kinds."""
+    """The fields of an outcome: its result's (None: any) and its kinds' helpers."""
 
     who: str
     fields: frozenset[str] | None
     helpers: dict[str, frozenset[str]]
-    closed_helpers: bool  # every kind is known, so a helper that is not there never is
+    closed_helpers: bool  # every kind is known, so other helpers never exist
 
 
 class _Wrong(NamedTuple):
@@ -60,7 +57,7 @@ class _Wrong(NamedTuple):
 
 def check(subject: Subject) -> Iterator[Found]:
     shapes: dict[int, _Shape] = {}
-    found: dict[tuple[int, int], list[tuple[Reference, _Wrong | None]]] = {}
+    by_position: dict[tuple[int, int], list[tuple[Reference, _Wrong | None]]] = {}
     for reference in subject.references:
         if reference.name not in ("outcome", "output") or reference.means != ("scope",):
             continue
@@ -70,10 +67,10 @@ def check(subject: Subject) -> Iterator[Found]:
         owner = id(site.task or site.step)
         if owner not in shapes:
             shapes[owner] = _shape(site, subject)
-        place = (id(site.node), reference.read.offset)
-        found.setdefault(place, []).append((reference, _wrong(reference, shapes[owner])))
-    for reads in found.values():
-        # A policy that several tasks share by an anchor is right where one of them has the field.
+        position = (id(site.node), reference.read.offset)
+        by_position.setdefault(position, []).append((reference, _wrong(reference, shapes[owner])))
+    for reads in by_position.values():
+        # Tasks may share a policy through an anchor: it is right if one of them has the field.
         reference, wrong = reads[0]
         if wrong and all(other for _, other in reads):
             yield at_element(subject, reference, *wrong)
@@ -95,7 +92,7 @@ def _shape(site: Site, subject: Subject) -> _Shape:
 def _wrong(reference: Reference, shape: _Shape) -> _Wrong | None:
     path = reference.read.path
     first, second = str(path[1]), path[2] if len(path) > 2 else None
-    # In the `set` of a task `output` is the result itself, which may have any of these names as its own keys.
+    # In the `set` of a task, `output` is the result itself, which may have any key.
     is_envelope = not (reference.name == "output" and reference.site.role == "task_set")
     if is_envelope and isinstance(second, str):
         if first == "error" and second not in ERROR_FIELDS:
@@ -110,11 +107,9 @@ def _wrong(reference: Reference, shape: _Shape) -> _Wrong | None:
     if first in ENVELOPE or first in shape.helpers:
         return None
     if first in HELPERS and shape.closed_helpers and _is_helper_read(first, second):
-        has = ", ".join(f"`{reference.name}.{name}`" for name in shape.helpers) or "no part of its own"
-        message = f"`{reference.name}.{first}` belongs to another kind: {shape.who} has {has}."
-        return _Wrong(
-            1, message, "Ask for what every outcome has, such as `outcome.error.kind` or `outcome.error.code`."
-        )
+        has = ", ".join(f"`{reference.name}.{name}`" for name in shape.helpers) or "none of its own"
+        message = f"`{reference.name}.{first}` exists only for another kind: {shape.who} has {has}."
+        return _Wrong(1, message, "Use a field of every outcome, such as `outcome.error.kind` or `outcome.error.code`.")
     return _elsewhere(reference.name, first, shape)
 
 
@@ -134,15 +129,15 @@ def _in_result(reference: Reference, shape: _Shape, fields: frozenset[str]) -> _
 
 
 def _elsewhere(root: str, name: str, shape: _Shape) -> _Wrong | None:
-    """Judge a key that is no field of the envelope: it is looked for in the result."""
+    """Check a key that is not a field of the outcome: it is looked up in the result."""
     known = (*ENVELOPE, *shape.helpers)
     if shape.fields is None:
         meant = slip_of(name, known)
         if meant is None or name in _COMMON_KEYS:
             return None
-        message = f"`{root}` has no field '{name}' of its own. Did you mean '{meant}'?"
+        message = f"`{root}` has no field '{name}'. Did you mean '{meant}'?"
         return _Wrong(
-            1, message, f"Write `{root}.{meant}`; a key of the result is clearer as `{root}.result.{name}`.", "warning"
+            1, message, f"Write `{root}.{meant}`; for a key of the result, write `{root}.result.{name}`.", "warning"
         )
     if has_field(shape.fields, name):
         return None
@@ -153,20 +148,19 @@ def _no_field(depth: int, owner: str, name: str, known: Iterable[str]) -> _Wrong
     names = list(dict.fromkeys(known))
     shown = f"`{owner}`" if "." in owner and " " not in owner else owner
     message = f"{shown[0].upper()}{shown[1:]} never has a field '{name}'.{did_you_mean(name, names)}"
-    return _Wrong(depth, message, f"It has: {', '.join(one for one in names if not one.startswith('_'))}.")
+    return _Wrong(depth, message, f"It has: {', '.join(field for field in names if not field.startswith('_'))}.")
 
 
 RULE = Rule(
     code="NOE316",
     name="unknown-outcome-field",
-    group="templates",
     severity="error",
-    summary="A template reads a field of `outcome` that this kind of task never has.",
+    summary="A template reads a field of `outcome` that this tool kind never has.",
     why=(
-        "Every outcome has `status`, `result`, `error` and `meta`, and some kinds add a part of their own: `http`, `pg`, "
-        "`py`. Other fields are undefined, so a condition on them is false for ever."
+        "Every outcome has `status`, `result`, `error` and `meta`, and some kinds add their own part: `http`, `pg` or `py`. "
+        "Other fields are undefined, so a condition on them is always false."
     ),
-    fix="Use a field that the outcome has. What went wrong, whatever the kind, is in `outcome.error`.",
+    fix="Use a field that the outcome has. `outcome.error` describes the error for every kind.",
     bad=GOOD.replace("outcome.http.status == 429", "outcome.pg.code == '40001'"),
     good=GOOD,
     check=check,

@@ -1,4 +1,4 @@
-"""NOE317 reports a field that the result of a step or a task never has."""
+"""NOE317 reports a field that the result of a step or task never has."""
 
 from __future__ import annotations
 
@@ -8,25 +8,22 @@ from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.outcome import LOOP_RESULT, STATS, has_field, step_fields, task_fields
 from noetl.dsl.playbook import Step, Task
 from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: count, path: examples/count }
+GOOD = example("""\
 workflow:
   - step: read
     tool: { kind: postgres, auth: pg_main, query: SELECT id FROM orders }
     next: show
   - step: show
     tool: { kind: noop, message: "{{ read.row_count }} orders" }
-"""
+""")
 
 
 class _Results:
-    """The fields of results, each worked out once."""
+    """The fields of results, each computed once."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -44,15 +41,15 @@ class _Results:
         return task_fields(named[0], self._subject.kinds, self._subject.workbook) if len(named) == 1 else None
 
     def before(self, step: Step, task: Task) -> frozenset[str] | None:
-        """Give what `_prev` may have: a skipped task leaves it as it was, so any other task may be the one before."""
-        found: set[str] = set()
+        """Return the fields of `_prev`, which may be the result of any other task."""
+        every: set[str] = set()
         for other in step.tasks:
             if other is not task:
                 fields = task_fields(other, self._subject.kinds, self._subject.workbook)
                 if fields is None:
                     return None
-                found |= fields
-        return frozenset(found) or None
+                every |= fields
+        return frozenset(every) or None
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -72,7 +69,7 @@ def _fields(reference: Reference, results: _Results) -> tuple[frozenset[str] | N
     if reference.means == ("label",) and site.step is not None:
         return results.of_task(site.step, name), f"task '{name}'"
     if name == "_prev" and reference.means == ("scope",) and site.step is not None and site.task is not None:
-        return results.before(site.step, site.task), "the task before"
+        return results.before(site.step, site.task), "the previous task"
     return None, ""
 
 
@@ -91,7 +88,7 @@ def _unknown(subject: Subject, reference: Reference, fields: frozenset[str], own
         message = f"The result of {owner} never has a field '{key}'.{did_you_mean(key, shown)}"
         fix = f"It has: {', '.join(shown)}."
         if is_loop:
-            fix = "A loop gives `results`, one entry for each item, and `stats`."
+            fix = "A loop returns `results`, one entry per item, and `stats`."
         yield at_element(subject, reference, depth, message, fix)
     elif key == "stats" and fields >= LOOP_RESULT and isinstance(below, str) and below not in STATS:
         message = f"The stats of a loop have no '{below}'.{did_you_mean(below, STATS)}"
@@ -101,14 +98,13 @@ def _unknown(subject: Subject, reference: Reference, fields: frozenset[str], own
 RULE = Rule(
     code="NOE317",
     name="unknown-result-field",
-    group="templates",
     severity="warning",
     summary="A template reads a field that the result of a step or task never has.",
     why=(
-        "Kinds such as `postgres` and `shell`, and loops, give results of a known form. Another field is undefined, which "
-        "fails the task that is given it. Results of free form, such as those of `python` and `http`, are not judged."
+        "Loops and kinds such as `postgres` and `shell` have results of a known form. Any other field is undefined and fails "
+        "the task that uses it. Free-form results, such as those of `python` and `http`, are not checked."
     ),
-    fix="Use a field of the result; `noetl explain <kind>` lists those of a kind.",
+    fix="Use a field of the result; `noetl explain KIND` lists the fields of a kind.",
     bad=GOOD.replace("read.row_count", "read.rowcount"),
     good=GOOD,
     check=check,

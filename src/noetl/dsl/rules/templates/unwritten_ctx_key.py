@@ -1,19 +1,16 @@
-"""NOE321 reports a read of a `ctx` key that nothing writes, where it is surely a slip."""
+"""NOE321 reports a misspelled `ctx` key, which nothing writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.scopes import CTX_FIELDS
 from noetl.dsl.subject import Subject
 from noetl.dsl.typos import slip_of
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: state, path: examples/state }
+GOOD = example("""\
 workflow:
   - step: count
     tool: { kind: noop, result: 3 }
@@ -21,7 +18,7 @@ workflow:
     next: show
   - step: show
     tool: { kind: noop, message: "{{ ctx.total }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -38,21 +35,20 @@ def check(subject: Subject) -> Iterator[Found]:
             fix = f"Correct the name, or write it with `set: {{ ctx.{key}: … }}`."
             yield at_element(subject, reference, 1, message, fix)
         elif key in subject.names.workload:
-            message = f"Nothing writes `ctx.{key}`, and the workload has '{key}'."
+            message = f"Nothing writes `ctx.{key}`, but the workload has '{key}'."
             yield at_element(subject, reference, 1, message, f"Read it as `workload.{key}`.")
 
 
 RULE = Rule(
     code="NOE321",
     name="unwritten-ctx-key",
-    group="templates",
     severity="warning",
-    summary="A template reads a key of `ctx` that nothing writes, and a key of nearly that name exists.",
+    summary="A template reads a key of `ctx` that nothing writes, and a similar key exists.",
     why=(
-        "State comes from `set`, and from outside by signals and patches. A key that no step writes may be meant to come from "
-        "outside; one that is a slip away from a key that is written is most likely a slip."
+        "`set` writes to `ctx`, and so do signals and patches from outside. A key that no step writes may come from outside, "
+        "but a key that differs by one letter from a written one is most likely a typing mistake."
     ),
-    fix="Correct the name. A key that may be missing is read with `default`.",
+    fix="Correct the name. Read an optional key with `default`.",
     bad=GOOD.replace("{{ ctx.total }}", "{{ ctx.totla }}"),
     good=GOOD,
     check=check,

@@ -1,24 +1,21 @@
-"""NOE323 reports a key of `step` that the step never writes."""
+"""NOE323 reports a read of a key of `step` that the step never writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: scratch, path: examples/scratch }
+GOOD = example("""\
 workflow:
   - step: count
     tool:
       - first: { kind: noop, result: 1, set: { step.seen: "{{ output.data }}" } }
       - second: { kind: noop, result: "{{ step.seen + 1 }}" }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
@@ -30,18 +27,17 @@ def check(subject: Subject) -> Iterator[Found]:
         if key in written or key in subject.obscured or reference.read.guarded:
             continue
         message = f"Step '{step.name}' never writes `step.{key}`.{did_you_mean(key, written)}"
-        fix = f"Write it in a task of this step: `set: {{ step.{key}: … }}`. The result of a step has the step's own name."
+        fix = f"Write it in a task of this step: `set: {{ step.{key}: … }}`. To read the result of a step, use the name of the step."
         yield at_element(subject, reference, 1, message, fix)
 
 
 RULE = Rule(
     code="NOE323",
     name="unwritten-scratch-key",
-    group="templates",
     severity="error",
     summary="A template reads a key of `step` that the step does not write.",
-    why="`step` holds scratch values of one step-run. Nobody else writes them, so this one is undefined.",
-    fix="Write the value with `set` in a task of the same step, or read the scope that really has it.",
+    why="`step` holds scratch values of one step-run, which only its own tasks write. This one is undefined.",
+    fix="Write the value with `set` in a task of the same step, or read the scope that has it.",
     bad=GOOD.replace("{{ step.seen + 1 }}", "{{ step.sene + 1 }}"),
     good=GOOD,
     check=check,

@@ -16,15 +16,8 @@ from noetl.dsl.rules.tools import (
     unknown_kind,
 )
 
-RULES: tuple[Rule, ...] = (
-    unknown_kind.RULE,
-    unknown_field.RULE,
-    missing_input.RULE,
-    conflicting_inputs.RULE,
-    plain_secret.RULE,
-    shell_splice.RULE,
-    raw_sql.RULE,
-    python_syntax.RULE,
-    template_in_code.RULE,
-    transaction_control.RULE,
-)
+_MODULES = (
+    unknown_kind, unknown_field, missing_input, conflicting_inputs, plain_secret, shell_splice, raw_sql,
+    python_syntax, template_in_code, transaction_control,
+)  # fmt: skip
+RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

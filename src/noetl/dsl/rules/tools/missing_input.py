@@ -1,4 +1,4 @@
-"""NOE503 reports a task without a field that its kind cannot do without."""
+"""NOE503 reports a task without a field that its kind requires."""
 
 from __future__ import annotations
 
@@ -6,32 +6,28 @@ from collections.abc import Iterator
 
 from noetl.dsl.kinds import Kind
 from noetl.dsl.nodes import MapNode, Node
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.tools.unread import is_unread
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.shape import ShapeFinding
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: fetch
     tool:
       kind: http
       url: "https://example.org/data"
       method: GET
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
-        if finding.kind == "missing" and finding.tool is not None and not is_unread(subject, finding.node):
+        if finding.kind == "missing" and finding.tool is not None and not subject.is_misread(finding.node):
             yield at(_place(finding.node), _message(finding, finding.tool), _fix(finding, finding.tool))
 
 
 def _place(task: Node) -> Node:
-    """The kind is what asks for the field, so that is where to look."""
+    """Return the node of the kind, which requires the field."""
     kind = task.get("kind") if isinstance(task, MapNode) else None
     return kind or task
 
@@ -39,12 +35,12 @@ def _place(task: Node) -> Node:
 def _message(finding: ShapeFinding, kind: Kind) -> str:
     if finding.field is None:
         names = " or ".join(f"'{name}'" for name in finding.name.split(" or "))
-        return f"A task of kind '{kind.name}' needs {names}; none of them is here."
-    message = f"A task of kind '{kind.name}' needs '{finding.name}', which is not here."
+        return f"A task of kind '{kind.name}' needs {names}, but has none of them."
+    message = f"A task of kind '{kind.name}' needs '{finding.name}', which is missing."
     need = next((need for need in kind.needs if finding.name in need.fields), None)
     if need is not None:
         with_what = f"'{need.field}'" if need.value is None else f"`{need.field}: {need.value}`"
-        message = f"A task of kind '{kind.name}' with {with_what} needs '{finding.name}' too, which is not here."
+        message = f"A task of kind '{kind.name}' with {with_what} also needs '{finding.name}', which is missing."
     return message
 
 
@@ -63,11 +59,10 @@ def _fix(finding: ShapeFinding, kind: Kind) -> str:
 RULE = Rule(
     code="NOE503",
     name="missing-input",
-    group="tools",
     severity="error",
-    summary="A task lacks a field that its kind needs.",
-    why="The tool would refuse the call, after everything before it has run.",
-    fix="Add the field. `noetl explain KIND` tells what each field is for and shows examples.",
+    summary="A task lacks a field that its kind requires.",
+    why="The tool would reject the call, after everything before it has run.",
+    fix="Add the field. `noetl explain KIND` describes every field and shows examples.",
     bad=GOOD.replace('      url: "https://example.org/data"\n', ""),
     good=GOOD,
     check=check,

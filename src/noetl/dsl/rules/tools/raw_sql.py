@@ -1,17 +1,14 @@
-"""NOE507 reports `| raw` in SQL: text that goes to the database as it came."""
+"""NOE507 reports `| raw` in SQL, which inserts a value unescaped."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workload: { table: orders, state: open }
 workflow:
   - step: count
@@ -19,7 +16,7 @@ workflow:
       kind: postgres
       auth: pg_main
       query: SELECT count(*) FROM {{ workload.table }} WHERE state = '{{ workload.state }}'
-"""
+""")
 _RAW = re.compile(r"\|\s*(raw)\b")
 
 
@@ -35,8 +32,8 @@ def check(subject: Subject) -> Iterator[Found]:
             yield Found(
                 start,
                 start + len("raw"),
-                "`| raw` pastes the value into the SQL as it came; whoever chooses the value can change the statement.",
-                "Leave `| raw` out: values, quoted text and names are written safely by where they stand. "
+                "`| raw` inserts the value into the SQL unescaped, so the value can change the statement (SQL injection).",
+                "Remove `| raw`: values, quoted text and names are then escaped according to their position. "
                 "Or bind the value with `params`.",
             )
 
@@ -44,15 +41,14 @@ def check(subject: Subject) -> Iterator[Found]:
 RULE = Rule(
     code="NOE507",
     name="raw-sql",
-    group="tools",
     severity="warning",
     summary="A template in SQL is marked `| raw`.",
     why=(
-        "Templates in SQL become literals, escaped text or quoted names, depending on where they stand, so a value cannot "
-        "change the statement. `| raw` turns that off: a value such as `1; DROP TABLE orders` becomes part of the program."
+        "Templates in SQL become literals, escaped text or quoted names, depending on their position, so a value cannot "
+        "change the statement. `| raw` turns this off: a value such as `1; DROP TABLE orders` becomes part of the statement."
     ),
     fix=(
-        "Remove `| raw`, or bind the value with `params`. To choose between fixed pieces of SQL, keep them in the playbook: "
+        "Remove `| raw`, or bind the value with `params`. To choose between fixed pieces of SQL, write them in the playbook: "
         "`{% if workload.newest_first %}DESC{% else %}ASC{% endif %}`."
     ),
     bad=GOOD.replace("workload.table }}", "workload.table | raw }}"),

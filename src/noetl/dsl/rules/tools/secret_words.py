@@ -1,4 +1,4 @@
-"""Knows what secrets look like: values that stand for none, and well-known tokens.
+"""Recognise secrets by their format, and placeholders that are not secrets.
 
 Tested in tests/unit/dsl/rules/test_tools.py.
 """
@@ -22,10 +22,10 @@ _SCHEME = re.compile(r"^(?:bearer|basic|token|apikey|digest)\s+", re.IGNORECASE)
 
 
 class Pattern(NamedTuple):
-    """A well-known shape of a secret; the last group of the expression is the secret itself."""
+    """The format of a type of secret; the last group is the secret itself."""
 
     name: str
-    marks: tuple[str, ...]  # a text without any of these cannot hold it, which is quick to see
+    marks: tuple[str, ...]  # fast pre-check: a text without any of these cannot match
     shape: re.Pattern[str]
 
 
@@ -39,9 +39,9 @@ _PATTERNS = (
     Pattern("an API key", ("sk-", "sk_"), re.compile(r"\b(sk[-_](?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{20,})")),
     Pattern("a private key", ("PRIVATE KEY",), re.compile(r"(-----BEGIN (?:[A-Z]+ )*PRIVATE KEY)")),
     Pattern("a signed token (JWT)", ("eyJ",), re.compile(r"\b(eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,})")),
-    Pattern("a password in an address", ("://",), re.compile(r"""://[^\s/:@{}'"<>$]+:([^\s/@{}'"<>$]+)@""")),
+    Pattern("a password in a URL", ("://",), re.compile(r"""://[^\s/:@{}'"<>$]+:([^\s/@{}'"<>$]+)@""")),
     Pattern(
-        "a secret in the query of an address",
+        "a secret in the query of a URL",
         ("key=", "token=", "secret=", "password="),
         re.compile(r"[?&](?:api_?key|access_token|auth_token|client_secret|password|token)=([\w.~%+/=-]{8,})"),
     ),
@@ -54,7 +54,7 @@ _PATTERNS = (
 
 
 def known_secrets(text: str) -> Iterator[tuple[str, int, int]]:
-    """Give what looks like a well-known sort of secret: what it is, and where it begins and ends."""
+    """Yield the type, start and end of every text that looks like a well-known secret."""
     for name, marks, shape in _PATTERNS:
         if any(mark in text for mark in marks):
             for match in shape.finditer(text):
@@ -63,6 +63,6 @@ def known_secrets(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def is_placeholder(value: str) -> bool:
-    """Tell whether a text stands for a secret without being one."""
+    """Return whether a text is a placeholder for, or a reference to, a secret."""
     text = _SCHEME.sub("", value.strip())
     return _PLACEHOLDER.fullmatch(text) is not None or _REFERENCE.search(text) is not None

@@ -1,33 +1,30 @@
-"""NOE506 reports a value from outside that is pasted into a shell command."""
+"""NOE506 reports an unquoted value in a shell command."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.sites import Site
 from noetl.dsl.subject import Subject
 from noetl.expr import Read, dotted
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workload: { folder: /srv/in }
 workflow:
   - step: count
     tool:
       kind: shell
       command: ls {{ workload.folder | quote }} | wc -l
-"""
-# Filters whose result the shell cannot take for code: one quoted word, a number, or letters and digits only.
+""")
+# Filters whose result the shell cannot interpret as code: a quoted word, a number, or letters and digits.
 _HARMLESS = frozenset(
     {"quote", "int", "float", "abs", "round", "length", "count", "bool", "hash", "md5", "sha1", "sha256"}
 )
-_OURS = frozenset({"execution_id", "job", "_attempt", "_task", "_idempotency_key", "loop_index", "_index"})
-# Variables that the shell and the programs it starts go by: a value there changes what the command means.
-_TAKEN = frozenset(
+_GENERATED = frozenset({"execution_id", "job", "_attempt", "_task", "_idempotency_key", "loop_index", "_index"})
+# Variables that change how the shell and its programs behave.
+_RESERVED = frozenset(
     {"CDPATH", "ENV", "HOME", "HOSTNAME", "IFS", "LANG", "LOGNAME", "MAIL", "OLDPWD", "PATH", "PPID", "PWD", "SHELL"}
     | {"TERM", "TMPDIR", "TZ", "UID", "USER"}
 )
@@ -41,23 +38,23 @@ def check(subject: Subject) -> Iterator[Found]:
         return
     for site in subject.sites:
         if site.template is not None and id(site.node) in commands:
-            reads = [read for read in site.template.spliced(_HARMLESS) if not _is_ours(read)]
-            yield from (_found(subject, site, read) for read in reads)
+            reads = [read for read in site.template.spliced(_HARMLESS) if not _is_generated(read)]
+            yield from (_report(subject, site, read) for read in reads)
 
 
-def _is_ours(read: Read) -> bool:
-    """Tell whether the engine makes the value, so that nobody else can choose it."""
+def _is_generated(read: Read) -> bool:
+    """Return whether the engine generates the value, so that no input can choose it."""
     root = read.path[0]
-    return root in _OURS or (root == "iter" and len(read.path) > 1 and read.path[1] in _COUNTERS)
+    return root in _GENERATED or (root == "iter" and len(read.path) > 1 and read.path[1] in _COUNTERS)
 
 
 def _variable(word: str) -> str:
-    """Make the name of an environment variable that nothing else uses."""
+    """Return the name of an environment variable that is free to use."""
     name = _NOT_A_NAME.sub("_", word).upper()
-    return f"INPUT_{name}" if name in _TAKEN or name[:1].isdigit() else name
+    return f"INPUT_{name}" if name in _RESERVED or name[:1].isdigit() else name
 
 
-def _found(subject: Subject, site: Site, read: Read) -> Found:
+def _report(subject: Subject, site: Site, read: Read) -> Found:
     name = dotted(read.path)
     start = subject.locate(site, read.offset)
     word = next(part for part in reversed(read.path) if isinstance(part, str))
@@ -65,8 +62,8 @@ def _found(subject: Subject, site: Site, read: Read) -> Found:
     return Found(
         start,
         subject.locate(site, read.offsets[-1] + len(str(read.path[-1]))),
-        f"`{name}` is pasted into a shell command, and the shell reads it as code.",
-        "Write it as `{{ … | quote }}`, without quotes around it; or pass it by "
+        f"`{name}` is inserted into a shell command unquoted, and the shell interprets it as code.",
+        "Write `{{ … | quote }}` without quotes around it, or pass the value through "
         f'`env: {{ {variable}: "{{{{ {name} }}}}" }}` and write `"${variable}"` in the command.',
     )
 
@@ -74,16 +71,15 @@ def _found(subject: Subject, site: Site, read: Read) -> Found:
 RULE = Rule(
     code="NOE506",
     name="shell-splice",
-    group="tools",
     severity="warning",
-    summary="A template puts a value from outside into the text of a shell command.",
+    summary="A template inserts an unquoted value into a shell command.",
     why=(
-        "The shell cannot tell the value from the command. A value such as `x; rm -rf ~` runs as a second command, and even an "
-        "honest space or quote breaks the first one."
+        "The shell cannot tell the value from the command. A value such as `x; rm -rf ~` runs as a second command, and even a "
+        "harmless space or quote breaks the first one."
     ),
     fix=(
-        'Pass the value through `env` and write `"$NAME"`; or quote it, `{{ workload.folder | quote }}`; or give the command '
-        "as a list of a program and its arguments, which no shell reads. `| int` does for numbers."
+        'Pass the value through `env` and write `"$NAME"`, or quote it with `{{ workload.folder | quote }}`, or write the '
+        "command as a list of a program and its arguments, which no shell interprets. For numbers, use `| int`."
     ),
     bad=GOOD.replace(" | quote", ""),
     good=GOOD,

@@ -1,7 +1,7 @@
-"""Reads Python snippets of a playbook: their tree, or why and where there is none.
+"""Parse Python snippets of a playbook.
 
-The Python that runs the check is the one whose grammar counts. A top-level `return` or `await` is allowed. Tested in
-tests/unit/dsl/rules/test_tools.py.
+The grammar is that of the Python that runs the check. A top-level `return` or `await` is allowed.
+Tested in tests/unit/dsl/rules/test_tools.py.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from textwrap import dedent
 
 from msgspec import Struct
 
-# Python warns of unknown escapes such as `\\d`; a check has nobody to warn, so they are made plain text before.
+# Python warns about unknown escapes such as `\\d`; replace them before parsing.
 _ESCAPE = re.compile(r"\\(?![\n'\"\\abfnrtv0-7xNuU])|\\\\", re.DOTALL)
 
 
 class Refusal(Struct, frozen=True):
-    """Why a snippet is not Python, and the offset of the place in its text."""
+    """Why a snippet is not valid Python, and the offset of the error in its text."""
 
     message: str
     offset: int
@@ -26,7 +26,7 @@ class Refusal(Struct, frozen=True):
 
 @lru_cache(maxsize=512)
 def read(text: str) -> ast.Module | Refusal | None:
-    """Give the tree of a snippet, or why there is none; None where Python itself gives up on the size of it."""
+    """Return the tree of a snippet, or its error; None if it is too large."""
     plain = dedent(text)
     lines = text.split("\n")
     margin = _margin(lines, plain.split("\n"))
@@ -39,7 +39,7 @@ def read(text: str) -> ast.Module | Refusal | None:
 
 
 def place(text: str, node: ast.expr) -> int:
-    """Give the offset of a node of the tree in the text of its snippet."""
+    """Return the offset of a tree node in the text of its snippet."""
     lines = text.split("\n")
     plain = dedent(text).split("\n")
     line = plain[node.lineno - 1].encode()[: node.col_offset].decode()

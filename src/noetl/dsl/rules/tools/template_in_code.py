@@ -1,4 +1,4 @@
-"""NOE509 reports a template inside Python code, where nobody renders it."""
+"""NOE509 reports a template in Python code, which is not rendered."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import re
 from collections.abc import Iterator
 
 from noetl.dsl.locate import locate
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.tools.snippets import place, read
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workload: { who: world }
 workflow:
   - step: greet
@@ -23,7 +20,7 @@ workflow:
       args: { who: "{{ workload.who }}" }
       code: |
         result = "Hello, " + who
-"""
+""")
 _TEMPLATE = re.compile(
     r"\{\{\s*(?:workload|ctx|vars|iter|args|input|keychain|execution_id|job|_prev)(?:[.\[][^{}]*)?\s*(?:\|[^{}]*)?\}\}"
 )
@@ -42,13 +39,13 @@ def check(subject: Subject) -> Iterator[Found]:
             yield Found(
                 start,
                 start + len("{{"),
-                "Python code is no template: these braces stay as they are.",
+                "Python code is not a template: these braces are not rendered.",
                 'Bind the value under `input` (`input: { name: "{{ … }}" }`) and use it in the code as a variable, `name`.',
             )
 
 
 def _doubled_sets(tree: ast.Module, text: str) -> Iterator[int]:
-    """`{{ name }}` as an expression: to Python, a set that holds a set, which cannot be."""
+    """Yield every `{{ name }}` in an expression: in Python, an invalid set."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Set) and len(node.elts) == 1 and isinstance(node.elts[0], ast.Set):
             yield place(text, node)
@@ -58,8 +55,7 @@ def _strings(tree: ast.Module, text: str) -> Iterator[int]:
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
-            found = _TEMPLATE.search(node.value)
-            offset = text.find("{{", place(text, node)) if found else -1
+            offset = text.find("{{", place(text, node)) if _TEMPLATE.search(node.value) else -1
             if offset >= 0:
                 yield offset
 
@@ -67,12 +63,11 @@ def _strings(tree: ast.Module, text: str) -> Iterator[int]:
 RULE = Rule(
     code="NOE509",
     name="template-in-code",
-    group="tools",
     severity="warning",
     summary="Python code contains `{{ … }}`, which is not rendered there.",
     why=(
-        "Code is never put together from text, so a value cannot change what it does. To Python, `{{ x }}` is a set inside a "
-        'set, which fails, and `"{{ x }}"` is just a text with braces.'
+        "Code is never rendered, so that a value cannot change what it does. In Python, `{{ x }}` is a set inside a set, "
+        'which fails, and `"{{ x }}"` is a text with braces.'
     ),
     fix="Bind the value under `input` (or `args`) and use it in the code as a variable of that name.",
     bad=GOOD.replace('"Hello, " + who', '"Hello, {{ workload.who }}"'),

@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import nearest
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.tools.unread import is_unread
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: fetch
     tool:
       kind: http
       url: "https://example.org/data"
       headers: { Accept: application/json }
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
     for finding in subject.shape:
-        if finding.kind != "unknown-key" or finding.tool is None or is_unread(subject, finding.owner or finding.node):
+        if finding.kind != "unknown-key" or finding.tool is None or subject.is_misread(finding.owner or finding.node):
             continue
         kind, name = finding.tool, finding.name
         meant = nearest(name, finding.level.names())
@@ -33,18 +29,15 @@ def check(subject: Subject) -> Iterator[Found]:
             yield at(finding.node, f"{message} Did you mean '{meant}'?", f"Write `{meant}`, or remove the field.")
         else:
             own = ", ".join(known.name for known in kind.input.fields)
-            yield at(
-                finding.node, message, f"Its own fields are: {own}. Values for templates and code belong in `input`."
-            )
+            yield at(finding.node, message, f"Its fields are: {own}. Put values for templates and code into `input`.")
 
 
 RULE = Rule(
     code="NOE502",
     name="unknown-field",
-    group="tools",
     severity="error",
-    summary="A task has a field that its kind does not know.",
-    why="The tool would be called without the value that the author had in mind.",
+    summary="A task has a field that its kind does not have.",
+    why="The tool would be called without the value that you meant to pass.",
     fix="Correct the spelling, move the value to `input`, or remove it. `noetl explain KIND` lists the fields of a kind.",
     bad=GOOD.replace("headers:", "heders:"),
     good=GOOD,

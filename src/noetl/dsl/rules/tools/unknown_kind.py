@@ -1,4 +1,4 @@
-"""NOE501 reports a task or a cursor of a kind that nobody knows."""
+"""NOE501 reports a task or a cursor with an unknown tool kind."""
 
 from __future__ import annotations
 
@@ -6,36 +6,34 @@ from collections.abc import Iterator
 
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.nodes import MapNode, Node, Scalar
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.rules.tools.unread import is_unread
+from noetl.dsl.rule import Found, Rule, at, example
 from noetl.dsl.shape import is_template
 from noetl.dsl.subject import Subject
 
-GOOD = """\
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata: { name: hello, path: examples/hello }
+GOOD = example("""\
 workflow:
   - step: greet
     tool:
       kind: python
       code: result = "hello"
-"""
+""")
 
 
 def check(subject: Subject) -> Iterator[Found]:
     for node in _kinds(subject):
         name = node.text
-        if name in subject.kinds or is_unread(subject, node):
+        if name in subject.kinds or subject.is_misread(node):
             continue
         if is_template(node):
             yield at(
-                node, "The kind of a task is a template; it must be known before the run.", "Write the kind's name."
+                node,
+                "The kind of a task cannot be a template; it must be known before the run.",
+                "Write the name of the kind.",
             )
             continue
         message = f"There is no tool kind '{name}'.{did_you_mean(name, subject.kinds)}"
         yield at(
-            node, message, f"Use one of: {', '.join(sorted(subject.kinds))}; or install the package that brings it."
+            node, message, f"Use one of: {', '.join(sorted(subject.kinds))}; or install the package that provides it."
         )
 
 
@@ -55,11 +53,10 @@ def _kinds(subject: Subject) -> Iterator[Scalar]:
 RULE = Rule(
     code="NOE501",
     name="unknown-kind",
-    group="tools",
     severity="error",
     summary="A task names a tool kind that does not exist.",
-    why="No worker could run the task. A kind that comes with a package is known only where that package is installed.",
-    fix="Correct the name, or install the package that brings the kind. `noetl explain` lists the kinds.",
+    why="No worker could run the task. A kind from a package is known only where that package is installed.",
+    fix="Correct the name, or install the package that provides the kind. `noetl explain` lists the kinds.",
     bad=GOOD.replace("kind: python", "kind: pyton"),
     good=GOOD,
     check=check,
