@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.limits import flush_ms
 from bench.workloads import chain, loop
-from noetl.cli.garbage import settle
-from noetl.cli.store import fast_loop
+from noetl.cli.common.garbage import settle
+from noetl.cli.common.store import fast_loop
 from noetl.dsl.normalize import normalize
 from noetl.dsl.parse import parse
 from noetl.dsl.pin import pinned

@@ -211,7 +211,7 @@ def _replay(size: int, client: Client, running: System, place: Place) -> Seen:
 
 
 async def _read_and_fold(store: str, started: str) -> Seen:
-    from noetl.cli.garbage import settle
+    from noetl.cli.common.garbage import settle
     from noetl.ports.replay import Replay
     from noetl.settings import Settings
     from noetl.wiring import embedded

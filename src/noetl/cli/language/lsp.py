@@ -1,0 +1,99 @@
+"""`noetl lsp`: runs the language server for editors, over stdin and stdout or over a local port.
+
+The server is `noetl.lsp`; its library is an extra. Exit code 0: the editor has shut it down; 1: the editor went away; 2: the
+call is wrong or the extra is missing. Tested in tests/acceptance/test_lsp.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from noetl.testing.cases.read import TestFile
+
+
+def command(
+    tcp: Annotated[
+        str, typer.Option("--tcp", metavar="HOST:PORT", help="Listen on a local port, for one editor at a time.")
+    ] = "",
+) -> None:
+    """Run the language server for editors."""
+    import logging
+    import signal
+    import sys
+
+    address = _address(tcp) if tcp else None
+    try:
+        from noetl.lsp.server import PlaybookServer
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        _refuse("the language server needs an extra that is not installed; run: pip install 'noetl[lsp]'")
+    from noetl.lsp.log import without_refusals
+    from noetl.wiring import language_kinds
+
+    # Standard output belongs to the protocol: everything for people goes to stderr.
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="noetl lsp: %(message)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(without_refusals)
+    # A thread waits for input and cannot be interrupted: Ctrl+C ends the process, which has nothing to keep.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    server = PlaybookServer(language_kinds(), _catalog, _tests)
+    if address is None:
+        server.start_io()
+    else:
+        logging.getLogger("pygls.server").setLevel(logging.INFO)
+        try:
+            server.start_tcp(*address)
+        except OSError as error:
+            _refuse(f"cannot listen on {tcp}: {error.strerror or error}; choose another port")
+    raise typer.Exit(0 if server.was_shut_down else 1)
+
+
+def _address(tcp: str) -> tuple[str, int]:
+    """Read HOST:PORT; only this machine may connect, since the server asks nobody who they are."""
+    from ipaddress import ip_address
+
+    host, colon, port = tcp.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not colon or not port.isdigit() or int(port) > 65535:
+        _refuse(f"--tcp takes HOST:PORT, such as 127.0.0.1:7878, not '{tcp}'")
+    try:
+        is_local = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        is_local = False
+    if not is_local:
+        _refuse(f"--tcp listens on this machine only, and '{host}' is not a loopback address; use 127.0.0.1")
+    return host, int(port)
+
+
+def _catalog(uri: str) -> Collection[str] | None:
+    """Give the playbooks that a document may call: those below the current folder, and files beside it."""
+    from pygls.uris import to_fs_path
+
+    from noetl.cli.playbooks.disk_catalog import DiskCatalog
+
+    path = to_fs_path(uri)
+    return DiskCatalog(Path.cwd(), Path(path).parent) if path and Path(path).is_absolute() else None
+
+
+def _tests(uri: str, text: str) -> TestFile:
+    """Read a file of tests as `noetl test` does, with the playbook beside it."""
+    from pygls.uris import to_fs_path
+
+    from noetl.cli.language.test_files import tests_in
+    from noetl.testing.cases.read import read_tests
+
+    path = to_fs_path(uri)
+    if not path or not Path(path).is_absolute():
+        return read_tests(text, uri, uri.rpartition("/")[2])
+    return tests_in(text, Path(path))[0]
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.echo(f"noetl lsp: {message}", err=True)
+    raise typer.Exit(2)

@@ -1,0 +1,32 @@
+"""`noetl up`: a server and a worker in one process, on one store.
+
+Tested in tests/server/test_serve.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from noetl.cli.common.store import StorePath, call
+from noetl.cli.servers.serve import Auth, Host, Port
+
+
+def command(
+    host: Host = None,
+    port: Port = None,
+    auth: Auth = None,
+    postgres: Annotated[
+        str | None, typer.Option("--postgres", metavar="URL", help="A PostgreSQL database as the store.")
+    ] = None,
+    store: StorePath = None,
+) -> None:
+    """Run a server and a worker in one process."""
+
+    async def job() -> int:
+        from noetl.cli.servers.listen import listen
+
+        return await listen(host, port, auth, postgres or store, works=True)
+
+    raise typer.Exit(call(job, fast=True))
