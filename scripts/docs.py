@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import flame, report
 from bench.results import Results
 from noetl.cli.app import COMMANDS, build
-from noetl.cli.common.store import EXIT_CODES, WAITING
+from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.configuration import knobs
 from noetl.dsl.draw.data import SHAPE
 from noetl.dsl.explain.pages import kind_page, level_page, meanings, rule_page, scope_page, text

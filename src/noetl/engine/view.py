@@ -1,6 +1,6 @@
 """What people and programs see of an execution: its status, its summary, its state at any event, its events.
 
-Pure looks at states and events; how they are printed or sent is for others. Tested in tests/acceptance/test_run_commands.py.
+Pure looks at states and events; how they are printed or sent is for others. Tested in tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the server leaves out of its log: refusals, which are answers to their author and no faults.
 
-Tested in tests/acceptance/test_lsp.py.
+Tested in tests/acceptance/language/test_lsp.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turns what the features give into the messages of the Language Server Protocol.
 
-Nothing is decided here. Tested in tests/unit/lsp/test_protocol.py and, over the wire, in tests/acceptance/test_lsp.py.
+Nothing is decided here. Tested in tests/unit/lsp/test_protocol.py and, over the wire, in tests/acceptance/language/test_lsp.py.
 """
 
 from __future__ import annotations

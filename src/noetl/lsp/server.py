@@ -1,7 +1,7 @@
 """The language server: takes an editor's requests, asks the features, and answers.
 
 Every handler is a few lines: find the document and the offset, call a pure function, convert. What fails inside a handler is
-written to stderr and answered as an error; the server goes on. Tested in tests/acceptance/test_lsp.py.
+written to stderr and answered as an error; the server goes on. Tested in tests/acceptance/language/test_lsp.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Folds the log of an execution page by page: however long it is, one page and the state are in memory.
 
 The next page is asked for while the last one is folded. Changes nothing. Tested in tests/conformance/test_event_log.py and
-tests/acceptance/test_run_commands.py.
+tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations

@@ -1,70 +1,98 @@
-"""`noetl credential`: keeps, lists and deletes a server's credentials; what one holds is never shown.
+"""`noetl credential`: store, list and delete a server's credentials; values are never printed.
 
-The data is JSON, best from a file or standard input, so that no shell remembers it. Tested in tests/client/test_api.py.
+Read the value from a file or stdin to keep it out of the shell's history. Tested in tests/client/test_api.py.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.common.completers import among
-from noetl.cli.common.store import AsJson, Place, as_json, call
+from noetl.cli.arguments.command_group import command_group
+from noetl.cli.arguments.options import AsJson, Place
+from noetl.cli.output.format import to_json
+from noetl.cli.runtime.runner import call
 from noetl.model.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from noetl import Client
 
-def command(
-    action: Annotated[
-        str,
-        typer.Argument(metavar="put|list|delete", help="What to do.", autocompletion=among("put", "list", "delete")),
-    ],
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The name that `auth` uses.")] = None,
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name that `auth` in a playbook refers to.")]
+
+command = command_group("Store, list and delete a server's credentials. Values are never printed.")
+
+
+@command.command("put")
+def put(
+    name: Name,
     data: Annotated[
-        str | None, typer.Option("--data", metavar="JSON|@FILE|-", help="What it holds; `-` reads standard input.")
+        str | None,
+        typer.Option("--data", metavar="JSON|@FILE|-", help="Value as a JSON object; `-` reads stdin. Required."),
     ] = None,
-    kind: Annotated[str, typer.Option("--kind", help="What it is for, such as postgres.")] = "generic",
+    kind: Annotated[str, typer.Option("--kind", help="Kind of credential, such as postgres.")] = "generic",
     json: AsJson = False,
     server: Place = None,
 ) -> None:
-    """Keep, list and delete the credentials of a server."""
+    """Create or replace a credential."""
 
-    async def job() -> None:
-        from noetl.cli.common.target import connected, the_server
+    async def job(client: Client) -> None:
+        row = await client.put_credential(name, _read_data(data), kind)
+        typer.echo(to_json(row) if json else f"{row.name} version {row.version}")
 
-        otherwise = "A local run takes them from the environment: NOETL_CREDENTIAL_NAME."
-        if action not in ("put", "list", "delete"):
-            raise InvalidInput(f"`noetl credential {action}` is not known: put, list or delete.")
-        if action != "list" and not name:
-            raise InvalidInput(f"`noetl credential {action}` needs a name.")
-        async with connected(the_server(server, otherwise)) as client:
-            if action == "put":
-                row = await client.put_credential(str(name), _data(data), kind)
-                typer.echo(as_json(row) if json else f"{row.name} version {row.version}")
-            elif action == "delete":
-                await client.delete_credential(str(name))
-                typer.echo(f"credential {name} is deleted", err=True)
-            else:
-                for row in await client.credentials():
-                    typer.echo(as_json(row) if json else f"{row.name:<24} {row.kind:<12} version {row.version}")
-
-    call(job)
+    _on_server(server, job)
 
 
-def _data(given: str | None) -> dict[str, Any]:
+@command.command("list")
+def list_credentials(json: AsJson = False, server: Place = None) -> None:
+    """List credentials: name, kind and version."""
+
+    async def job(client: Client) -> None:
+        for row in await client.credentials():
+            typer.echo(to_json(row) if json else f"{row.name:<24} {row.kind:<12} version {row.version}")
+
+    _on_server(server, job)
+
+
+@command.command("delete")
+def delete(name: Name, json: AsJson = False, server: Place = None) -> None:
+    """Delete a credential."""
+
+    async def job(client: Client) -> None:
+        await client.delete_credential(name)
+        if json:
+            typer.echo(to_json({"name": name, "deleted": True}))
+        typer.echo(f"deleted credential {name}", err=True)
+
+    _on_server(server, job)
+
+
+def _on_server(place: str | None, job: Callable[[Client], Awaitable[None]]) -> None:
+    async def connected_job() -> None:
+        from noetl.cli.runtime.target import connect, require_server
+
+        hint = "Local runs read credentials from the environment: NOETL_CREDENTIAL_<NAME>."
+        async with connect(require_server(place, hint)) as client:
+            await job(client)
+
+    call(connected_job)
+
+
+def _read_data(given: str | None) -> dict[str, Any]:
     import json
     import sys
     from pathlib import Path
 
     if given is None:
-        raise InvalidInput("what the credential holds is not given: `--data @FILE`, or `--data -` for standard input.")
+        raise InvalidInput("No value given. Use --data @FILE, or --data - to read stdin.")
     try:
         text = sys.stdin.read() if given == "-" else Path(given[1:]).read_text() if given.startswith("@") else given
-        found = json.loads(text)
+        data = json.loads(text)
     except OSError as error:
-        raise InvalidInput(f"{given[1:]} cannot be read: {error.strerror}.") from None
+        raise InvalidInput(f"Cannot read {given[1:]}: {error.strerror}.") from None
     except ValueError as error:
-        raise InvalidInput(f"what the credential holds is not JSON: {error}.") from None
-    if not isinstance(found, dict):
-        raise InvalidInput('a credential is a JSON object, such as {"token": "…"}.')
-    return found
+        raise InvalidInput(f"The value is not JSON: {error}. Quote it for the shell, or use --data @FILE.") from None
+    if not isinstance(data, dict):
+        raise InvalidInput('The value must be a JSON object, such as {"token": "…"}.')
+    return data

@@ -1,6 +1,6 @@
-"""`noetl db`: makes the PostgreSQL database of the store, brings it up to date, and tells what is wrong with it.
+"""`noetl db`: create, migrate and check the PostgreSQL database of the store.
 
-Servers do the first two by themselves when they start. Tested in tests/unit/stores/test_postgres_admin.py.
+Servers create and migrate the database when they start. Tested in tests/unit/stores/test_postgres_admin.py.
 """
 
 from __future__ import annotations
@@ -9,68 +9,75 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.common.completers import among
-from noetl.cli.common.environment import environment
-from noetl.cli.common.store import AsJson, as_json, call
+from noetl.cli.arguments.command_group import command_group
+from noetl.cli.arguments.options import AsJson, Db
+from noetl.cli.output.format import to_json
+from noetl.cli.runtime.environment import environment
+from noetl.cli.runtime.runner import call
 from noetl.model.errors import InvalidInput
 from noetl.settings import DB_URL
 
-Db = Annotated[
-    str | None, typer.Option("--db", metavar="URL", help=f"The database, `postgresql://…`; without it `${DB_URL}`.")
-]
+command = command_group("Create, migrate and check the PostgreSQL database of the store.")
 
 
-def command(
-    action: Annotated[
-        str,
-        typer.Argument(
-            metavar="init|migrate|check", help="What to do.", autocompletion=among("init", "migrate", "check")
-        ),
-    ],
+@command.command("init")
+def init(db: Db = None, json: AsJson = False) -> None:
+    """Create the tables, if they do not exist."""
+
+    async def job() -> None:
+        from noetl.wiring import database_admin
+
+        created = await database_admin(require_database(db)).init()
+        message = "database created" if created else "database already exists"
+        typer.echo(to_json({"made": bool(created)}) if json else message)
+
+    call(job)
+
+
+@command.command("migrate")
+def migrate(db: Db = None, json: AsJson = False) -> None:
+    """Apply pending schema migrations."""
+
+    async def job() -> None:
+        from noetl.wiring import database_admin
+
+        count = await database_admin(require_database(db)).migrate()
+        typer.echo(to_json({"migrations": count}) if json else f"{count} migrations applied")
+
+    call(job)
+
+
+@command.command("check")
+def check(
     db: Db = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Check every row too: nothing is lost, stuck or done twice.")
+        bool, typer.Option("--deep", help="Also check every row: nothing lost, stuck or done twice.")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Make the PostgreSQL database of the store, bring it up to date, or check it."""
+    """Compare the schema with what NoETL expects; exit with 1 if they differ."""
 
     async def job() -> int:
         from noetl.wiring import database_admin
 
-        admin = database_admin(db_url(db))
-        if action == "check":
-            told = await admin.check()
-            if deep and not told:
-                told = await admin.violations()
-            _say_differences(told, json)
-            return 1 if told else 0
-        if action == "init":
-            made = await admin.init()
-            said = "the database is ready" if made else "the database was ready before"
-            typer.echo(as_json({"made": bool(made)}) if json else said)
-        elif action == "migrate":
-            done = await admin.migrate()
-            typer.echo(as_json({"migrations": done}) if json else f"{done} migrations done")
+        admin = database_admin(require_database(db))
+        differences = await admin.check()
+        if deep and not differences:
+            differences = await admin.violations()
+        if json:
+            typer.echo(to_json({"differences": differences}))
         else:
-            raise InvalidInput(f"`noetl db {action}` is not known: init, migrate or check.")
-        return 0
+            for line in differences:
+                typer.echo(line)
+            typer.echo(f"{len(differences)} differences" if differences else "no differences", err=True)
+        return 1 if differences else 0
 
     raise typer.Exit(call(job))
 
 
-def _say_differences(told: list[str], json: bool) -> None:
-    if json:
-        typer.echo(as_json({"differences": told}))
-        return
-    for line in told:
-        typer.echo(line)
-    typer.echo(f"{len(told)} differences" if told else "the database is as it should be", err=True)
-
-
-def db_url(given: str | None) -> str:
-    """Give the address of the database that is meant."""
+def require_database(given: str | None) -> str:
+    """Return the database URL of `--db` or the environment. Raises InvalidInput if there is none."""
     url = (given or environment().get(DB_URL, "")).strip()
     if not url.startswith(("postgresql://", "postgres://")):
-        raise InvalidInput(f"name a database: `--db postgresql://…`, or the environment variable {DB_URL}.")
+        raise InvalidInput(f"No database given. Use --db postgresql://…, or set {DB_URL}.")
     return url

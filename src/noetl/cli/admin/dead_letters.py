@@ -1,7 +1,7 @@
-"""Where `noetl dlq` finds dead letters and acts on them: in the store of this machine, or at a server.
+"""Dead letters of the local store or of a server, behind one interface.
 
-In a store, a replay is driven here until it is done, as `noetl run` drives an execution; where somebody else drives it, or
-where workers of a server do, it is theirs. Tested in tests/acceptance/test_dlq_cli.py and tests/server/test_dead_letters.py.
+A local store's replays are driven here until they finish, as `noetl run` drives an execution, unless another process drives it.
+Tested in tests/acceptance/admin/test_dlq_cli.py and tests/server/test_dead_letters.py.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from noetl.cli.common.store import driving, existing, holder_of, local_settings, root_of
-from noetl.cli.common.target import connected, server_of
+from noetl.cli.arguments.options import FOREVER
 from noetl.cli.driver.drive import new_id
-from noetl.cli.driver.outbox_delivery import delivering
+from noetl.cli.driver.outbox_delivery import deliver_outbox
+from noetl.cli.runtime.driver_lock import driver_lock, lock_holder, root_of
+from noetl.cli.runtime.store import existing, local_settings
+from noetl.cli.runtime.target import connect, server_of
 from noetl.engine.evolve import fold
 from noetl.model.errors import InvalidInput
 from noetl.model.letters import PENDING, REPLAYING, STATUSES, DeadLetter
@@ -28,37 +30,34 @@ if TYPE_CHECKING:
     from noetl.settings import Settings
     from noetl.wire.letters import LetterGroup
 
-_LOOK_S: Final = 0.05
-_LOOK_THERE_S: Final = 0.5
+_POLL_S: Final = 0.05
+_REMOTE_POLL_S: Final = 0.5
+_NO_LIMIT: Final = 2**31
+_NO_MATCH: Final = "No pending dead letter matches. List them with `noetl dlq list`."
 
 
-class Chosen(NamedTuple):
-    """Which letters a command means."""
+class LetterFilter(NamedTuple):
+    """Which dead letters a command works on."""
 
-    id: str | None
-    status: tuple[str, ...]
-    limit: int
-    group: str | None
-    execution: str | None
-    path: str | None
-    step: str | None
-    kind: str | None
-    everything: bool
+    id: str | None = None
+    status: tuple[str, ...] = (PENDING,)
+    limit: int = 100
+    group: str | None = None
+    execution: str | None = None
+    path: str | None = None
+    step: str | None = None
+    kind: str | None = None
+    everything: bool = False
 
-    def the_id(self) -> str:
-        """Give the letter that is named. Raises InvalidInput where none is."""
-        if self.id is None:
-            raise InvalidInput("name a letter; `noetl dlq list` gives their ids.")
-        return self.id
-
-    def check(self, action: str) -> None:
-        """Refuse to act where nothing says on what. Raises InvalidInput."""
-        if self.id is None and not self.everything and not any(self.asked().values()):
+    def require(self, action: str) -> None:
+        """Raise InvalidInput if nothing narrows the filter and `--all` is not given."""
+        if self.id is None and not self.everything and not any(self.fields().values()):
             raise InvalidInput(
-                f"say what to {action}: an ID, `--group FP`, `--execution ID`, `--path`, `--step`, `--kind` or `--all`."
+                f"Nothing selected to {action}. "
+                "Give an ID, --group FP, --execution ID, --path, --step, --kind or --all."
             )
 
-    def asked(self) -> dict[str, str | None]:
+    def fields(self) -> dict[str, str | None]:
         return {
             "group": self.group,
             "execution_id": self.execution,
@@ -68,191 +67,191 @@ class Chosen(NamedTuple):
         }
 
     def selection(self) -> LetterSelection:
-        wrong = [status for status in self.status if status not in (*STATUSES, "all")]
-        if wrong:
-            raise InvalidInput(f"there is no status {wrong[0]!r}; there are {', '.join(STATUSES)} and all.")
+        unknown = [status for status in self.status if status not in (*STATUSES, "all")]
+        if unknown:
+            raise InvalidInput(f"Unknown status {unknown[0]!r}. Use one of: {', '.join(STATUSES)}, all.")
         status = () if "all" in self.status else self.status
         return LetterSelection(status, self.execution, self.path, self.step, self.kind, self.group, limit=self.limit)
 
 
-class Desk(Protocol):
-    """Where dead letters are worked with."""
+class DeadLetterQueue(Protocol):
+    """Operations on dead letters."""
 
-    async def letters(self, chosen: Chosen) -> Sequence[Any]: ...
+    async def letters(self, wanted: LetterFilter) -> Sequence[Any]: ...
 
-    async def groups(self, chosen: Chosen) -> Sequence[LetterGroup]: ...
+    async def groups(self, wanted: LetterFilter) -> Sequence[LetterGroup]: ...
 
     async def letter(self, message_id: str) -> Any: ...
 
-    async def preview(self, chosen: Chosen, patch: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]: ...
+    async def preview(self, wanted: LetterFilter, patch: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]: ...
 
-    async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
-        """Replay; gives how many, and how many of them failed again where that is known."""
+    async def replay(self, wanted: LetterFilter, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
+        """Return how many letters were replayed, and how many failed again if that is known."""
 
-    async def discard(self, chosen: Chosen, reason: str) -> int: ...
+    async def discard(self, wanted: LetterFilter, reason: str) -> int: ...
 
 
 @asynccontextmanager
-async def desk(place: str | None) -> AsyncIterator[Desk]:
-    """Give where a command works with dead letters."""
+async def open_queue(place: str | None) -> AsyncIterator[DeadLetterQueue]:
+    """Open the dead letters of a server or of an existing local store."""
     server = server_of(place)
     if server is not None:
-        async with connected(server) as client:
-            yield There(client)
+        async with connect(server) as client:
+            yield RemoteQueue(client)
         return
     settings = existing(local_settings(place))
     async with embedded(settings) as app:
-        yield Here(settings, app)
+        yield LocalQueue(settings, app)
 
 
-class Here:
-    """The store of this machine."""
+class LocalQueue:
+    """Dead letters of the local store."""
 
     def __init__(self, settings: Settings, app: Embedded) -> None:
         self._settings = settings
         self._app = app
         self._store = app.store
 
-    async def letters(self, chosen: Chosen) -> list[DeadLetter]:
-        return await self._store.letters(chosen.selection())
+    async def letters(self, wanted: LetterFilter) -> list[DeadLetter]:
+        return await self._store.letters(wanted.selection())
 
-    async def groups(self, chosen: Chosen) -> list[LetterGroup]:
+    async def groups(self, wanted: LetterFilter) -> list[LetterGroup]:
         from noetl.wire.letters import LetterGroup
 
-        return [LetterGroup(**row) for row in await self._store.letter_groups(chosen.selection())]
+        return [LetterGroup(**row) for row in await self._store.letter_groups(wanted.selection())]
 
     async def letter(self, message_id: str) -> DeadLetter:
         found = await self._store.letter(message_id)
         if found is None:
-            raise InvalidInput(f"there is no dead letter {message_id} in this store; `noetl dlq list` lists them.")
+            raise InvalidInput(f"No dead letter {message_id} in this store. List them with `noetl dlq list`.")
         return found
 
-    async def preview(self, chosen: Chosen, patch: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-        letters = await self._meant(chosen)
+    async def preview(self, wanted: LetterFilter, patch: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+        letters = await self._pending(wanted)
         await ready(self._store, self._app.control, letters, patch, language_kinds())
         return [(letter.message_id, preview(letter, patch)) for letter in letters]
 
-    async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
-        count, returned = 0, 0
-        known = True
-        letters = await self._meant(chosen)
-        for one in await ready(self._store, self._app.control, letters, patch, language_kinds()):
-            done = await self._replay(one, patch, wait_s)
-            count += len(one.work)
-            returned += done or 0
-            known = known and done is not None
-        return count, returned if known else None
+    async def replay(self, wanted: LetterFilter, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
+        replayed, failed_again = 0, 0
+        all_known = True
+        letters = await self._pending(wanted)
+        for batch in await ready(self._store, self._app.control, letters, patch, language_kinds()):
+            failed = await self._replay(batch, patch, wait_s)
+            replayed += len(batch.work)
+            failed_again += failed or 0
+            all_known = all_known and failed is not None
+        return replayed, failed_again if all_known else None
 
-    async def _replay(self, one: Ready, patch: Mapping[str, Any], wait_s: float) -> int | None:
-        state = fold(one.execution_id, await self._store.read(one.execution_id))
+    async def _replay(self, batch: Ready, patch: Mapping[str, Any], wait_s: float) -> int | None:
+        state = fold(batch.execution_id, await self._store.read(batch.execution_id))
         root = root_of(state)
         is_local = state.pool.startswith("local:")
-        if is_local and holder_of(self._settings, root) is None:
-            with driving(self._settings, root):
-                await self._app.control.take_over(one.execution_id)
-                async with self._app.working(f"local:{root}"), delivering(self._app):
-                    await self._tell(one, patch)
-                    return await self._settled(one)
-        await self._tell(one, patch)
-        return await self._settled(one) if is_local or wait_s else None
+        if is_local and lock_holder(self._settings, root) is None:
+            with driver_lock(self._settings, root):
+                await self._app.control.take_over(batch.execution_id)
+                async with self._app.working(f"local:{root}"), deliver_outbox(self._app):
+                    await self._submit(batch, patch)
+                    return await self._wait(batch)
+        await self._submit(batch, patch)
+        return await self._wait(batch) if is_local or wait_s else None
 
-    async def _tell(self, one: Ready, patch: Mapping[str, Any]) -> None:
+    async def _submit(self, batch: Ready, patch: Mapping[str, Any]) -> None:
         def note(execution_id: str, count: int) -> AuditEntry:
-            return _entry("dlq.replay", execution_id, letters=count, patch=dict(patch))
+            return _audit("dlq.replay", execution_id, letters=count, patch=dict(patch))
 
-        await replay(self._app.control, [one], patch, by=_who(), name=new_id(), note=note)
+        await replay(self._app.control, [batch], patch, by=_user(), name=new_id(), note=note)
 
-    async def _settled(self, one: Ready) -> int:
-        """Wait until no replay of these letters is under way; gives how many wait again."""
-        own = {letter.message_id for letter in one.letters}
-        asked = LetterSelection((REPLAYING,), one.execution_id, limit=2**31)
-        while own & {letter.message_id for letter in await self._store.letters(asked)}:
-            await asyncio.sleep(_LOOK_S)
-        waiting = await self._store.letters(LetterSelection((PENDING,), one.execution_id, limit=2**31))
+    async def _wait(self, batch: Ready) -> int:
+        """Wait until no letter of a batch is being replayed; return how many are pending again."""
+        own = {letter.message_id for letter in batch.letters}
+        replaying = LetterSelection((REPLAYING,), batch.execution_id, limit=_NO_LIMIT)
+        while own & {letter.message_id for letter in await self._store.letters(replaying)}:
+            await asyncio.sleep(_POLL_S)
+        waiting = await self._store.letters(LetterSelection((PENDING,), batch.execution_id, limit=_NO_LIMIT))
         return len(own & {letter.message_id for letter in waiting})
 
-    async def discard(self, chosen: Chosen, reason: str) -> int:
+    async def discard(self, wanted: LetterFilter, reason: str) -> int:
         def note(execution_id: str, count: int) -> AuditEntry:
-            return _entry("dlq.discard", execution_id, letters=count, reason=reason)
+            return _audit("dlq.discard", execution_id, letters=count, reason=reason)
 
-        letters = await self._meant(chosen)
-        return await discard(self._app.control, letters, reason, by=_who(), name=new_id(), note=note)
+        letters = await self._pending(wanted)
+        return await discard(self._app.control, letters, reason, by=_user(), name=new_id(), note=note)
 
-    async def _meant(self, chosen: Chosen) -> list[DeadLetter]:
-        if chosen.id is not None:
-            letter = await self.letter(chosen.id)
+    async def _pending(self, wanted: LetterFilter) -> list[DeadLetter]:
+        if wanted.id is not None:
+            letter = await self.letter(wanted.id)
             if letter.status != PENDING:
-                raise InvalidInput(f"dead letter {chosen.id} is {letter.status}, and only a pending one waits.")
+                raise InvalidInput(f"Dead letter {wanted.id} is {letter.status}. Only pending letters can be changed.")
             return [letter]
-        found = await pending(self._store, chosen.selection())
+        found = await pending(self._store, wanted.selection())
         if not found:
-            raise InvalidInput("no dead letter that waits fits this; `noetl dlq list` lists them.")
+            raise InvalidInput(_NO_MATCH)
         return found
 
 
-def _who() -> str:
+def _user() -> str:
     from getpass import getuser
 
     try:
         return f"cli:{getuser()}"
-    except (KeyError, OSError):  # a user without a name
+    except (KeyError, OSError):  # a user ID without a name
         return "cli"
 
 
-def _entry(action: str, entity: str, **detail: Any) -> AuditEntry:
+def _audit(action: str, entity: str, **detail: Any) -> AuditEntry:
     from time import time
 
-    return AuditEntry(int(time() * 1000), _who(), action, entity, detail)
+    return AuditEntry(int(time() * 1000), _user(), action, entity, detail)
 
 
-class There:
-    """A server."""
+class RemoteQueue:
+    """Dead letters of a server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def letters(self, chosen: Chosen) -> Sequence[Any]:
-        chosen.selection()
-        return (await self._client.letters(status=chosen.status, limit=chosen.limit, **chosen.asked())).letters
+    async def letters(self, wanted: LetterFilter) -> Sequence[Any]:
+        wanted.selection()
+        return (await self._client.letters(status=wanted.status, limit=wanted.limit, **wanted.fields())).letters
 
-    async def groups(self, chosen: Chosen) -> Sequence[LetterGroup]:
-        chosen.selection()
-        return await self._client.letter_groups(status=chosen.status, limit=chosen.limit, **chosen.asked())
+    async def groups(self, wanted: LetterFilter) -> Sequence[LetterGroup]:
+        wanted.selection()
+        return await self._client.letter_groups(status=wanted.status, limit=wanted.limit, **wanted.fields())
 
     async def letter(self, message_id: str) -> Any:
         return await self._client.letter(message_id)
 
-    async def preview(self, chosen: Chosen, patch: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-        found = await self._replayed(chosen, patch, dry_run=True)
+    async def preview(self, wanted: LetterFilter, patch: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+        found = await self._replay(wanted, patch, dry_run=True)
         return [(one.message_id, one.payload) for one in found.preview]
 
-    async def replay(self, chosen: Chosen, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
-        found = await self._replayed(chosen, patch, dry_run=False)
+    async def replay(self, wanted: LetterFilter, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
+        found = await self._replay(wanted, patch, dry_run=False)
         if not found.count:
-            raise InvalidInput("no dead letter that waits fits this; `noetl dlq list` lists them.")
+            raise InvalidInput(_NO_MATCH)
         try:
-            async with asyncio.timeout(None if wait_s == float("inf") else wait_s):
-                return found.count, await self._settled(found.letters) if wait_s else None
+            async with asyncio.timeout(None if wait_s == FOREVER else wait_s):
+                return found.count, await self._wait(found.letters) if wait_s else None
         except TimeoutError:
             return found.count, None
 
-    async def _settled(self, names: Sequence[str]) -> int:
-        """Wait until no replay of these letters is under way; gives how many wait again."""
-        returned = 0
+    async def _wait(self, names: Sequence[str]) -> int:
+        """Wait until none of these letters is being replayed; return how many are pending again."""
+        failed_again = 0
         for name in names:
             while (letter := await self._client.letter(name)).status == REPLAYING:
-                await asyncio.sleep(_LOOK_THERE_S)
-            returned += letter.status == PENDING
-        return returned
+                await asyncio.sleep(_REMOTE_POLL_S)
+            failed_again += letter.status == PENDING
+        return failed_again
 
-    async def _replayed(self, chosen: Chosen, patch: Mapping[str, Any], *, dry_run: bool) -> Any:
-        if chosen.id is not None:
-            return await self._client.replay_letter(chosen.id, patch, dry_run=dry_run)
+    async def _replay(self, wanted: LetterFilter, patch: Mapping[str, Any], *, dry_run: bool) -> Any:
+        if wanted.id is not None:
+            return await self._client.replay_letter(wanted.id, patch, dry_run=dry_run)
         return await self._client.replay_letters(
-            patch=patch, dry_run=dry_run, everything=chosen.everything, **chosen.asked()
+            patch=patch, dry_run=dry_run, everything=wanted.everything, **wanted.fields()
         )
 
-    async def discard(self, chosen: Chosen, reason: str) -> int:
-        if chosen.id is not None:
-            return (await self._client.discard_letter(chosen.id, reason)).count
-        return (await self._client.discard_letters(reason, everything=chosen.everything, **chosen.asked())).count
+    async def discard(self, wanted: LetterFilter, reason: str) -> int:
+        if wanted.id is not None:
+            return (await self._client.discard_letter(wanted.id, reason)).count
+        return (await self._client.discard_letters(reason, everything=wanted.everything, **wanted.fields())).count

@@ -1,7 +1,7 @@
-"""Delivers the messages of the outbox from a process that works: while something runs, and what is left when it ends.
+"""Deliver outbox messages while this process drives an execution, and those left when it ends.
 
-Without a server beside it nobody else would. What another attempt may deliver later waits in the store; how it gets out
-from there is told. Tested in tests/acceptance/test_outbox_cli.py.
+No server does it for a local store. Undelivered messages stay in the store, and the last line says how to send them. Tested in
+tests/acceptance/admin/test_outbox_cli.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -19,46 +19,46 @@ if TYPE_CHECKING:
     from noetl.server.relay import Relay
     from noetl.wiring import Embedded
 
-_EVERY_S = 1.0
+_INTERVAL_S: Final = 1.0
 
 
 @asynccontextmanager
-async def delivering(app: Embedded) -> AsyncIterator[None]:
-    """Deliver from the first message on; at the end wait for what is under way, and tell what came of it.
+async def deliver_outbox(app: Embedded) -> AsyncIterator[None]:
+    """Deliver from the first message on; on exit wait for deliveries in flight and print the counts.
 
-    No attempt takes longer than the settings allow, so neither does the end.
+    Settings bound the time of one attempt, and so the time of the exit.
     """
-    asked, ended = asyncio.Event(), asyncio.Event()
-    app.on_outbox.append(asked.set)
-    relaying = asyncio.create_task(_relayed(app, asked, ended), name="noetl-outbox")
+    used, ended = asyncio.Event(), asyncio.Event()
+    app.on_outbox.append(used.set)
+    relaying = asyncio.create_task(_relay(app, used, ended), name="noetl-outbox")
     try:
         yield
-        if app.settings.publishes_letters:  # of what failed here, if anything did
-            asked.set()
-        if asked.is_set():
+        if app.settings.publishes_letters:  # dead letters of this run, if any
+            used.set()
+        if used.is_set():
             ended.set()
             await relaying
     finally:
-        app.on_outbox.remove(asked.set)
+        app.on_outbox.remove(used.set)
         relaying.cancel()
         with suppress(asyncio.CancelledError):
             await relaying
 
 
-async def _relayed(app: Embedded, asked: asyncio.Event, ended: asyncio.Event) -> None:
-    await asked.wait()
-    done = 0
+async def _relay(app: Embedded, used: asyncio.Event, ended: asyncio.Event) -> None:
+    await used.wait()
+    delivered = 0
     async with app.relaying() as relay:
         while not ended.is_set():
-            done += await _drained(relay)
+            delivered += await _drain(relay)
             with suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), _EVERY_S)
-        done += await _drained(relay)
-    await told(app, done)
+                await asyncio.wait_for(ended.wait(), _INTERVAL_S)
+        delivered += await _drain(relay)
+    await print_outbox(app, delivered)
 
 
-async def _drained(relay: Relay) -> int:
-    """Try what is due; a store that cannot be asked now is asked again."""
+async def _drain(relay: Relay) -> int:
+    """Try the due messages; an unavailable store is tried again later."""
     try:
         return await relay.drain()
     except NoetlError as error:
@@ -66,12 +66,12 @@ async def _drained(relay: Relay) -> int:
         return 0
 
 
-async def told(app: Embedded, done: int) -> None:
-    """Tell how many messages were delivered, what is left in the store, and what to do about it."""
+async def print_outbox(app: Embedded, delivered: int) -> None:
+    """Print how many messages were delivered, and how to handle the rest."""
     left = await app.outbox().waiting()
-    text = f"noetl: outbox: {done} delivered"
+    text = f"noetl: outbox: {delivered} delivered"
     if left["pending"]:
-        text += f", {left['pending']} wait: `noetl outbox drain` sends them, or a server on this store"
+        text += f", {left['pending']} pending: send them with `noetl outbox drain` or a server on this store"
     if left["dead"]:
-        text += f", {left['dead']} dead: `noetl outbox list --state dead` tells why, `noetl outbox retry` tries again"
+        text += f", {left['dead']} dead: see `noetl outbox list --state dead`, try again with `noetl outbox retry`"
     typer.echo(text, err=True)

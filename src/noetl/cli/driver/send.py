@@ -1,6 +1,6 @@
-"""Gives an execution a message from the command line: to its driver through the store, or by becoming its driver.
+"""Send a message to an execution: through the store or a server, or by becoming its driver.
 
-`signal`, `cancel`, `pause` and `unpause` share it. Tested in tests/acceptance/test_run_signal.py.
+Shared by `signal`, `cancel`, `pause` and `unpause`. Tested in tests/acceptance/executions/test_run_signal.py.
 """
 
 from __future__ import annotations
@@ -9,69 +9,85 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from noetl.cli.common.store import as_json as one_line
-from noetl.cli.common.store import existing, holder_of, local_settings, plan_of, root_of, state_of, the_id
-from noetl.cli.common.target import Server, connected, server_of, told
-from noetl.cli.driver.drive import tell
 from noetl.cli.driver.start import take_over
+from noetl.cli.output.format import to_json
+from noetl.cli.runtime.driver_lock import lock_holder, root_of
+from noetl.cli.runtime.store import existing, load_plan, load_state, local_settings, resolve_id, with_store
+from noetl.cli.runtime.target import Server, connect, server_of
 from noetl.engine.saga import refused
 from noetl.model.errors import Conflict, InvalidInput
-from noetl.model.messages import Cancel
-from noetl.wiring import embedded, open_store
+from noetl.model.messages import Cancel, Pause, Resume, Signal
+from noetl.server.forks import tell_surely
+from noetl.wiring import embedded
 
 if TYPE_CHECKING:
+    from noetl import Client
+    from noetl.engine.state import Execution
     from noetl.model.messages import AnyMessage
-    from noetl.settings import Settings
+    from noetl.wire.answers import Told
+    from noetl.wiring import Store
 
 
 async def send(
     store: str | None,
     given: str,
     message: AnyMessage,
-    said: str,
+    notice: str,
     *,
     moves: bool = True,
     wait_s: float = 0.0,
     as_json: bool,
 ) -> int:
-    """Give a message; where it can move an execution that nobody drives, drive it until it ends or waits again."""
+    """Send a message. If it can move a local execution without a driver, drive it until it ends or waits."""
     server = server_of(store)
     if server is not None:
-        return await _send_there(server, given, message, said, as_json)
+        return await _send_remote(server, given, message, notice, as_json)
     settings = existing(local_settings(store))
-    execution_id, root, is_local = await _find(settings, given, message)
-    if moves and is_local and holder_of(settings, root) is None:
+    execution_id, root, is_local = await _find(store, given, message)
+    if moves and is_local and lock_holder(settings, root) is None:
         return await take_over(settings, execution_id, root, message, wait_s, as_json=as_json)
     async with embedded(settings) as app:
-        await tell(app, execution_id, message)
-    typer.echo(f"{said} execution {execution_id}", err=True)
+        await tell_surely(app.control, execution_id, message)
+    typer.echo(f"{notice} execution {execution_id}", err=True)
     return 0
 
 
-async def _send_there(server: Server, given: str, message: AnyMessage, said: str, as_json: bool) -> int:
+async def _send_remote(server: Server, given: str, message: AnyMessage, notice: str, as_json: bool) -> int:
     from noetl.client.history import RemoteHistory
 
-    async with connected(server) as client:
-        execution_id = await the_id(RemoteHistory(client), given)
-        answer = await told(client, execution_id, message)
+    async with connect(server) as client:
+        execution_id = await resolve_id(RemoteHistory(client), given)
+        answer = await _submit(client, execution_id, message)
     if as_json:
-        typer.echo(one_line(answer))
-    typer.echo(f"{said} execution {execution_id}", err=True)
+        typer.echo(to_json(answer))
+    typer.echo(f"{notice} execution {execution_id}", err=True)
     return 0
 
 
-async def _find(settings: Settings, given: str, message: AnyMessage) -> tuple[str, str, bool]:
-    store = open_store(settings)
-    try:
-        state, _ = await state_of(store, given)
+async def _submit(client: Client, execution_id: str, message: AnyMessage) -> Told:
+    if isinstance(message, Signal):
+        return await client.signal(execution_id, message.name, message.data, idempotency_key=message.message_id)
+    if isinstance(message, Cancel):
+        options = {"compensate": message.compensate, "abandon": message.abandon}
+        return await client.cancel(execution_id, message.reason, message.run_id, **options)
+    if isinstance(message, Pause):
+        return await client.pause(execution_id)
+    assert isinstance(message, Resume)
+    return await client.resume(execution_id)
+
+
+async def _find(store: str | None, given: str, message: AnyMessage) -> tuple[str, str, bool]:
+    """Return an execution's ID, its root and whether it is local. Raises if it cannot take the message."""
+
+    async def job(opened: Store) -> Execution:
+        state, _ = await load_state(opened, given)
         if isinstance(message, Cancel) and message.run_id is None and not message.abandon and state.phase == "closing":
-            why = refused(await plan_of(store, state), state)
+            why = refused(await load_plan(opened, state), state)
             if why is not None:
-                raise Conflict(f"{why}; `noetl cancel {state.execution_id} --abandon` gives up what is left.")
-    finally:
-        await store.close()
+                raise Conflict(f"{why}; stop the rollback with `noetl cancel {state.execution_id} --abandon`.")
+        return state
+
+    state = await with_store(store, job)
     if state.phase == "ended" and not state.replays:
-        raise InvalidInput(
-            f"execution {state.execution_id} has ended: {state.status}. Nothing can be sent to it any more."
-        )
+        raise InvalidInput(f"Execution {state.execution_id} has ended ({state.status}) and takes no more messages.")
     return state.execution_id, root_of(state), state.pool.startswith("local:")

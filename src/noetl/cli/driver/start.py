@@ -1,6 +1,6 @@
-"""Starts a prepared playbook in this process and drives it; continues one likewise.
+"""Start a prepared playbook in this process and drive it, or take over an execution without a driver.
 
-Tested in tests/acceptance/test_run.py and test_run_resume.py.
+Tested in tests/acceptance/executions/test_run.py and test_run_resume.py.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from noetl.cli.common.store import driving, plan_of
-from noetl.cli.driver.drive import drive, new_id, tell
-from noetl.cli.driver.outbox_delivery import delivering
-from noetl.cli.output.progress import progress
-from noetl.cli.output.summary import exit_code, say_ending, say_summary, say_waiting
-from noetl.cli.playbooks.prepare import Prepared, Preparing
+from noetl.cli.driver.drive import drive, new_id
+from noetl.cli.driver.outbox_delivery import deliver_outbox
+from noetl.cli.output.progress import make_progress
+from noetl.cli.output.summary import exit_code, print_json_summary, print_result, print_waiting
+from noetl.cli.playbooks.prepare import Prepared, Preparer
+from noetl.cli.runtime.driver_lock import driver_lock
+from noetl.cli.runtime.store import load_plan
 from noetl.engine.evolve import fold
 from noetl.engine.explain import standings
 from noetl.engine.state import Execution
 from noetl.model.messages import AnyMessage, PatchCtx, Start
+from noetl.server.forks import tell_surely
 from noetl.server.starting import new_execution
 from noetl.settings import Settings
 from noetl.wiring import Embedded, embedded
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 async def start_and_drive(
     settings: Settings,
-    preparing: Preparing,
+    preparer: Preparer,
     prepared: Prepared,
     payload: Mapping[str, Any],
     wait_s: float,
@@ -40,70 +42,70 @@ async def start_and_drive(
     *,
     as_json: bool,
 ) -> int:
-    """Start an execution, drive it, and tell how it ended; gives the exit code."""
+    """Start an execution, drive it and print its result; return the exit code."""
     execution_id = new_execution(int(time() * 1000))
     pool = f"local:{execution_id}"
     async with embedded(settings) as app:
-        with driving(settings, execution_id):
+        with driver_lock(settings, execution_id):
             async with app.working(pool, children):
-                await preparing.register(app.store, int(time() * 1000))
+                await preparer.register(app.store, int(time() * 1000))
                 message = Start(new_id(), prepared.path, prepared.playbook, payload, pool=pool)
                 await app.control.submit(execution_id, message)
                 if not as_json:
-                    typer.echo(f"execution {execution_id} in {_shown(settings)}", err=True)
-                return await followed(app, Execution(execution_id), wait_s, as_json=as_json)
+                    typer.echo(f"execution {execution_id} in {_store_name(settings)}", err=True)
+                return await drive_and_report(app, Execution(execution_id), wait_s, as_json=as_json)
 
 
 async def take_over(
     settings: Settings, execution_id: str, root: str, message: AnyMessage | None, wait_s: float, *, as_json: bool
 ) -> int:
-    """Become the driver of an execution that has none, tell it something, and drive it; gives the exit code."""
+    """Become the driver of an execution, send it a message, drive it; return the exit code."""
     pool = f"local:{root}"
     async with embedded(settings) as app:
-        with driving(settings, root):
-            await _take_back(app, root)
-            # What was lost is queued as it stands now, and not as it was first handed out, when this is answered.
-            await tell(app, root, PatchCtx(new_id(), {}))
+        with driver_lock(settings, root):
+            await _expire_leases(app, root)
+            # Lost work is queued again from the current state, not as it was first leased, once this is answered.
+            await tell_surely(app.control, root, PatchCtx(new_id(), {}))
             async with app.working(pool):
                 state = fold(execution_id, await app.store.read(execution_id))
                 if message is not None:
-                    await tell(app, execution_id, message)
-                return await followed(app, state, wait_s, as_json=as_json)
+                    await tell_surely(app.control, execution_id, message)
+                return await drive_and_report(app, state, wait_s, as_json=as_json)
 
 
-async def _take_back(app: Embedded, execution_id: str) -> None:
-    """Let the leases of a dead driver run out at once: those of its execution and of all children."""
+async def _expire_leases(app: Embedded, execution_id: str) -> None:
+    """Expire the leases of a dead driver at once, for the execution and all its children."""
     await app.control.take_over(execution_id)
     for child in fold(execution_id, await app.store.read(execution_id)).children:
-        await _take_back(app, child)
+        await _expire_leases(app, child)
 
 
-async def followed(app: Embedded, state: Execution, wait_s: float, *, as_json: bool) -> int:
-    """Drive an execution from a state on and tell how it ended; gives the exit code."""
-    show = progress(quiet=as_json)
-    async with delivering(app):
+async def drive_and_report(app: Embedded, state: Execution, wait_s: float, *, as_json: bool) -> int:
+    """Drive an execution from a state and print its result; return the exit code."""
+    progress = make_progress(quiet=as_json)
+    async with deliver_outbox(app):
         try:
-            state = await drive(app, state, show, wait_s)
+            state = await drive(app, state, progress, wait_s)
         finally:
-            show.close()
-    await say(app, state, as_json=as_json)
+            progress.close()
+    await _print_end(app, state, as_json=as_json)
     return exit_code(state)
 
 
-async def say(app: Embedded, state: Execution, *, as_json: bool) -> None:
-    """Tell how an execution ended, or why nothing more happens here."""
+async def _print_end(app: Embedded, state: Execution, *, as_json: bool) -> None:
+    """Print the result of an execution, or what it is waiting for."""
     if as_json:
-        say_summary(state)
+        print_json_summary(state)
     elif state.phase == "ended":
-        say_ending(state)
+        print_result(state)
     else:
-        plan = await plan_of(app.store, state)
-        say_waiting(state, standings(plan, state, await app.store.read(state.execution_id)))
+        plan = await load_plan(app.store, state)
+        print_waiting(state, standings(plan, state, await app.store.read(state.execution_id)))
 
 
-def _shown(settings: Settings) -> str:
+def _store_name(settings: Settings) -> str:
     if settings.database:
-        return settings.database.rpartition("@")[2].partition("?")[0]  # no user, no password
+        return settings.database.rpartition("@")[2].partition("?")[0]  # without user and password
     try:
         return os.path.relpath(settings.store)
     except ValueError:

@@ -1,7 +1,7 @@
-"""`noetl cancel`: ends an execution, or one step-run of it, and its children with it.
+"""`noetl cancel`: cancel an execution with its children, or one step run.
 
-Exit code 3 where this process sees it end; 0 where another process drives it and was told. Tested in
-tests/acceptance/test_run_signal.py.
+Exit code 3 if this process sees it end; 0 if another process drives it and was notified. Tested in
+tests/acceptance/executions/test_run_signal.py.
 """
 
 from __future__ import annotations
@@ -10,34 +10,31 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.common.completers import Id
-from noetl.cli.common.store import AsJson, Place, call
+from noetl.cli.arguments.options import AsJson, ExecutionId, Place
+from noetl.cli.runtime.runner import call
 
 
 def command(
-    id: Id,
+    id: ExecutionId,
     run: Annotated[
         str | None,
         typer.Option(
             "--run",
             metavar="STEP[#N]",
-            help="Only this step-run, or all runs of a step; they fail with kind `cancelled`.",
+            help="Cancel only this step run, or all runs of a step; they fail with kind `cancelled`.",
         ),
     ] = None,
     compensate: Annotated[
-        bool, typer.Option("--compensate", help="Undo what was done first, with the steps that `compensate` names.")
+        bool, typer.Option("--compensate", help="Roll back completed steps with their `compensate` steps first.")
     ] = False,
     abandon: Annotated[
-        bool,
-        typer.Option(
-            "--abandon", help="Give up what is being undone; without it an execution that undoes something goes on."
-        ),
+        bool, typer.Option("--abandon", help="Stop a rollback that is running; otherwise it continues.")
     ] = False,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the log.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, kept in the log.")] = "",
     json: AsJson = False,
     store: Place = None,
 ) -> None:
-    """End an execution."""
+    """Cancel an execution or one of its step runs."""
 
     async def job() -> int:
         from noetl.cli.driver.drive import new_id
@@ -46,13 +43,11 @@ def command(
         from noetl.model.messages import Cancel
 
         if run is not None and compensate:
-            raise InvalidInput("--compensate is for a whole execution: leave --run or --compensate away")
+            raise InvalidInput("--compensate applies to a whole execution. Remove --run or --compensate.")
         if abandon and (run is not None or compensate):
-            raise InvalidInput(
-                "--abandon is for a whole execution that undoes something: leave --run and --compensate away"
-            )
-        said = reason or "it was cancelled from the command line"
-        message = Cancel(new_id(), said, run, by="cli", compensate=compensate, abandon=abandon)
-        return await send(store, id, message, "cancellation sent to", as_json=json)
+            raise InvalidInput("--abandon applies to a whole execution. Remove --run and --compensate.")
+        why = reason or "cancelled from the command line"
+        message = Cancel(new_id(), why, run, by="cli", compensate=compensate, abandon=abandon)
+        return await send(store, id, message, "sent cancellation to", as_json=json)
 
     raise typer.Exit(call(job))

@@ -1,7 +1,7 @@
-"""`noetl events`: prints the log of an execution, whole or as it grows.
+"""`noetl events`: print the event log of an execution, whole or as it grows.
 
-With `--json` one object per line: the event's envelope with every key, and its `step`. Tested in
-tests/acceptance/test_run_commands.py.
+With `--json`, one object per line: the event's envelope with every key, and its `step`. Tested in
+tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations
@@ -10,49 +10,46 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noetl.cli.common.completers import Id
-from noetl.cli.common.store import AsJson, Place, as_json, following, reading, the_id
+from noetl.cli.arguments.options import AsJson, ExecutionId, Place
+from noetl.cli.output.format import format_time, shorten, to_json
+from noetl.cli.runtime.store import read_events, read_history, resolve_id
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
     from noetl.ports import History
 
-_MOST_SHOWN = 160
+_MAX_PAYLOAD = 160
 
 
 def command(
-    id: Id,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay until the execution has ended.")] = False,
+    id: ExecutionId,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the execution ends.")] = False,
     type: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="NAME", help="Only these: step.done, step.*, StepDone. May be given often."),
+        typer.Option("--type", metavar="NAME", help="Only this type: step.done, step.*, StepDone; repeatable."),
     ] = None,
     json: AsJson = False,
     store: Place = None,
 ) -> None:
-    """Print the log of an execution."""
+    """Print the event log of an execution."""
 
-    async def job(opened: History) -> None:
+    async def job(history: History) -> None:
         from noetl.engine.view import envelope, types
 
         wanted = types(type) if type else None
-        async for event in following(opened, await the_id(opened, id), follow):
+        async for event in read_events(history, await resolve_id(history, id), follow):
             if wanted is None or event.event_type in wanted:
-                typer.echo(as_json(envelope(event)) if json else line(event))
+                typer.echo(to_json(envelope(event)) if json else _event_line(event))
 
-    reading(store, job)
+    read_history(store, job)
 
 
-def line(event: Event) -> str:
-    """Write an event on one line for people."""
-    from noetl.cli.output.progress import clock
+def _event_line(event: Event) -> str:
     from noetl.engine.view import step_of
 
     item = "" if event.iteration is None else f"[{event.iteration}]"
     place = f"{event.step_run_id or ''}{item}".removesuffix("#1")
-    what = event.entity_id if event.entity_id not in (event.execution_id, step_of(event)) else ""
-    payload = as_json(event.payload) if event.payload else ""
-    shown = payload if len(payload) <= _MOST_SHOWN else payload[:_MOST_SHOWN] + "…"
-    return " ".join(
-        part for part in (f"{event.seq:>5} {clock(event.timestamp)} {event.event_type:<26}", place, what, shown) if part
-    )
+    entity = event.entity_id if event.entity_id not in (event.execution_id, step_of(event)) else ""
+    payload = shorten(to_json(event.payload), _MAX_PAYLOAD) if event.payload else ""
+    head = f"{event.seq:>5} {format_time(event.timestamp)} {event.event_type:<26}"
+    return " ".join(part for part in (head, place, entity, payload) if part)

@@ -1,128 +1,104 @@
-"""`noetl exec`: starts an execution on a server, or many of them, and waits for it or follows it where asked.
+"""`noetl exec`: start one or many executions on a server, and wait for them if asked.
 
-Prints the id, or with `--wait` and `--follow` what `noetl run` prints; of many, each one's. Exit codes are those of
-`noetl run`; of many, that of the first that is not completed. Tested in tests/acceptance/test_exec_each.py.
+Prints the IDs, or with `--wait` and `--follow` what `noetl run` prints. Exit codes are those of `noetl run`; of many executions,
+the code of the first that did not complete. Tested in tests/acceptance/executions/test_exec_each.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
 import typer
 
-from noetl.cli.common.completers import playbooks
-from noetl.cli.common.payload import Order, begun, orders
-from noetl.cli.common.store import AsJson, Place, call
-from noetl.cli.common.store import as_json as written
-from noetl.model.errors import InvalidInput
-
-FOREVER = float("inf")
+from noetl.cli.arguments.completers import complete_playbook
+from noetl.cli.arguments.options import FOREVER, AsJson, Place, parse_wait
+from noetl.cli.arguments.payload import BatchItem, read_batch, read_payload
+from noetl.cli.output.format import to_json
+from noetl.cli.runtime.runner import call
+from noetl.model.errors import InvalidInput, NoetlError
 
 if TYPE_CHECKING:
     from noetl import Client
     from noetl.wire.answers import Started
 
-
-Each = Annotated[
-    str | None,
-    typer.Option(
-        "--each",
-        metavar="FILE",
-        help="Start one for each order of a file, `-` is standard input: JSON objects, one a line or in an array. "
-        "What `--set` and `--payload` say holds for all that do not say otherwise.",
-    ),
-]
+_MAX_ITEMS: Final = 1_000  # of one request
+_MAX_BYTES: Final = 4 * 1024 * 1024
+_PAYLOAD_PATH: Final = re.compile(r"\$\.payloads\[(\d+)\]")
 
 
 def command(
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="The playbook's path in the catalog.", autocompletion=playbooks)
+        str,
+        typer.Argument(metavar="PATH", help="Path of the playbook in the catalog.", autocompletion=complete_playbook),
     ],
-    version: Annotated[int | None, typer.Option("--version", min=1, help="Another version than the latest.")] = None,
+    version: Annotated[
+        int | None, typer.Option("--version", min=1, help="Version of the playbook. [default: the latest]")
+    ] = None,
     set: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A value of `workload`: JSON or text.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Workload value, JSON or text; dots reach into maps; repeatable."
+        ),
     ] = None,
     payload: Annotated[
-        str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Values of `workload` as a JSON object.")
+        str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Workload values as a JSON object.")
     ] = None,
-    each: Each = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag to find it by; may be given often.")] = None,
-    priority: Annotated[int, typer.Option("--priority", help="Work of a higher one is handed out first.")] = 0,
+    each: Annotated[
+        str | None,
+        typer.Option(
+            "--each",
+            metavar="FILE",
+            help="Start one execution per JSON object in this file, one per line or in an array; `-` reads stdin. "
+            "`--set` and `--payload` are the defaults of each.",
+        ),
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to find the execution by; repeatable.")] = None,
+    priority: Annotated[int, typer.Option("--priority", help="Priority; higher is scheduled first.")] = 0,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Started again with this key, it is the same execution.")
+        str | None,
+        typer.Option(
+            "--key", metavar="KEY", help="Idempotency key: a second start with it returns the same execution."
+        ),
     ] = None,
     wait: Annotated[
         str | None,
         typer.Option(
             "--wait",
             metavar="[=SECONDS]",
-            help="Stay until it has ended, and print its result: --wait=SECONDS, or --wait for ever.",
+            help="Wait for the end and print the result: `--wait=SECONDS`, or `--wait` without a limit.",
         ),
     ] = None,
-    trace: Annotated[bool, typer.Option("--trace", help="Begin a trace, and tell its id.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show progress too.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Start a trace and print its ID.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show progress while waiting.")] = False,
     json: AsJson = False,
     server: Place = None,
 ) -> None:
-    """Start an execution on a server."""
+    """Start one or many executions on a server."""
 
     async def job() -> int:
-        from noetl.cli.common.target import connected, the_server
-        from noetl.cli.executions.run import patience
-        from noetl.cli.playbooks.prepare import payload_of
+        from noetl.cli.runtime.target import connect, require_server
 
-        stays = patience(wait) if wait is not None else FOREVER if follow else None
-        target = the_server(server, "`noetl run FILE` runs a playbook here.")
-        given = payload_of(set or [], payload)
-        wanted = None if each is None else _orders(each, given, follow=follow)
-        asked = {"path": path, "version": version, "tags": tag or (), "priority": priority, "idempotency_key": key}
-        asked |= {"trace": _traceparent() if trace else None}
-        async with connected(target) as client:
-            started = _one(client, given, asked) if wanted is None else begun(client, wanted, asked)
-            return await _told(client, started, target.url, stays, show=follow and not json, as_json=json)
+        wait_s = parse_wait(wait) if wait is not None else FOREVER if follow else None
+        target = require_server(server, "`noetl run FILE` runs a playbook on this machine.")
+        data = read_payload(set or [], payload)
+        if each is not None and follow:
+            raise InvalidInput("--follow shows one execution. With --each, use --wait or `noetl events ID --follow`.")
+        batch = None if each is None else read_batch(each, data)
+        options = {"path": path, "version": version, "tags": tag or (), "priority": priority, "idempotency_key": key}
+        options |= {"trace": _new_traceparent() if trace else None}
+        async with connect(target) as client:
+            started = _start_one(client, data, options) if batch is None else _start_batch(client, batch, options)
+            return await _report(client, started, target.url, wait_s, show=follow and not json, as_json=json)
 
     raise typer.Exit(call(job))
 
 
-def _orders(name: str, for_all: Mapping[str, Any], *, follow: bool) -> list[Order]:
-    if follow:
-        said = "`--follow` shows one execution; with `--each`, use `--wait`, or `noetl events ID --follow`."
-        raise InvalidInput(said)
-    return orders(name, for_all)
-
-
-async def _one(client: Client, payload: Mapping[str, Any], asked: Mapping[str, Any]) -> AsyncIterator[list[Started]]:
-    yield [await client.execute(payload=payload, **asked)]
-
-
-async def _told(
-    client: Client,
-    started: AsyncIterator[list[Started]],
-    url: str,
-    stays: float | None,
-    *,
-    show: bool,
-    as_json: bool,
-) -> int:
-    """Tell of executions as they are started, or stay so many seconds for their ends; gives the exit code."""
-    names: list[str] = []
-    async for part in started:
-        names += [one.execution_id for one in part]
-        if stays is None:
-            typer.echo("\n".join(written(one) if as_json else one.execution_id for one in part))
-    if stays is None:
-        return 0
-    until, codes = monotonic() + stays, list[int]()
-    for name in names:
-        typer.echo(f"execution {name} on {url}", err=True)
-        codes.append(await _followed(client, name, max(0.0, until - monotonic()), show=show, as_json=as_json))
-    return next((code for code in codes if code), 0)
-
-
-def _traceparent() -> str:
-    """Make the W3C traceparent of a new trace, and tell its id."""
+def _new_traceparent() -> str:
+    """Return the W3C traceparent of a new trace, and print its ID."""
     from secrets import token_hex
 
     trace_id = token_hex(16)
@@ -130,30 +106,99 @@ def _traceparent() -> str:
     return f"00-{trace_id}-{token_hex(8)}-01"
 
 
-async def _followed(client: Client, execution_id: str, limit: float, *, show: bool, as_json: bool) -> int:
-    """Follow an execution to its end, or for so many seconds, and tell how it stands; gives the exit code."""
+async def _start_one(
+    client: Client, payload: Mapping[str, Any], options: Mapping[str, Any]
+) -> AsyncIterator[list[Started]]:
+    yield [await client.execute(payload=payload, **options)]
+
+
+async def _start_batch(
+    client: Client, batch: list[BatchItem], options: Mapping[str, Any]
+) -> AsyncIterator[list[Started]]:
+    """Start an execution per item in as few requests as the server allows; yield each request's executions."""
+    started, key = 0, options["idempotency_key"]
+    for number, part in enumerate(_split(batch)):
+        part_key = f"{key}/{number}" if key and number else key
+        try:
+            answer = await client.execute_many(
+                payloads=[item.payload for item in part], **{**options, "idempotency_key": part_key}
+            )
+        except NoetlError as error:
+            more = f" {started} of {len(batch)} executions have started, the others have not." if started else ""
+            raise type(error)(_name_places(str(error), part) + more) from None
+        started += len(part)
+        yield answer.executions
+
+
+def _name_places(message: str, part: list[BatchItem]) -> str:
+    """Replace the index of a payload in a server's error by its file and line."""
+    return _PAYLOAD_PATH.sub(lambda found: part[int(found[1])].place, message)
+
+
+def _split(batch: list[BatchItem]) -> Iterator[list[BatchItem]]:
+    """Split a batch into parts that fit into one request."""
+    part: list[BatchItem] = []
+    size = 0
+    for item in batch:
+        own = len(msgspec.json.encode(item.payload))
+        if part and (len(part) == _MAX_ITEMS or size + own > _MAX_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += own
+    if part:
+        yield part
+
+
+async def _report(
+    client: Client,
+    started: AsyncIterator[list[Started]],
+    url: str,
+    wait_s: float | None,
+    *,
+    show: bool,
+    as_json: bool,
+) -> int:
+    """Print the IDs as executions start, or wait for their ends; return the exit code."""
+    ids: list[str] = []
+    async for part in started:
+        ids += [one.execution_id for one in part]
+        if wait_s is None:
+            typer.echo("\n".join(to_json(one) if as_json else one.execution_id for one in part))
+    if wait_s is None:
+        return 0
+    deadline, codes = monotonic() + wait_s, list[int]()
+    for execution_id in ids:
+        typer.echo(f"execution {execution_id} on {url}", err=True)
+        remaining = max(0.0, deadline - monotonic())
+        codes.append(await _follow(client, execution_id, remaining, show=show, as_json=as_json))
+    return next((code for code in codes if code), 0)
+
+
+async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bool, as_json: bool) -> int:
+    """Follow an execution to its end or the time limit, print its summary; return the exit code."""
     from asyncio import timeout
     from contextlib import suppress
 
-    from noetl.cli.output.progress import progress
-    from noetl.cli.output.summary import exit_code, say_ending, say_summary
+    from noetl.cli.output.progress import make_progress
+    from noetl.cli.output.summary import exit_code, print_json_summary, print_result
     from noetl.engine.decision import status_of
     from noetl.engine.evolve import evolve
     from noetl.engine.state import Execution
 
-    state, shown = Execution(execution_id), progress(quiet=not show)
+    state, progress = Execution(execution_id), make_progress(quiet=not show)
     try:
         with suppress(TimeoutError):
-            async with timeout(None if limit == FOREVER else limit):
+            async with timeout(None if limit_s == FOREVER else limit_s):
                 async for event in client.follow(execution_id):
                     evolve(state, event)
-                    shown.tell(event, state)
+                    progress.update(event, state)
     finally:
-        shown.close()
+        progress.close()
     if as_json:
-        say_summary(state)
+        print_json_summary(state)
     elif state.phase == "ended":
-        say_ending(state)
+        print_result(state)
     else:
-        typer.echo(f"{status_of(state)}; `noetl events {execution_id} --follow` goes on looking", err=True)
+        typer.echo(f"{status_of(state)}; keep watching with `noetl events {execution_id} --follow`", err=True)
     return exit_code(state)

@@ -1,7 +1,7 @@
-"""`noetl explain`: tells what a tool kind, a diagnostic, a field, a filter or a scope is, from the code itself; or an execution.
+"""`noetl explain`: explain a diagnostic, tool kind, field, filter or scope from the code itself, or an execution.
 
-On a terminal the text is set with headings and colours; into a file or a pipe goes plain Markdown. Exit code 0: explained; 2:
-there is no such topic. The texts are `noetl.dsl.explain`. Tested in tests/acceptance/test_explain_cli.py.
+Formats the text on a terminal; prints plain Markdown to a file or a pipe. Exit code 2: unknown topic. The texts are in
+`noetl.dsl.explain`. Tested in tests/acceptance/language/test_explain_cli.py.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noetl.cli.common.store import Place
+from noetl.cli.arguments.options import Place
 
 if TYPE_CHECKING:
     from noetl.dsl.explain import Topic
 
-_EXECUTION = re.compile(r"\d{10,}")
+_EXECUTION_ID = re.compile(r"\d{10,}")
 
 
 def command(
@@ -26,36 +26,36 @@ def command(
         str | None,
         typer.Argument(
             metavar="TOPIC|ID",
-            help="For instance http, NOE201, loop.spec.mode, tojson, ctx; or an execution. Without it: every topic.",
+            help="Topic, such as http, NOE201, loop.spec.mode, tojson or ctx; or an execution ID. "
+            "[default: list all topics]",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs; for executions only.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON; only for executions.")] = False,
     store: Place = None,
 ) -> None:
-    """Explain a code, a kind, a field, a filter, a scope; or why an execution is where it is."""
-    if topic is not None and (topic == "last" or _EXECUTION.fullmatch(topic)):
-        from noetl.cli.output.explain_execution import show
+    """Explain a diagnostic, tool kind, field, filter or scope, or why an execution is where it is."""
+    if topic is not None and (topic == "last" or _EXECUTION_ID.fullmatch(topic)):
+        from noetl.cli.output.explain_execution import explain_execution
 
-        show(topic, store, as_json=json)
+        explain_execution(topic, store, as_json=json)
         return
     from noetl.dsl.explain import find, suggestions, topics
     from noetl.wiring import language_kinds
 
     known = topics(language_kinds())
     if topic is None:
-        _show("\n".join(_listed(known)))
+        _print("\n".join(_topic_list(known)))
         return
     found = find(topic, known)
     if found is None:
         near = suggestions(topic, known)
-        said = f"Did you mean {' or '.join(near)}?" if near else "`noetl explain` without a topic lists them all."
-        typer.echo(f"noetl: there is nothing called '{topic}' to explain. {said}", err=True)
+        hint = f"Did you mean {' or '.join(near)}?" if near else "List all topics with `noetl explain`."
+        typer.echo(f"noetl: Unknown topic '{topic}'. {hint}", err=True)
         raise typer.Exit(2)
-    _show(found.markdown)
+    _print(found.markdown)
 
 
-def _listed(known: Mapping[str, Topic]) -> Iterator[str]:
-    """Give the topics by what they are, each by its own name."""
+def _topic_list(known: Mapping[str, Topic]) -> Iterator[str]:
     from noetl.dsl.explain import CATEGORIES
 
     for category, heading in CATEGORIES.items():
@@ -71,7 +71,7 @@ def _listed(known: Mapping[str, Topic]) -> Iterator[str]:
     yield "`noetl explain TOPIC` explains one of them."
 
 
-def _show(markdown: str) -> None:
+def _print(markdown: str) -> None:
     if not sys.stdout.isatty():
         typer.echo(markdown.rstrip("\n"))
         return

@@ -1,6 +1,6 @@
-"""`noetl logs`: prints what the tasks of an execution wrote: the lines of Python code, commands and tools.
+"""`noetl logs`: print the output of an execution's tasks: lines of Python code, commands and tools.
 
-Tested in tests/acceptance/test_run_commands.py.
+Tested in tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.common.completers import Id, steps
-from noetl.cli.common.store import AsJson, Place, as_json, following, reading, the_id
+from noetl.cli.arguments.completers import complete_step
+from noetl.cli.arguments.options import AsJson, ExecutionId, Place
+from noetl.cli.output.format import format_time, to_json
+from noetl.cli.runtime.store import read_events, read_history, resolve_id
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
@@ -19,26 +21,26 @@ if TYPE_CHECKING:
 
 
 def command(
-    id: Id,
+    id: ExecutionId,
     step: Annotated[
-        str | None, typer.Option("--step", metavar="NAME", help="Only the lines of this step.", autocompletion=steps)
+        str | None,
+        typer.Option("--step", metavar="NAME", help="Only the output of this step.", autocompletion=complete_step),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay until the execution has ended.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the output until the execution ends.")] = False,
     json: AsJson = False,
     store: Place = None,
 ) -> None:
-    """Print what the tasks of an execution wrote."""
+    """Print the output of an execution's tasks."""
 
-    async def job(opened: History) -> None:
-        async for event in following(opened, await the_id(opened, id), follow):
-            for line in lines(event, step):
-                typer.echo(as_json(line) if json else shown(line))
+    async def job(history: History) -> None:
+        async for event in read_events(history, await resolve_id(history, id), follow):
+            for line in _log_lines(event, step):
+                typer.echo(to_json(line) if json else _format_line(line))
 
-    reading(store, job)
+    read_history(store, job)
 
 
-def lines(event: Event, step: str | None = None) -> Iterator[dict[str, Any]]:
-    """Give the lines that an event carries, each with its place."""
+def _log_lines(event: Event, step: str | None) -> Iterator[dict[str, Any]]:
     run = str(event.step_run_id or "")
     if event.event_type != "task.logged" or (step is not None and run.partition("#")[0] != step):
         return
@@ -46,13 +48,11 @@ def lines(event: Event, step: str | None = None) -> Iterator[dict[str, Any]]:
     for at, level, text in event.payload.get("lines", ()):
         yield {"at": at, "level": level, **place, "text": text}
     if event.payload.get("dropped"):
-        text = f"{event.payload['dropped']} more lines were not kept"
+        text = f"{event.payload['dropped']} more lines were dropped"
         yield {"at": event.timestamp, "level": "warning", **place, "text": text}
 
 
-def shown(line: dict[str, Any]) -> str:
-    from noetl.cli.output.progress import clock
-
+def _format_line(line: dict[str, Any]) -> str:
     item = "" if line["iteration"] is None else f"[{line['iteration']}]"
     level = "" if line["level"] == "info" else f"{line['level'].upper()} "
-    return f"{clock(line['at'])} {line['run'].removesuffix('#1')}{item} {line['task']}: {level}{line['text']}"
+    return f"{format_time(line['at'])} {line['run'].removesuffix('#1')}{item} {line['task']}: {level}{line['text']}"

@@ -1,8 +1,7 @@
-"""`noetl record`: keeps what the tasks of a real run came to, as a cassette for `noetl test`.
+"""`noetl record`: record the task results of an execution as a cassette for `noetl test`.
 
-Secrets are masked. With `--test` a first file of tests is written beside it, which expects what the run came to. Exit code
-0: written; 2: it could not be. What a cassette holds is `noetl.testing.cases.recording`. Tested in
-tests/acceptance/test_record_cli.py.
+Secrets are masked. `--test` also writes a first test file that expects the results of the run. Exit code 2: a file could not be
+written. The format is in `noetl.testing.cases.recording`. Tested in tests/acceptance/executions/test_record_cli.py.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.common.completers import Id
-from noetl.cli.common.store import Place, local_settings, reading, the_id
+from noetl.cli.arguments.options import ExecutionId, Place
+from noetl.cli.runtime.store import local_settings, read_history, resolve_id
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -23,27 +22,27 @@ if TYPE_CHECKING:
 
 
 def command(
-    id: Id,
+    id: ExecutionId,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The cassette; else it is printed.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the cassette to this file. [default: stdout]"),
     ] = None,
     test: Annotated[
-        Path | None,
-        typer.Option("--test", metavar="FILE", help="Also write a first file of tests that plays the cassette."),
+        Path | None, typer.Option("--test", metavar="FILE", help="Also write a first test file that uses the cassette.")
     ] = None,
     store: Place = None,
 ) -> None:
-    """Keep what the tasks of an execution came to, for tests."""
+    """Record the task results of an execution for tests."""
     if test is not None and output is None:
-        typer.echo("noetl: `--test` plays a cassette that is a file; name it with `-o FILE`.", err=True)
+        typer.echo("noetl: --test needs a cassette file. Name it with -o FILE.", err=True)
         raise typer.Exit(2)
 
-    async def job(opened: History) -> None:
+    async def job(history: History) -> None:
         from noetl.testing.cases.cassette import first_test, written
         from noetl.testing.cases.recording import cassette
 
-        main, *children = await _logs(opened, await _meant(opened, id))
-        made = await cassette(main, children, _loader(opened, store))
+        main, *children = await _read_logs(history, await _resolve_root(history, id))
+        made = await cassette(main, children, _result_loader(history, store))
         for note in made.get("notes") or ():
             typer.echo(f"noetl: {note}", err=True)
         if output is None:
@@ -53,49 +52,49 @@ def command(
         if test is not None:
             _write(test, first_test(made, main.events, output.name))
 
-    reading(store, job)
+    read_history(store, job)
 
 
-async def _meant(opened: History, given: str) -> str:
-    """Give the execution that is meant: `last` is the last one that nobody else's task started."""
-    found = await the_id(opened, given)
+async def _resolve_root(history: History, given: str) -> str:
+    """Return the ID of an execution; `last` is the newest that is not a child."""
+    execution_id = await resolve_id(history, given)
     while given == "last":
-        events = await opened.read(found, limit=1)
+        events = await history.read(execution_id, limit=1)
         parent = (events[0].payload.get("parent") if events else None) or {}
         if not parent.get("execution_id"):
             break
-        found = str(parent["execution_id"])
-    return found
+        execution_id = str(parent["execution_id"])
+    return execution_id
 
 
 def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"{file}: it cannot be written: {error.strerror or error}") from None
+        raise InvalidInput(f"Cannot write {file}: {error.strerror or error}.") from None
     typer.echo(f"noetl: wrote {file}", err=True)
 
 
-async def _logs(opened: History, execution_id: str) -> list[Log]:
-    """Give the log of an execution, and those of its children behind it."""
+async def _read_logs(history: History, execution_id: str) -> list[Log]:
+    """Return the log of an execution, then those of its children."""
     from noetl.dsl.pin import unpinned
     from noetl.testing.cases.recording import Log
 
-    events = await opened.read(execution_id)
+    events = await history.read(execution_id)
     if not events:
         return []
-    canonical = await opened.canonical(str(events[0].payload.get("playbook")))
+    canonical = await history.canonical(str(events[0].payload.get("playbook")))
     if canonical is None:
-        raise InvalidInput(f"the playbook of execution {execution_id} is not there any more")
-    found = [Log(unpinned(canonical), events)]
+        raise InvalidInput(f"The playbook of execution {execution_id} is no longer in the catalog.")
+    logs = [Log(unpinned(canonical), events)]
     for child in [event.entity_id for event in events if event.event_type == "child.started"]:
-        found += await _logs(opened, child)
-    return found
+        logs += await _read_logs(history, child)
+    return logs
 
 
-def _loader(opened: History, place: str | None) -> Load:
-    """Give what loads stored results: from the blobs of the store, or from the server."""
-    client = getattr(opened, "client", None)
+def _result_loader(history: History, place: str | None) -> Load:
+    """Return a function that loads stored results from the store's blobs or from the server."""
+    client = getattr(history, "client", None)
     if client is not None:
         from noetl.testing.cases.cassette import fetched
 
@@ -105,7 +104,7 @@ def _loader(opened: History, place: str | None) -> Load:
         from noetl.wiring import SystemClock, open_blobs
         from noetl.worker.results import StoredResults
 
-        opened_store: Any = opened
-        return await StoredResults(open_blobs(local_settings(place), opened_store), SystemClock()).load(reference)
+        store: Any = history
+        return await StoredResults(open_blobs(local_settings(place), store), SystemClock()).load(reference)
 
     return load

@@ -1,6 +1,6 @@
-"""`noetl replay`: folds an execution's log to any event and shows the state there, or what changed between two.
+"""`noetl replay`: fold an execution's log up to an event and print the state, or diff two states.
 
-Nothing runs and nothing is written. Tested in tests/acceptance/test_run_commands.py.
+Runs and writes nothing. Tested in tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noetl.cli.common.completers import Id
-from noetl.cli.common.store import AsJson, Place, as_json, call, reading, the_id
+from noetl.cli.arguments.options import AsJson, ExecutionId, Place
+from noetl.cli.output.format import to_json, to_pretty_json
+from noetl.cli.runtime.runner import call, tune_gc
+from noetl.cli.runtime.store import read_history, resolve_id
 
 if TYPE_CHECKING:
     from noetl.ports import History
 
 
 def command(
-    id: Id,
+    id: ExecutionId,
     to: Annotated[
-        int | None, typer.Option("--to", metavar="SEQ", help="The event to stop after; else the last.")
+        int | None, typer.Option("--to", metavar="SEQ", help="Event to stop after. [default: the last one]")
     ] = None,
     diff: Annotated[
-        int | None, typer.Option("--diff", metavar="SEQ", help="Show what changed since this event.")
+        int | None, typer.Option("--diff", metavar="SEQ", help="Print what changed since this event.")
     ] = None,
     archive: Annotated[
         Path | None, typer.Option("--archive", metavar="PLACE", help="Read a Parquet file or a folder of them instead.")
@@ -32,28 +34,28 @@ def command(
     json: AsJson = False,
     store: Place = None,
 ) -> None:
-    """Show the state of an execution at any event, or what changed between two."""
+    """Show the state of an execution at any event, or diff two."""
 
     def show(after: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
         from noetl.engine.view import changed
 
         if before is None:
-            typer.echo(as_json(after) if json else pretty(after))
+            non_empty = {key: value for key, value in after.items() if value not in (None, {}, [], "")}
+            typer.echo(to_json(after) if json else to_pretty_json(non_empty))
             return
         changes = [] if before == after else list(changed(before, after))
         if json:
-            typer.echo(as_json({"from": diff, "to": after["seq"], "changes": changes}))
+            typer.echo(to_json({"from": diff, "to": after["seq"], "changes": changes}))
             return
         for change in changes:
-            was, now = (as_json(change[key]) if key in change else "nothing" for key in ("before", "after"))
-            typer.echo(f"{change['path']}: {was} → {now}")
+            old, new = (to_json(change[key]) if key in change else "nothing" for key in ("before", "after"))
+            typer.echo(f"{change['path']}: {old} → {new}")
 
-    async def from_store(opened: History) -> None:
-        from noetl.cli.common.garbage import settle
+    async def from_store(history: History) -> None:
         from noetl.ports.replay import views
 
-        settle()
-        show(*await views(opened, await the_id(opened, id), to, diff))
+        tune_gc()
+        show(*await views(history, await resolve_id(history, id), to, diff))
 
     async def from_archive() -> None:
         from noetl.engine.view import view
@@ -63,13 +65,6 @@ def command(
         show(view(events, len(events) if to is None else to), None if diff is None else view(events, diff))
 
     if archive is None:
-        reading(store, from_store)
+        read_history(store, from_store)
     else:
         call(from_archive)
-
-
-def pretty(data: Mapping[str, Any]) -> str:
-    import msgspec
-
-    kept = {key: value for key, value in data.items() if value not in (None, {}, [], "")}
-    return msgspec.json.format(msgspec.json.encode(kept), indent=2).decode()

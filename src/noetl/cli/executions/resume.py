@@ -1,54 +1,36 @@
-"""`noetl resume`: goes on with an execution whose process ended, however it ended.
+"""`noetl resume`: resume a local execution whose process ended, however it ended.
 
-Takes the driver's lock, lets the dead driver's leases run out at once, and drives on after the last recorded task. Tested in
-tests/acceptance/test_run_resume.py.
+Takes the driver's lock, expires the dead driver's leases at once, and continues after the last recorded task. Tested in
+tests/acceptance/executions/test_run_resume.py.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from noetl.cli.common.completers import Id
-from noetl.cli.common.store import AsJson, StorePath, call, existing, local_settings, root_of, state_of
+from noetl.cli.arguments.options import AsJson, ExecutionId, StorePath, WaitForSignal, parse_wait
+from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.store import existing, load_state, local_settings, with_store
 from noetl.model.errors import InvalidInput
 
 
-def command(
-    id: Id,
-    json: AsJson = False,
-    store: StorePath = None,
-    wait: Annotated[
-        str | None,
-        typer.Option(
-            "--wait",
-            metavar="SECONDS",
-            help="Stay where only a signal can move it: --wait=SECONDS, or --wait for ever.",
-        ),
-    ] = None,
-) -> None:
-    """Go on with an execution whose process ended."""
+def command(id: ExecutionId, json: AsJson = False, store: StorePath = None, wait: WaitForSignal = None) -> None:
+    """Resume a local execution whose process ended."""
 
     async def job() -> int:
         from noetl.cli.driver.start import take_over
-        from noetl.cli.executions.run import patience
-        from noetl.cli.output.summary import exit_code, say_ending, say_summary
-        from noetl.wiring import open_store
+        from noetl.cli.output.summary import exit_code, print_json_summary, print_result
+        from noetl.cli.runtime.driver_lock import root_of
 
-        settings = existing(local_settings(store))
-        opened = open_store(settings)
-        try:
-            state, _ = await state_of(opened, id)
-        finally:
-            await opened.close()
+        state, _ = await with_store(store, lambda opened: load_state(opened, id))
         if state.phase == "ended":
-            (say_summary if json else say_ending)(state)
+            (print_json_summary if json else print_result)(state)
             return exit_code(state)
         if not state.pool.startswith("local:"):
             raise InvalidInput(
-                f"execution {state.execution_id} is not a local run: the workers of its pool go on with it."
+                f"Execution {state.execution_id} is not a local run. The workers of its pool continue it."
             )
-        return await take_over(settings, state.execution_id, root_of(state), None, patience(wait), as_json=json)
+        settings = existing(local_settings(store))
+        return await take_over(settings, state.execution_id, root_of(state), None, parse_wait(wait), as_json=json)
 
     raise typer.Exit(call(job, fast=True))

@@ -1,7 +1,7 @@
-"""`noetl run`: checks a playbook, runs it in this process on a durable log, shows how it goes, and prints its result.
+"""`noetl run`: check a playbook, run it in this process on a durable log and print its result.
 
-Exit code by how it ended: 0 completed, 1 failed, 2 invalid input, 3 cancelled, 4 waiting, 5 partial. Tested in
-tests/acceptance/test_run*.py.
+Exit codes: 0 completed, 1 failed, 2 invalid input, 3 cancelled, 4 waiting, 5 partial. Tested in
+tests/acceptance/executions/test_run*.py.
 """
 
 from __future__ import annotations
@@ -12,84 +12,67 @@ from typing import Annotated, Any
 
 import typer
 
-from noetl.cli.common.completers import steps_of_file
-from noetl.cli.common.store import AsJson, StorePath, call, local_settings
-from noetl.model.errors import InvalidInput
+from noetl.cli.arguments.completers import complete_step_of_file
+from noetl.cli.arguments.options import AsJson, StorePath, WaitForSignal, parse_wait
+from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.store import local_settings
 from noetl.settings import Settings
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The playbook, or - for stdin.")],
-    given: Annotated[
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Playbook file; `-` reads stdin.")],
+    set: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A value of the workload: JSON or text; dots go into maps."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Workload value, JSON or text; dots reach into maps; repeatable."
+        ),
     ] = None,
     payload: Annotated[
-        str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Values of the workload as a JSON object.")
+        str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Workload values as a JSON object.")
     ] = None,
     step: Annotated[
-        str | None, typer.Option("--step", metavar="NAME", help="Run this step alone.", autocompletion=steps_of_file)
+        str | None,
+        typer.Option("--step", metavar="NAME", help="Run only this step.", autocompletion=complete_step_of_file),
     ] = None,
     json: AsJson = False,
     store: StorePath = None,
-    wait: Annotated[
-        str | None,
-        typer.Option(
-            "--wait",
-            metavar="SECONDS",
-            help="Stay where only a signal can move the execution: --wait=SECONDS, or --wait for ever.",
-        ),
-    ] = None,
+    wait: WaitForSignal = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the route and the inputs as far as they are known.")
+        bool, typer.Option("--dry-run", help="Run nothing; print the route and the inputs that are known.")
     ] = False,
 ) -> None:
-    """Check a playbook, run it here, and print its result."""
+    """Check a playbook, run it in this process and print its result."""
 
     async def job() -> int:
-        from noetl.cli.playbooks.prepare import Preparing, payload_of
+        from noetl.cli.arguments.payload import read_payload
+        from noetl.cli.playbooks.prepare import Preparer
 
-        data = payload_of(given or [], payload)
+        data = read_payload(set or [], payload)
         if dry_run:
-            from noetl.cli.driver.dry_run import show_route
+            from noetl.cli.driver.dry_run import print_route
 
-            show_route(Preparing(Path.cwd()).read(file, step), data, as_json=json)
+            print_route(Preparer(Path.cwd()).prepare(file, step), data, as_json=json)
             return 0
-        return await checked_and_run(file, step, data, local_settings(store), patience(wait), as_json=json)
+        return await _run(file, step, data, local_settings(store), parse_wait(wait), as_json=json)
 
     raise typer.Exit(call(job, fast=True))
 
 
-async def checked_and_run(
+async def _run(
     file: str, step: str | None, data: Mapping[str, Any], settings: Settings, wait_s: float, *, as_json: bool
 ) -> int:
-    """Check a playbook and run it; the processes for Python code start while it is checked. Gives the exit code."""
-    from noetl.cli.playbooks.prepare import Preparing
+    """Check a playbook and run it; Python processes start while it is checked. Return the exit code."""
+    from noetl.cli.playbooks.prepare import Preparer
     from noetl.wiring import child_processes
 
     async with child_processes(settings) as children:
 
-        def ahead(text: bytes) -> None:
+        def warm_up(text: bytes) -> None:
             if b"python" in text:
                 children.warm_up()
 
-        preparing = Preparing(Path.cwd(), ahead)
-        prepared = preparing.read(file, step)
+        preparer = Preparer(Path.cwd(), warm_up)
+        prepared = preparer.prepare(file, step)
         from noetl.cli.driver.start import start_and_drive
 
-        return await start_and_drive(settings, preparing, prepared, data, wait_s, children, as_json=as_json)
-
-
-def patience(wait: str | None) -> float:
-    """Read `--wait[=SECONDS]`: none, so long, or for ever."""
-    if wait is None:
-        return 0.0
-    if wait == "forever":
-        return float("inf")
-    try:
-        seconds = float(wait)
-    except ValueError:
-        seconds = -1.0
-    if not seconds >= 0:
-        raise InvalidInput(f"`--wait={wait}`: a number of seconds is needed, or nothing for as long as it takes.")
-    return seconds
+        return await start_and_drive(settings, preparer, prepared, data, wait_s, children, as_json=as_json)

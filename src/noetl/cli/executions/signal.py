@@ -1,6 +1,7 @@
-"""`noetl signal`: sends a signal; an execution that nobody drives is driven until it ends or waits again.
+"""`noetl signal`: send a signal; a local execution without a driver is driven until it ends or waits again.
 
-Exit code as for `noetl run`; 0 where another process drives it. Tested in tests/acceptance/test_run_signal.py.
+Exit codes are those of `noetl run`; 0 if another process drives the execution. Tested in
+tests/acceptance/executions/test_run_signal.py.
 """
 
 from __future__ import annotations
@@ -9,26 +10,26 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.common.completers import Id
-from noetl.cli.common.store import AsJson, Place, call
+from noetl.cli.arguments.options import AsJson, ExecutionId, Place
+from noetl.cli.runtime.runner import call
 
 
 def command(
-    id: Id,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The signal.")],
-    data: Annotated[str | None, typer.Argument(metavar="[JSON]", help="What it brings: JSON, or else text.")] = None,
+    id: ExecutionId,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the signal.")],
+    data: Annotated[str | None, typer.Argument(metavar="[JSON]", help="Data of the signal, JSON or text.")] = None,
     json: AsJson = False,
     store: Place = None,
 ) -> None:
     """Send a signal to an execution."""
 
     async def job() -> int:
+        from noetl.cli.arguments.payload import parse_signal_data
         from noetl.cli.driver.drive import new_id
         from noetl.cli.driver.send import send
-        from noetl.cli.playbooks.prepare import data_of
         from noetl.model.messages import Signal
 
-        message = Signal(new_id(), name, None if data is None else data_of(data))
-        return await send(store, id, message, f"signal {name} sent to", as_json=json)
+        message = Signal(new_id(), name, None if data is None else parse_signal_data(data))
+        return await send(store, id, message, f"sent signal {name} to", as_json=json)
 
     raise typer.Exit(call(job))

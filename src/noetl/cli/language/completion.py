@@ -1,6 +1,6 @@
-"""`noetl completion`: prints what a shell runs to complete commands, options, executions, steps and playbooks.
+"""`noetl completion`: print the script that completes commands, options, executions and steps in a shell.
 
-What is completed is in `completing`. Tested in tests/acceptance/test_completion_cli.py.
+The completers are in `noetl.cli.arguments.completers`. Tested in tests/acceptance/language/test_completion_cli.py.
 """
 
 from __future__ import annotations
@@ -9,23 +9,22 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.common.completers import among
+from noetl.cli.arguments.completers import one_of
+from noetl.cli.runtime.runner import fail
 from noetl.model.errors import InvalidInput
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
 def command(
-    shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell.", autocompletion=among(*_SHELLS))],
+    ctx: typer.Context,
+    shell: Annotated[
+        str, typer.Argument(metavar="bash|zsh|fish", help="Shell to complete in.", autocompletion=one_of(*_SHELLS))
+    ],
 ) -> None:
-    """Print the completion of a shell; `eval "$(noetl completion bash)"` in its start file turns it on."""
-    from typer._completion_shared import get_completion_script
-
-    from noetl.cli.app import COMPLETES
-    from noetl.cli.common.store import complain
+    """Print the completion script of a shell. Add `eval "$(noetl completion bash)"` to its start file."""
+    from typer.completion import show_callback
 
     if shell not in _SHELLS:
-        problem = InvalidInput(f"`{shell}` is no shell that can be told how to complete: {', '.join(_SHELLS)}.")
-        complain(problem)
-        raise typer.Exit(problem.exit_code)
-    typer.echo(get_completion_script(prog_name="noetl", complete_var=COMPLETES, shell=shell))
+        fail(InvalidInput(f"No completion for `{shell}`. Use one of: {', '.join(_SHELLS)}."))
+    show_callback(ctx, ctx.command.params[0], shell)

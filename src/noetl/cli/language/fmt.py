@@ -1,7 +1,7 @@
-"""`noetl fmt`: lays playbooks out evenly, in place; comments stay.
+"""`noetl fmt`: format playbooks in place, keeping comments.
 
-Exit code 0: done; 1: with --check, a file would change; 2: a file cannot be read, written or formatted, or the call is
-wrong. The layout is `noetl.dsl.layout`. Tested in tests/acceptance/test_fmt_cli.py.
+Exit code 0: done; 1: with --check, a file would change; 2: a file cannot be read, written or formatted, or the arguments are
+wrong. The layout is in `noetl.dsl.layout`. Tested in tests/acceptance/language/test_fmt_cli.py.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.common.files import FileTrouble, playbook_files, read_playbook
+from noetl.cli.arguments.files import FileProblem, playbook_files, read_file
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Playbooks, folders of them, or - for stdin.")],
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if a file would change.")] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print what would change.")] = False,
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Playbooks or folders; `-` reads stdin.")],
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit with 1 if a file would change.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print a diff.")] = False,
 ) -> None:
-    """Format playbooks in place; comments stay. With - the text goes from stdin to stdout."""
-    troubles: list[FileTrouble] = []
+    """Format playbooks in place, keeping comments; `-` formats stdin to stdout."""
+    problems: list[FileProblem] = []
     changed, seen = 0, 0
-    for name in playbook_files(files, troubles):
-        data = read_playbook(name, troubles)
-        formatted = _formatted(name, data, troubles) if data is not None else None
+    for name in playbook_files(files, problems):
+        data = read_file(name, problems)
+        formatted = _format(name, data, problems) if data is not None else None
         if data is None or formatted is None:
             continue
         seen += 1
@@ -37,22 +37,22 @@ def command(
             _print_diff(name, data, formatted)
         elif check:
             if is_new:
-                typer.echo(f"{_shown(name)}: would be formatted")
+                typer.echo(f"{_display_name(name)}: would be formatted")
         elif name == "-":
             typer.echo(formatted, nl=False)
         elif is_new:
-            _write(Path(name), formatted, troubles)
-    for trouble in troubles:
-        typer.echo(f"noetl: {trouble.message}", err=True)
+            _write(Path(name), formatted, problems)
+    for problem in problems:
+        typer.echo(f"noetl: {problem.message}", err=True)
     if not diff and "-" not in files:
         typer.echo(_summary(seen, changed, check=check), err=True)
-    if troubles:
+    if problems:
         raise typer.Exit(2)
     if check and changed:
         raise typer.Exit(1)
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     return "<stdin>" if name == "-" else name
 
 
@@ -61,30 +61,30 @@ def _summary(seen: int, changed: int, *, check: bool) -> str:
     return f"{changed} of {seen} file{'s' if seen != 1 else ''} {word}."
 
 
-def _formatted(name: str, data: bytes, troubles: list[FileTrouble]) -> bytes | None:
-    """Give the new content; a text that cannot be read as a playbook is a trouble, each problem with its place."""
+def _format(name: str, data: bytes, problems: list[FileProblem]) -> bytes | None:
+    """Return the new content, or None with a problem for each error that prevents formatting."""
     from noetl.dsl.layout.format import format_text, has_faults
     from noetl.dsl.parse import parse
 
-    document = parse(data, _shown(name))
+    document = parse(data, _display_name(name))
     if not has_faults(document):
-        return format_text(data.decode("utf-8"), _shown(name)).encode("utf-8")
+        return format_text(data.decode("utf-8"), _display_name(name)).encode("utf-8")
     for problem in document.problems:
         if problem.kind != "legacy-boolean":
             line, column = document.source.position(problem.start)
-            troubles.append(FileTrouble(f"{_shown(name)}:{line}:{column}: {problem.message}", fatal=True))
-    troubles.append(FileTrouble(f"{_shown(name)}: left as it was; put this right first", fatal=True))
+            problems.append(FileProblem(f"{_display_name(name)}:{line}:{column}: {problem.message}", fatal=True))
+    problems.append(FileProblem(f"{_display_name(name)}: not formatted; fix these errors first", fatal=True))
     return None
 
 
 def _print_diff(name: str, data: bytes, formatted: bytes) -> None:
     old, new = (text.decode("utf-8").splitlines(keepends=True) for text in (data, formatted))
-    for line in unified_diff(old, new, _shown(name), f"{_shown(name)} (formatted)"):
+    for line in unified_diff(old, new, _display_name(name), f"{_display_name(name)} (formatted)"):
         typer.echo(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n", nl=False)
 
 
-def _write(path: Path, content: bytes, troubles: list[FileTrouble]) -> None:
-    """Replace a file in one step, so that nobody ever sees half of it; permissions and links stay."""
+def _write(path: Path, content: bytes, problems: list[FileProblem]) -> None:
+    """Replace a file atomically, keeping its permissions and links."""
     target = path.resolve()
     temporary = ""
     try:
@@ -98,4 +98,4 @@ def _write(path: Path, content: bytes, troubles: list[FileTrouble]) -> None:
     except OSError as error:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
-        troubles.append(FileTrouble(f"{path}: cannot be written: {error.strerror or error}", fatal=True))
+        problems.append(FileProblem(f"Cannot write {path}: {error.strerror or error}", fatal=True))

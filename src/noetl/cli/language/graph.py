@@ -1,7 +1,7 @@
-"""`noetl graph`: draws the net of a playbook, as text, Mermaid, Graphviz, SVG or JSON.
+"""`noetl graph`: draw the graph of a playbook as text, Mermaid, Graphviz, SVG or JSON.
 
-A broken playbook is drawn as far as it can be read, with a note on stderr. Exit code 0: drawn; 2: nothing could be drawn, or
-the call is wrong. The drawing is `noetl.dsl.draw`. Tested in tests/acceptance/test_graph_cli.py.
+An invalid playbook is drawn as far as possible, with a note on stderr. Exit code 0: drawn; 2: nothing to draw, or the arguments
+are wrong. The drawing is in `noetl.dsl.draw`. Tested in tests/acceptance/language/test_graph_cli.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from noetl.cli.common.files import FileTrouble, read_playbook
+from noetl.cli.arguments.files import load_file
+from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl.dsl.draw import Picture
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """The ways to draw."""
+    """Formats of a drawing."""
 
     text = "text"
     mermaid = "mermaid"
@@ -32,24 +33,24 @@ class Format(StrEnum):
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The playbook, or - for stdin.")],
-    format: Annotated[Format, typer.Option(help="How to draw it.")] = Format.text,
-    output: Annotated[Path | None, typer.Option(help="Write to this file instead of the terminal.")] = None,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Playbook file; `-` reads stdin.")],
+    format: Annotated[Format, typer.Option(help="Format of the drawing.")] = Format.text,
+    output: Annotated[Path | None, typer.Option(help="Write to this file. [default: stdout]")] = None,
 ) -> None:
-    """Draw the net of a playbook."""
+    """Draw the graph of a playbook."""
     from noetl.dsl.draw import picture
     from noetl.dsl.normalize import normalize
     from noetl.dsl.parse import parse
 
-    troubles: list[FileTrouble] = []
-    text = read_playbook(file, troubles)
-    if text is None:
-        _refuse(troubles[0].message)
+    try:
+        text = load_file(file)
+    except InvalidInput as error:
+        _fail(str(error))
     name = "<stdin>" if file == "-" else file
     document = parse(text, name)
     drawn = picture(normalize(document))
     if not drawn.vertices:
-        _refuse(f"{name}: there are no steps to draw{_reason(document)}; `noetl validate {file}` tells what is wrong")
+        _fail(f"{name}: no steps to draw{_reason(document)}; see `noetl validate {file}`")
     _write(_drawing(drawn, document.source, format, terminal=output is None and sys.stdout.isatty()), output)
     _note_problems(document, file)
 
@@ -66,7 +67,7 @@ def _drawing(drawn: Picture, source: Source, format: Format, terminal: bool) -> 
             return draw.draw_svg(drawn)
         case Format.json:
             return draw.draw_json(drawn, source)
-    # Only a terminal has a width; a file or a pipe gets every condition whole.
+    # Only a terminal has a width; a file or a pipe gets conditions in full.
     return draw.draw_text(drawn, _terminal_width() if terminal else None)
 
 
@@ -84,7 +85,7 @@ def _write(text: str, output: Path | None) -> None:
     try:
         output.write_bytes(data)
     except OSError as error:
-        _refuse(f"{output}: the drawing cannot be written: {error.strerror or error}")
+        _fail(f"Cannot write {output}: {error.strerror or error}.")
 
 
 def _reason(document: Document) -> str:
@@ -96,21 +97,21 @@ def _reason(document: Document) -> str:
 
 
 def _note_problems(document: Document, file: str) -> None:
-    """Say on stderr when the playbook has errors: the picture then shows what could be read, not what was meant."""
+    """Note on stderr that the playbook has errors: the drawing shows only what could be parsed."""
     from noetl.dsl.subject import Subject
     from noetl.dsl.validate import examine
     from noetl.wiring import language_kinds
 
     errors = sum(found.severity == "error" for found in examine(Subject(document, language_kinds())))
     if errors:
-        said = f"{errors} error{'' if errors == 1 else 's'}"
+        count = f"{errors} error{'' if errors == 1 else 's'}"
         typer.echo(
-            f"noetl: {document.source.file} has {said}; the drawing shows what could be read. "
-            f"`noetl validate {file}` tells them all.",
+            f"noetl: {document.source.file} has {count}; the drawing shows what could be parsed. "
+            f"See `noetl validate {file}`.",
             err=True,
         )
 
 
-def _refuse(message: str) -> NoReturn:
+def _fail(message: str) -> NoReturn:
     typer.echo(f"noetl: {message}", err=True)
     raise typer.Exit(2)

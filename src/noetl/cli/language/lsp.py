@@ -1,7 +1,7 @@
-"""`noetl lsp`: runs the language server for editors, over stdin and stdout or over a local port.
+"""`noetl lsp`: run the language server for editors over stdio or a local port.
 
-The server is `noetl.lsp`; its library is an extra. Exit code 0: the editor has shut it down; 1: the editor went away; 2: the
-call is wrong or the extra is missing. Tested in tests/acceptance/test_lsp.py.
+The server is `noetl.lsp`; its library is an extra. Exit code 0: shut down by the editor; 1: the editor disconnected; 2: the
+arguments are wrong or the extra is missing. Tested in tests/acceptance/language/test_lsp.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def command(
     tcp: Annotated[
-        str, typer.Option("--tcp", metavar="HOST:PORT", help="Listen on a local port, for one editor at a time.")
+        str, typer.Option("--tcp", metavar="HOST:PORT", help="Listen on a local port for one editor. [default: stdio]")
     ] = "",
 ) -> None:
     """Run the language server for editors."""
@@ -32,15 +32,15 @@ def command(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
-        _refuse("the language server needs an extra that is not installed; run: pip install 'noetl[lsp]'")
+        _fail("The language server is not installed. Run: pip install 'noetl[lsp]'")
     from noetl.lsp.log import without_refusals
     from noetl.wiring import language_kinds
 
-    # Standard output belongs to the protocol: everything for people goes to stderr.
+    # stdout carries the protocol; messages go to stderr.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="noetl lsp: %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(without_refusals)
-    # A thread waits for input and cannot be interrupted: Ctrl+C ends the process, which has nothing to keep.
+    # A thread blocks on input and cannot be interrupted, so Ctrl-C kills the process; it has no state to save.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     server = PlaybookServer(language_kinds(), _catalog, _tests)
     if address is None:
@@ -50,29 +50,29 @@ def command(
         try:
             server.start_tcp(*address)
         except OSError as error:
-            _refuse(f"cannot listen on {tcp}: {error.strerror or error}; choose another port")
+            _fail(f"Cannot listen on {tcp}: {error.strerror or error}. Choose another port.")
     raise typer.Exit(0 if server.was_shut_down else 1)
 
 
 def _address(tcp: str) -> tuple[str, int]:
-    """Read HOST:PORT; only this machine may connect, since the server asks nobody who they are."""
+    """Parse HOST:PORT; only loopback is allowed, because the server has no authentication."""
     from ipaddress import ip_address
 
     host, colon, port = tcp.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if not colon or not port.isdigit() or int(port) > 65535:
-        _refuse(f"--tcp takes HOST:PORT, such as 127.0.0.1:7878, not '{tcp}'")
+        _fail(f"--tcp takes HOST:PORT, such as 127.0.0.1:7878, not '{tcp}'.")
     try:
         is_local = host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         is_local = False
     if not is_local:
-        _refuse(f"--tcp listens on this machine only, and '{host}' is not a loopback address; use 127.0.0.1")
+        _fail(f"--tcp listens on this machine only, and '{host}' is not a loopback address. Use 127.0.0.1.")
     return host, int(port)
 
 
 def _catalog(uri: str) -> Collection[str] | None:
-    """Give the playbooks that a document may call: those below the current folder, and files beside it."""
+    """Return the playbooks that a document can call: below the current folder, or relative to it."""
     from pygls.uris import to_fs_path
 
     from noetl.cli.playbooks.disk_catalog import DiskCatalog
@@ -82,18 +82,18 @@ def _catalog(uri: str) -> Collection[str] | None:
 
 
 def _tests(uri: str, text: str) -> TestFile:
-    """Read a file of tests as `noetl test` does, with the playbook beside it."""
+    """Read a test file with its playbook, as `noetl test` does."""
     from pygls.uris import to_fs_path
 
-    from noetl.cli.language.test_files import tests_in
+    from noetl.cli.language.test_files import load_tests
     from noetl.testing.cases.read import read_tests
 
     path = to_fs_path(uri)
     if not path or not Path(path).is_absolute():
         return read_tests(text, uri, uri.rpartition("/")[2])
-    return tests_in(text, Path(path))[0]
+    return load_tests(text, Path(path))[0]
 
 
-def _refuse(message: str) -> NoReturn:
+def _fail(message: str) -> NoReturn:
     typer.echo(f"noetl lsp: {message}", err=True)
     raise typer.Exit(2)

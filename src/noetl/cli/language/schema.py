@@ -1,7 +1,7 @@
-"""`noetl schema`: prints the JSON Schema of playbooks, or of files of tests, which editors use to complete and check them.
+"""`noetl schema`: print the JSON Schema of playbooks or of test files, for editors.
 
-The schema is `noetl.dsl.schema`, with every installed tool kind in it. Exit code 0: written; 2: it could not be written.
-Tested in tests/acceptance/test_schema_cli.py.
+Includes every installed tool kind. Exit code 2: the file cannot be written. Tested in
+tests/acceptance/language/test_schema_cli.py.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import typer
 
 
 class What(StrEnum):
-    """What has a schema."""
+    """Files that have a schema."""
 
     playbook = "playbook"
     tests = "tests"
 
 
 def command(
-    what: Annotated[What, typer.Argument(help="The schema of playbooks, or of files of tests.")] = What.playbook,
-    output: Annotated[Path | None, typer.Option(help="Write to this file instead of the terminal.")] = None,
+    what: Annotated[What, typer.Argument(help="Schema of playbooks or of test files.")] = What.playbook,
+    output: Annotated[Path | None, typer.Option(help="Write to this file. [default: stdout]")] = None,
 ) -> None:
-    """Print the JSON Schema of playbooks or of files of tests, for editors."""
+    """Print the JSON Schema of playbooks or of test files."""
     import json
 
     from noetl.dsl.schema import level_schema, schema
@@ -45,5 +45,5 @@ def command(
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        typer.echo(f"noetl: {output}: the schema cannot be written: {error.strerror or error}", err=True)
+        typer.echo(f"noetl: Cannot write {output}: {error.strerror or error}.", err=True)
         raise typer.Exit(2) from None

@@ -1,20 +1,25 @@
-"""One run of `noetl test`: finds the files of tests, reads their playbooks, plays what was chosen, and reports.
+"""One run of `noetl test`: find the test files, run the selected cases, report; with --watch, repeat.
 
-What is printed and written is `noetl.cli.output.test_report`. Tested in tests/acceptance/test_test_cli.py.
+Tested in tests/acceptance/language/test_test_cli.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from noetl.cli.common.files import FileTrouble, read_playbook
-from noetl.cli.common.store import complain
-from noetl.cli.language.test_files import About, tests_in
+import typer
+
+from noetl.cli.arguments.files import FileProblem, load_file, read_file
+from noetl.cli.language.test_files import TestedPlaybook, load_tests
 from noetl.cli.output.test_report import FileResult, Outcome, print_json, print_text, write_junit
+from noetl.cli.runtime.runner import print_error
 from noetl.model.errors import InvalidInput, NoetlError
 from noetl.testing.cases.cassette import read_cassette
 from noetl.testing.cases.coverage import Coverage
@@ -24,10 +29,12 @@ from noetl.testing.cases.read import SUFFIXES, Given, TestFile
 from noetl.testing.cases.running import run_cases
 from noetl.wiring import language_kinds
 
+_WATCH_POLL_S: Final = 0.3
+
 
 @dataclass(frozen=True)
-class Asked:
-    """What the command line asks for."""
+class TestOptions:
+    """Options of the command line."""
 
     places: tuple[str, ...]
     saga: bool = False
@@ -39,11 +46,11 @@ class Asked:
     json: bool = False
 
     def run(self) -> int:
-        """Run once and report; gives the exit code."""
-        return self.told(Session(self).run())
+        """Run once and report; return the exit code."""
+        return self.report(TestSession(self).run())
 
-    def told(self, outcome: Outcome) -> int:
-        """Report; gives the exit code."""
+    def report(self, outcome: Outcome) -> int:
+        """Report; return the exit code."""
         (print_json if self.json else print_text)(outcome)
         if self.junit is not None:
             write_junit(outcome, self.junit)
@@ -51,34 +58,34 @@ class Asked:
 
 
 @dataclass
-class Session:
+class TestSession:
     """One run over all files."""
 
-    asked: Asked
+    options: TestOptions
     outcome: Outcome = field(init=False)
-    watched: set[Path] = field(default_factory=set)  # files that this run has read
+    watched: set[Path] = field(default_factory=set)  # files read by this run
 
     def __post_init__(self) -> None:
-        coverage = Coverage() if self.asked.cover else None
-        self.outcome = Outcome(coverage=coverage, least=self.asked.cover_min, details=self.asked.saga)
+        coverage = Coverage() if self.options.cover else None
+        self.outcome = Outcome(coverage=coverage, least=self.options.cover_min, details=self.options.saga)
 
     def run(self) -> Outcome:
         files = list(dict.fromkeys(self._files()))
         for file in files:
             self._run_file(file)
         if files and not self.outcome.troubles and not self.outcome.count():
-            kept = f" whose name holds `{self.asked.keyword}`" if self.asked.keyword else ""
-            what = "saga" if self.asked.saga else "test"
-            self.outcome.troubles.append(f"there is no {what}{kept} in {', '.join(self.asked.places)}")
+            matching = f" matching `{self.options.keyword}`" if self.options.keyword else ""
+            what = "saga" if self.options.saga else "test"
+            self.outcome.troubles.append(f"no {what}s{matching} in {', '.join(self.options.places)}")
         return self.outcome
 
     def _files(self) -> Iterator[Path]:
-        for place in self.asked.places:
+        for place in self.options.places:
             path = Path(place)
             if path.is_dir():
                 found = sorted(file for suffix in SUFFIXES for file in path.rglob(f"*{suffix}"))
                 if not found:
-                    self.outcome.troubles.append(f"{place}: no file of tests (*.test.yaml) below this folder")
+                    self.outcome.troubles.append(f"{place}: no test files (*.test.yaml) in this folder")
                 yield from found
             elif place.endswith(SUFFIXES) or not path.is_file():
                 yield path
@@ -87,46 +94,47 @@ class Session:
                 if beside.is_file():
                     yield beside
                 else:
-                    self.outcome.troubles.append(f"{place}: there is no {beside.name} beside this playbook")
+                    self.outcome.troubles.append(f"{place}: no {beside.name} beside this playbook")
 
     def _run_file(self, file: Path) -> None:
         self.watched.add(file)
-        troubles: list[FileTrouble] = []
-        text = read_playbook(str(file), troubles)
+        problems: list[FileProblem] = []
+        text = read_file(str(file), problems)
         if text is None:
-            self.outcome.troubles.extend(trouble.message for trouble in troubles)
+            self.outcome.troubles.extend(problem.message for problem in problems)
             return
-        tests, about = tests_in(text, file)
+        tests, tested = load_tests(text, file)
         result = FileResult(tests.source, str(file.parent / tests.playbook))
         self.outcome.files.append(result)
         result.troubles.extend(tests.troubles)
-        self.watched.update(about.files if about is not None else ())
-        if about is None or tests.troubles:
+        self.watched.update(tested.files if tested is not None else ())
+        if tested is None or tests.troubles:
             return
-        stage = self._stage(about, tests)
-        recording = _Recording(file.parent, tests, self.watched)
-        if not self.asked.saga:
-            result.cases.extend(run_cases(tests, stage, recording, self._is_chosen(file), self.outcome.coverage))
-        if tests.saga is not None and self._is_chosen(file)("saga"):
-            given, recorded = recording(tests.given)
-            result.sagas.append(run_saga(tests, stage, given, recorded, self.outcome.coverage, crash=self.asked.crash))
+        stage = self._stage(tested, tests)
+        load_cassette = _CassetteLoader(file.parent, self.watched)
+        if not self.options.saga:
+            result.cases.extend(run_cases(tests, stage, load_cassette, self._is_selected(file), self.outcome.coverage))
+        if tests.saga is not None and self._is_selected(file)("saga"):
+            given, recorded = load_cassette(tests.given)
+            result.sagas.append(
+                run_saga(tests, stage, given, recorded, self.outcome.coverage, crash=self.options.crash)
+            )
 
-    def _is_chosen(self, file: Path) -> Callable[[str], bool]:
-        return lambda name: self.asked.keyword.lower() in f"{file} {name}".lower()
+    def _is_selected(self, file: Path) -> Callable[[str], bool]:
+        return lambda name: self.options.keyword.lower() in f"{file} {name}".lower()
 
-    def _stage(self, about: About, tests: TestFile) -> Stage:
+    def _stage(self, tested: TestedPlaybook, tests: TestFile) -> Stage:
         if self.outcome.coverage is not None:
-            self.outcome.coverage.know(about.main.tree, str(about.file), about.main.content)
-        stage = Stage(about.main, about.others, language_kinds())
-        return _for_real(stage) if _runs_for_real(tests) else stage
+            self.outcome.coverage.know(tested.main.tree, str(tested.file), tested.main.content)
+        stage = Stage(tested.main, tested.others, language_kinds())
+        return _with_real_tools(stage) if _needs_real_tools(tests) else stage
 
 
 @dataclass(frozen=True)
-class _Recording:
-    """Brings in the cassette that a case names."""
+class _CassetteLoader:
+    """Loads the cassette that a case names."""
 
     folder: Path
-    tests: TestFile
     watched: set[Path]
 
     def __call__(self, given: Given) -> tuple[Given, Mapping[str, Any]]:
@@ -134,45 +142,58 @@ class _Recording:
             return given, {}
         path = self.folder / given.cassette
         self.watched.add(path)
-        troubles: list[FileTrouble] = []
-        text = read_playbook(str(path), troubles)
-        if text is None:
-            raise InvalidInput(f"the cassette {troubles[0].message}")
+        try:
+            text = load_file(str(path))
+        except InvalidInput as error:
+            raise InvalidInput(f"Cannot read the cassette: {error}") from None
         return read_cassette(text, str(path)).given(given)
 
 
-def _runs_for_real(tests: TestFile) -> bool:
+def _needs_real_tools(tests: TestFile) -> bool:
     everything = [tests.given, *(case.given for case in tests.cases)]
     return any(given.real or "real" in str(given.mocks) for given in everything)
 
 
-def _for_real(stage: Stage) -> Stage:
-    from noetl.cli.common.store import local_settings
+def _with_real_tools(stage: Stage) -> Stage:
+    from noetl.cli.runtime.store import local_settings
     from noetl.testing.cases.really import real_tools, really_running
 
     settings = local_settings(None)
     return dataclasses.replace(stage, real=real_tools(), equipment=lambda: really_running(settings))
 
 
-def watched(asked: Asked) -> int:
-    """Run again whenever a file that was read changes, until Ctrl-C; gives the exit code of the last run."""
-    from noetl.cli.common.file_watch import changes
-
-    codes = [0]
-    changes(lambda: _once(asked, codes))
-    return codes[-1]
-
-
-def _once(asked: Asked, codes: list[int]) -> Callable[[], set[Path]]:
-    session = Session(asked)
+def run_and_watch(options: TestOptions) -> int:
+    """Run again when a file changes, until Ctrl-C; return the exit code of the last run."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # even if the parent process ignores SIGINT
+    code = 0
     try:
-        codes.append(asked.told(session.run()))
-    except NoetlError as error:
-        complain(error)
-        codes.append(error.exit_code)
-    folders = [Path(place) for place in asked.places if Path(place).is_dir()]
+        while True:
+            session = TestSession(options)
+            try:
+                code = options.report(session.run())
+            except NoetlError as error:
+                print_error(error)
+                code = error.exit_code
+            sys.stdout.flush()
+            seen = _modified_times(_watched_files(session))
+            typer.echo(f"noetl: watching {len(seen)} files; press Ctrl-C to stop.", err=True)
+            while _modified_times(_watched_files(session)) == seen:
+                time.sleep(_WATCH_POLL_S)
+    except KeyboardInterrupt:
+        typer.echo("", err=True)
+    return code
 
-    def files() -> set[Path]:
-        return session.watched | {file for folder in folders for end in SUFFIXES for file in folder.rglob(f"*{end}")}
 
-    return files
+def _watched_files(session: TestSession) -> set[Path]:
+    folders = [Path(place) for place in session.options.places if Path(place).is_dir()]
+    return session.watched | {file for folder in folders for end in SUFFIXES for file in folder.rglob(f"*{end}")}
+
+
+def _modified_times(files: Iterable[Path]) -> dict[Path, int]:
+    times = {}
+    for file in files:
+        try:
+            times[file] = file.stat().st_mtime_ns
+        except OSError:  # being replaced, or deleted
+            times[file] = 0
+    return times

@@ -1,6 +1,6 @@
-"""How diagnostics are printed: for people, for programs, for code scanning and for pull requests.
+"""Print diagnostics as text, JSON, SARIF or GitHub annotations.
 
-Tested in tests/acceptance/test_validate_cli.py.
+Tested in tests/acceptance/language/test_validate_cli.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GITHUB_LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "
 
 
 class Format(StrEnum):
-    """The ways to print a report."""
+    """Formats of a report."""
 
     text = "text"
     json = "json"
@@ -33,7 +33,7 @@ class Format(StrEnum):
 
 
 class Report:
-    """The diagnostics of all files of one call."""
+    """Diagnostics of all files of one command."""
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
@@ -48,7 +48,7 @@ class Report:
 
 
 def print_text(report: Report, err: bool = False) -> None:
-    """Print for a person: place, message, the line with a caret, why and how to put it right."""
+    """Print place, message, source line, reason and fix of each diagnostic, then a summary."""
     for found in report.diagnostics:
         label = typer.style(f"{found.severity}[{found.code}]", fg=_COLOURS[found.severity], bold=True)
         typer.echo(f"{found.file}:{found.line}:{found.column}: {label} {found.message}", err=err)
@@ -62,16 +62,16 @@ def print_text(report: Report, err: bool = False) -> None:
 def _summary(report: Report) -> str:
     files = f"{len(report.sources)} file{'s' if len(report.sources) != 1 else ''}"
     counts = [(report.count(severity), severity) for severity in SEVERITIES]
-    said = ", ".join(f"{count} {severity}{'s' if count != 1 else ''}" for count, severity in counts if count)
+    listed = ", ".join(f"{count} {severity}{'s' if count != 1 else ''}" for count, severity in counts if count)
     if not report.sources:
-        return "No file was checked."
-    if not said:
-        return f"{files} checked, nothing to report."
-    return f"{said} in {files}. `noetl explain CODE` tells more about a code."
+        return "No files checked."
+    if not listed:
+        return f"{files} checked, no problems found."
+    return f"{listed} in {files}. `noetl explain CODE` explains a code."
 
 
 def print_json(report: Report) -> None:
-    """Print one JSON object; its shape is an interface."""
+    """Print one JSON object; its keys are a stable interface."""
     typer.echo(json.dumps({"diagnostics": [_as_json(found) for found in report.diagnostics]}, indent=2))
 
 
@@ -133,7 +133,7 @@ def _as_sarif(found: Diagnostic, rule_index: int) -> dict[str, Any]:
 
 
 def print_github(report: Report) -> None:
-    """Print workflow commands that put each diagnostic on its line of a pull request."""
+    """Print GitHub workflow commands that annotate lines of a pull request."""
     for found in report.diagnostics:
         place = (
             f"file={_escape(found.file, ':,')},line={found.line},col={found.column},"

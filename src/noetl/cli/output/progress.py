@@ -1,18 +1,19 @@
-"""How a run is shown while it goes on: lines for logs and pipes, a living picture on a terminal.
+"""Progress of a run on stderr: lines for logs and pipes, a live display on a terminal.
 
-Both tell of the same events: steps, loops, retries, waits with their reason. Goes to stderr, so that stdout holds the result
-alone. Tested in tests/acceptance/test_run_progress.py.
+Both show the same events: steps, loops, retries, and waits with their reason. Tested in
+tests/acceptance/executions/test_run_progress.py.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
+
+from noetl.cli.output.format import format_duration, format_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,64 +21,64 @@ if TYPE_CHECKING:
     from noetl.engine.state import Execution, Loop, StepRun
     from noetl.model.events import Event
 
-_LOOP_EVERY_MS = 1_000
+_LOOP_INTERVAL_MS = 1_000
 
 
 class Progress(Protocol):
-    """Somebody who is told of every event, with the state after it."""
+    """Display that gets every event with the state after it."""
 
-    def tell(self, event: Event, state: Execution) -> None: ...
+    def update(self, event: Event, state: Execution) -> None: ...
 
     def close(self) -> None: ...
 
 
-def progress(quiet: bool = False) -> Progress:
-    """Choose how to show a run: not at all, as a picture, or as lines."""
+def make_progress(quiet: bool = False) -> Progress:
+    """Return a silent, live or line display."""
     if quiet:
-        return Silence()
-    return Picture() if sys.stderr.isatty() else Lines()
+        return SilentProgress()
+    return LiveProgress() if sys.stderr.isatty() else LineProgress()
 
 
-class Silence:
-    """Shows nothing."""
+class SilentProgress:
+    """Prints nothing."""
 
-    def tell(self, event: Event, state: Execution) -> None:
+    def update(self, event: Event, state: Execution) -> None:
         pass
 
     def close(self) -> None:
         pass
 
 
-class Lines:
-    """Shows one line per thing that happened; a loop at most once a second."""
+class LineProgress:
+    """Prints one line per event; a loop at most once a second."""
 
     def __init__(self, write: Callable[[str], None] | None = None) -> None:
         self._write = write or (lambda line: typer.echo(line, err=True))
-        self._loop_told: dict[str, int] = {}
+        self._loop_printed: dict[str, int] = {}
 
-    def tell(self, event: Event, state: Execution) -> None:
-        said = sentence(event, state)
-        if said is None:
-            said = self._loop(event, state)
-        if said is not None:
-            self._write(f"{clock(event.timestamp)} {said}")
+    def update(self, event: Event, state: Execution) -> None:
+        text = event_text(event, state)
+        if text is None:
+            text = self._loop_text(event, state)
+        if text is not None:
+            self._write(f"{format_time(event.timestamp)} {text}")
 
-    def _loop(self, event: Event, state: Execution) -> str | None:
+    def _loop_text(self, event: Event, state: Execution) -> str | None:
         run = state.runs.get(str(event.step_run_id))
         if run is None or run.loop is None or not event.event_type.startswith("loop.iteration."):
             return None
-        told = self._loop_told.setdefault(run.run_id, event.timestamp)
-        if event.timestamp - told < _LOOP_EVERY_MS:
+        printed = self._loop_printed.setdefault(run.run_id, event.timestamp)
+        if event.timestamp - printed < _LOOP_INTERVAL_MS:
             return None
-        self._loop_told[run.run_id] = event.timestamp
-        return f"… {label(run)}: {counted(run.loop)}{pace(run.loop, event.timestamp - run.scheduled_at)}"
+        self._loop_printed[run.run_id] = event.timestamp
+        return f"… {run_label(run)}: {loop_count(run.loop)}{format_rate(run.loop, event.timestamp - run.scheduled_at)}"
 
     def close(self) -> None:
         pass
 
 
-class Picture:
-    """Shows what has ended as lines, and below them what is under way: times, bars, waits."""
+class LiveProgress:
+    """Prints finished steps as lines, and below them a live table of running ones."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -85,22 +86,24 @@ class Picture:
 
         self._console = Console(stderr=True, highlight=False)
         self._state: Execution | None = None
-        self._live = Live(get_renderable=self._under_way, console=self._console, refresh_per_second=8, transient=True)
+        self._live = Live(
+            get_renderable=self._running_table, console=self._console, refresh_per_second=8, transient=True
+        )
         self._live.start()
 
-    def tell(self, event: Event, state: Execution) -> None:
+    def update(self, event: Event, state: Execution) -> None:
         self._state = state
-        said = sentence(event, state)
-        if said is not None and not said.startswith("▶"):
+        text = event_text(event, state)
+        if text is not None and not text.startswith("▶"):
             from rich.text import Text
 
-            style = {"✓": "green", "✗": "red", "↻": "yellow", "⏸": "cyan"}.get(said[0], "")
-            self._console.print(Text(said, style=style))
+            style = {"✓": "green", "✗": "red", "↻": "yellow", "⏸": "cyan"}.get(text[0], "")
+            self._console.print(Text(text, style=style))
 
     def close(self) -> None:
         self._live.stop()
 
-    def _under_way(self) -> RenderableType:
+    def _running_table(self) -> RenderableType:
         from rich.table import Table
 
         table = Table.grid(padding=(0, 1))
@@ -120,56 +123,56 @@ class Picture:
     def _row(self, run: StepRun, now: int) -> Iterator[RenderableType]:
         from rich.progress_bar import ProgressBar
 
-        # Drawn by a thread of its own: what is looked at twice is taken once.
-        since, suspended, loop = seconds(now - run.scheduled_at), run.suspended, run.loop
+        # Rich renders in its own thread: read each field once.
+        since, suspended, loop = format_duration(now - run.scheduled_at), run.suspended, run.loop
         if suspended is not None:
-            yield from ("⏸", label(run), waiting(suspended.cause, suspended.until, suspended.signal))
+            yield from ("⏸", run_label(run), wait_text(suspended.cause, suspended.until, suspended.signal))
         elif loop is not None:
             total = None if loop.cursor else max(1, loop.total)
-            yield from ("▶", label(run), ProgressBar(total, loop.ended, width=30))
-            yield f"{counted(loop)}{pace(loop, now - run.scheduled_at)} · {since}"
+            yield from ("▶", run_label(run), ProgressBar(total, loop.ended, width=30))
+            yield f"{loop_count(loop)}{format_rate(loop, now - run.scheduled_at)} · {since}"
         else:
-            yield from ("▶", label(run), since)
+            yield from ("▶", run_label(run), since)
 
 
-def sentence(event: Event, state: Execution) -> str | None:
-    """Tell of an event in one line; None where it is not worth one."""
-    teller = _TELLERS.get(event.event_type)
-    return teller(event, state, event.payload) if teller is not None else None
+def event_text(event: Event, state: Execution) -> str | None:
+    """Return an event as one line, or None if it is not shown."""
+    formatter = _FORMATTERS.get(event.event_type)
+    return formatter(event, state, event.payload) if formatter is not None else None
 
 
 def _scheduled(event: Event, _state: Execution, payload: Mapping[str, Any]) -> str | None:
-    return f"▶ {run_label(event)}" if "number" in payload else None
+    return f"▶ {event_label(event)}" if "number" in payload else None
 
 
 def _done(event: Event, _state: Execution, _payload: Mapping[str, Any]) -> str:
-    return f"✓ {run_label(event)} in {seconds(event.duration_ms or 0)}"
+    return f"✓ {event_label(event)} in {format_duration(event.duration_ms or 0)}"
 
 
 def _failed(event: Event, _state: Execution, payload: Mapping[str, Any]) -> str:
     error = payload.get("error") or {}
-    return f"✗ {run_label(event)}: {error.get('kind', 'error')}: {error.get('message', '')}"
+    return f"✗ {event_label(event)}: {error.get('kind', 'error')}: {error.get('message', '')}"
 
 
 def _retried(event: Event, _state: Execution, payload: Mapping[str, Any]) -> str:
     error = payload.get("error") or {}
     reason = error.get("message", "") if isinstance(error, Mapping) else str(error)
-    return f"↻ {run_label(event)}: attempt {event.attempt or 1} of {event.entity_id} failed: {reason}"
+    return f"↻ {event_label(event)}: attempt {event.attempt or 1} of {event.entity_id} failed: {reason}"
 
 
 def _item_failed(event: Event, _state: Execution, payload: Mapping[str, Any]) -> str:
     error = payload.get("error") or {}
-    return f"✗ {run_label(event)}: item {event.iteration}: {error.get('message', '')}"
+    return f"✗ {event_label(event)}: item {event.iteration}: {error.get('message', '')}"
 
 
 def _suspended(event: Event, _state: Execution, payload: Mapping[str, Any]) -> str:
     item = "" if event.iteration is None else f" item {event.iteration}"
-    return f"⏸ {run_label(event)}{item}: {waiting(payload['cause'], payload.get('until'), payload.get('signal'))}"
+    return f"⏸ {event_label(event)}{item}: {wait_text(payload['cause'], payload.get('until'), payload.get('signal'))}"
 
 
 def _loop_started(event: Event, _state: Execution, payload: Mapping[str, Any]) -> str:
-    many = "rows as they come" if payload.get("cursor") else f"{payload.get('total')} items"
-    return f"… {run_label(event)}: {many}, {payload.get('mode')}, {payload.get('width')} at once"
+    many = "rows from a cursor" if payload.get("cursor") else f"{payload.get('total')} items"
+    return f"… {event_label(event)}: {many}, {payload.get('mode')}, {payload.get('width')} at a time"
 
 
 def _parked(_event: Event, _state: Execution, payload: Mapping[str, Any]) -> str:
@@ -181,15 +184,15 @@ def _received(_event: Event, _state: Execution, payload: Mapping[str, Any]) -> s
 
 
 def _child(event: Event, _state: Execution, payload: Mapping[str, Any]) -> str:
-    return f"· {run_label(event)}: child {payload.get('path')} is execution {event.entity_id}"
+    return f"· {event_label(event)}: child {payload.get('path')} is execution {event.entity_id}"
 
 
 def _paused(_event: Event, _state: Execution, _payload: Mapping[str, Any]) -> str:
-    return "⏸ paused: nothing new is scheduled"
+    return "⏸ paused: no new steps start"
 
 
 def _resumed(_event: Event, _state: Execution, _payload: Mapping[str, Any]) -> str:
-    return "· scheduling goes on"
+    return "· unpaused"
 
 
 def _cancelled(_event: Event, _state: Execution, payload: Mapping[str, Any]) -> str:
@@ -197,7 +200,7 @@ def _cancelled(_event: Event, _state: Execution, payload: Mapping[str, Any]) -> 
     return f"✗ stopping: {error.get('message', payload.get('cause', ''))}"
 
 
-_TELLERS: dict[str, Callable[[Event, Execution, Mapping[str, Any]], str | None]] = {
+_FORMATTERS: dict[str, Callable[[Event, Execution, Mapping[str, Any]], str | None]] = {
     "step.scheduled": _scheduled,
     "step.done": _done,
     "step.failed": _failed,
@@ -214,48 +217,32 @@ _TELLERS: dict[str, Callable[[Event, Execution, Mapping[str, Any]], str | None]]
 }
 
 
-def waiting(cause: str, until: int | None, signal: str | None) -> str:
-    """Tell what a suspended pipeline waits for."""
-    end = f" until {clock(until)}" if until is not None else ""
+def wait_text(cause: str, until: int | None, signal: str | None) -> str:
+    """Return what a suspended pipeline is waiting for."""
+    end = f" until {format_time(until)}" if until is not None else ""
     if signal is not None:
         return f"waits for the signal {signal}{end}"
-    words = {"delay": "tries again", "sleep": "sleeps", "playbook": "waits for its child"}
+    words = {"delay": "retries", "sleep": "sleeps", "playbook": "waits for its child"}
     return words.get(cause, "waits") + end.replace(" until", " at" if cause == "delay" else " until")
 
 
-def run_label(event: Event) -> str:
+def event_label(event: Event) -> str:
     return str(event.step_run_id or event.entity_id).removesuffix("#1")
 
 
-def label(run: StepRun) -> str:
+def run_label(run: StepRun) -> str:
     return run.run_id.removesuffix("#1")
 
 
-def counted(loop: Loop) -> str:
+def loop_count(loop: Loop) -> str:
     many = f"{loop.ended}" if loop.cursor else f"{loop.ended} of {loop.total}"
     return many + (f", {loop.failed} failed" if loop.failed else "")
 
 
-def pace(loop: Loop, took: int) -> str:
-    """Tell how fast a loop goes and how long it will take."""
-    if not loop.ended or took < _LOOP_EVERY_MS:
+def format_rate(loop: Loop, elapsed_ms: int) -> str:
+    """Return a loop's rate and the estimated time left."""
+    if not loop.ended or elapsed_ms < _LOOP_INTERVAL_MS:
         return ""
-    rate = loop.ended * 1000 / took
-    left = "" if loop.cursor else f", {seconds((loop.total - loop.ended) * 1000 / rate)} left"
+    rate = loop.ended * 1000 / elapsed_ms
+    left = "" if loop.cursor else f", {format_duration((loop.total - loop.ended) * 1000 / rate)} left"
     return f", {rate:,.0f}/s{left}" if rate >= 1 else f", {rate * 60:.1f}/min{left}"
-
-
-def seconds(ms: float) -> str:
-    """Write a span of time."""
-    if ms < 1000:
-        return f"{ms:.0f} ms"
-    if ms < 120_000:
-        return f"{ms / 1000:.1f} s"
-    return f"{ms / 60_000:.0f} min" if ms < 7_200_000 else f"{ms / 3_600_000:.1f} h"
-
-
-def clock(at: int) -> str:
-    """Write a time of day as the clock on the wall has it; with the date where it is another day."""
-    then = datetime.fromtimestamp(at / 1000).astimezone()
-    today = datetime.now().astimezone().date()
-    return f"{then:%H:%M:%S}" if then.date() == today else f"{then:%Y-%m-%d %H:%M:%S}"

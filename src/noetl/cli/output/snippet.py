@@ -1,4 +1,4 @@
-"""The line of a source that a diagnostic points at, with a caret under the place, safe to print on any terminal."""
+"""Source line of a diagnostic with carets below the place, safe to print on any terminal."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from unicodedata import category, east_asian_width
 
 from noetl.dsl.nodes import Position, Source
 
-_WIDEST = 140
+_MAX_WIDTH = 140
 
 
 def snippet(source: Source, start: Position, end: Position) -> Iterator[str]:
-    """Give the numbered line and the line with the carets; a very long line is cut around the place."""
+    """Yield the numbered line and the line with the carets; a long line is cut around the place."""
     line = source.line(start.line)
     first = min(start.column - 1, len(line))
     last = min(end.column - 1, len(line)) if end.line == start.line else len(line)
-    cut = max(0, first - _WIDEST // 2) if len(line) > _WIDEST else 0
-    shown = line[cut : cut + _WIDEST]
+    cut = max(0, first - _MAX_WIDTH // 2) if len(line) > _MAX_WIDTH else 0
+    shown = line[cut : cut + _MAX_WIDTH]
     number = str(start.line)
     yield f"{number} | {_printable(shown)}"
     before = _width(line[cut:first])
-    marked = max(1, _width(line[first : min(last, cut + _WIDEST)]))
+    marked = max(1, _width(line[first : min(last, cut + _MAX_WIDTH)]))
     yield f"{' ' * len(number)} | {' ' * before}{'^' * marked}"
 
 
 def _printable(text: str) -> str:
-    """Replace what would move the cursor or speak to the terminal; a tab becomes one space."""
+    """Replace control characters; a tab becomes one space."""
     return "".join(" " if char == "\t" else "�" if category(char) in ("Cc", "Cf", "Cs") else char for char in text)
 
 

@@ -1,6 +1,6 @@
-"""How the results of `noetl test` are told: for people, for programs, and for CI systems.
+"""Report the results of `noetl test` as text, JSON or JUnit XML.
 
-Tested in tests/acceptance/test_test_cli.py.
+Tested in tests/acceptance/language/test_test_cli.py.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from noetl.testing.cases.running import CaseResult, Failure
 from noetl.testing.cases.trouble import Trouble
 
 _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("-", "yellow")}
-_MOST_BROKEN = 10  # of one saga that are written out
+_MAX_FAILURES = 10  # of one saga
 
 
 @dataclass
 class FileResult:
-    """What became of one file of tests."""
+    """Results of one test file."""
 
     source: Source
     playbook: str
@@ -37,19 +37,19 @@ class FileResult:
 
 @dataclass
 class Outcome:
-    """What became of everything that was asked for."""
+    """Results of one test run."""
 
     coverage: Coverage | None = None
-    least: float | None = None  # percent that must be covered
-    details: bool = False  # the rows of sagas are told
+    least: float | None = None  # percent of coverage required
+    details: bool = False  # print the rows of sagas
     files: list[FileResult] = field(default_factory=list)
-    troubles: list[str] = field(default_factory=list)  # that belong to no file of tests
+    troubles: list[str] = field(default_factory=list)  # of no test file
 
     def count(self, status: str | None = None) -> int:
-        """Count the cases and sagas of a status, or all of them."""
+        """Count the cases and sagas with a status, or all."""
         cases = sum(status in (None, case.status) for file in self.files for case in file.cases)
-        said = [("passed" if saga.is_good else "failed") for file in self.files for saga in file.sagas]
-        return cases + sum(status in (None, one) for one in said)
+        sagas = [("passed" if saga.is_good else "failed") for file in self.files for saga in file.sagas]
+        return cases + sum(status in (None, one) for one in sagas)
 
     @property
     def is_covered(self) -> bool:
@@ -63,7 +63,7 @@ class Outcome:
 
 
 def print_text(outcome: Outcome) -> None:
-    """Print for a person: each file with its cases, what is not as expected, and a last line."""
+    """Print each file with its cases and failures, then a summary."""
     for file in outcome.files:
         typer.echo(typer.style(file.source.file, bold=True))
         for trouble in file.troubles:
@@ -78,10 +78,10 @@ def print_text(outcome: Outcome) -> None:
             _print_saga(file.source, saga, outcome.details)
     if outcome.coverage is not None and outcome.coverage.playbooks:
         _print_coverage(outcome.coverage)
-    for said in outcome.troubles:
-        typer.echo(f"noetl: {said}", err=True)
+    for message in outcome.troubles:
+        typer.echo(f"noetl: {message}", err=True)
     if not outcome.is_covered and outcome.coverage is not None:
-        typer.echo(f"noetl: {outcome.coverage.percent:.1f} % is covered, less than {outcome.least:g} %.", err=True)
+        typer.echo(f"noetl: {outcome.coverage.percent:.1f} % covered, less than {outcome.least:g} %.", err=True)
     typer.echo(_summary(outcome))
 
 
@@ -111,12 +111,12 @@ def _print_saga(source: Source, saga: SagaResult, details: bool) -> None:
     typer.echo(f"  {typer.style(mark, fg=colour)} saga: {saga.plays} plays, {broken} with something broken")
     width = max((len(row.what) for row in saga.rows), default=0)
     for row in saga.rows if details else ():
-        said = f"{row.broken} broken" if row.broken else "ok"
-        typer.echo(f"      {row.what:<{width}}  {row.plays:>3} plays  {said:<9}  {row.ended}")
-    for found in saga.failures[:_MOST_BROKEN]:
+        verdict = f"{row.broken} broken" if row.broken else "ok"
+        typer.echo(f"      {row.what:<{width}}  {row.plays:>3} plays  {verdict:<9}  {row.ended}")
+    for found in saga.failures[:_MAX_FAILURES]:
         _print_failure(source, found)
-    if len(saga.failures) > _MOST_BROKEN:
-        typer.echo(f"    … and {len(saga.failures) - _MOST_BROKEN} more; --json gives all")
+    if len(saga.failures) > _MAX_FAILURES:
+        typer.echo(f"    … and {len(saga.failures) - _MAX_FAILURES} more; --json prints all")
 
 
 def _print_coverage(coverage: Coverage) -> None:
@@ -134,14 +134,14 @@ def _summary(outcome: Outcome) -> str:
     if wrong:
         counts.append(f"{wrong} file{'s' if wrong > 1 else ''} with errors")
     covered = f", {outcome.coverage.percent:.1f} % covered" if outcome.coverage is not None else ""
-    return f"{total} test{'s' if total != 1 else ''}: {', '.join(counts) or 'nothing was played'}{covered}"
+    return f"{total} test{'s' if total != 1 else ''}: {', '.join(counts) or 'nothing ran'}{covered}"
 
 
 def print_json(outcome: Outcome) -> None:
-    """Print one JSON object; its shape is an interface."""
-    from noetl.cli.common.store import as_json
+    """Print one JSON object; its keys are a stable interface."""
+    from noetl.cli.output.format import to_json
 
-    typer.echo(as_json(_data(outcome)))
+    typer.echo(to_json(_data(outcome)))
 
 
 def _data(outcome: Outcome) -> dict[str, Any]:
@@ -214,13 +214,13 @@ def _failure(found: Failure) -> dict[str, Any]:
 
 
 def write_junit(outcome: Outcome, place: Path) -> None:
-    """Write the results as JUnit XML. Raises InvalidInput where the file cannot be written."""
+    """Write the results as JUnit XML. Raises InvalidInput if the file cannot be written."""
     from xml.etree.ElementTree import Element, ElementTree, SubElement
 
     root = Element("testsuites", name="noetl test")
     for file in outcome.files:
         suite = SubElement(root, "testsuite", name=file.source.file)
-        for name, line, took_ms, status, texts in _told(file):
+        for name, line, took_ms, status, texts in _junit_cases(file):
             case = SubElement(suite, "testcase", name=_clean(name), classname=file.source.file)
             case.set("file", file.source.file)
             case.set("line", str(line))
@@ -233,10 +233,10 @@ def write_junit(outcome: Outcome, place: Path) -> None:
     try:
         ElementTree(root).write(place, encoding="utf-8", xml_declaration=True)
     except OSError as error:
-        raise InvalidInput(f"{place}: the report cannot be written: {error.strerror or error}") from None
+        raise InvalidInput(f"Cannot write {place}: {error.strerror or error}.") from None
 
 
-def _told(file: FileResult) -> Iterator[tuple[str, int, float, str, list[str]]]:
+def _junit_cases(file: FileResult) -> Iterator[tuple[str, int, float, str, list[str]]]:
     for trouble in file.troubles:
         yield "the file", trouble.start.line, 0.0, "error", [str(trouble)]
     for case in file.cases:
@@ -253,5 +253,5 @@ def _line(found: Failure) -> str:
 
 
 def _clean(text: str) -> str:
-    """Leave out characters that XML cannot hold."""
+    """Remove characters that XML does not allow."""
     return "".join(char for char in text if char in "\t\n\r" or ord(char) >= 32)

@@ -1,8 +1,8 @@
-"""The playbooks on disk, as a catalog: what `kind: playbook` may call by path.
+"""Catalog of the playbooks on disk: what `kind: playbook` can call by path.
 
-A path is known when it is the `metadata.path` of a playbook below the current folder, or a file beside the caller. The
-folder is searched once, on the first question; folders that are links are searched too, and no folder twice. Tested in
-tests/acceptance/test_validate_cli.py and test_run_children.py.
+A path is the `metadata.path` of a playbook below the current folder, or a file relative to the caller. The folder is searched
+once, on the first lookup; symbolic links are followed, and no folder is searched twice. Tested in
+tests/acceptance/language/test_validate_cli.py and executions/test_run_children.py.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from noetl.cli.common.files import SUFFIXES
+from noetl.cli.arguments.files import SUFFIXES
 
 _PATH = re.compile(rb"""["']?\bpath["']?\s*:\s*["']?([^\s"'},#]+)""")
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
-_MOST_FILES = 5_000
-_MOST_FOLDERS = 10_000  # a link may lead anywhere
+_MAX_FILES = 5_000
+_MAX_FOLDERS = 10_000  # a link may lead anywhere
 
 
 class DiskCatalog(Collection[str]):
@@ -41,11 +41,11 @@ class DiskCatalog(Collection[str]):
         return len(self._paths)
 
     def file(self, path: str) -> Path | None:
-        """Give the file of a playbook: the one beside the caller, else the first with that path."""
+        """Return the file of a playbook: relative to the caller, else the first with that path."""
         return (self._caller / path).resolve() if self.is_beside(path) else self._paths.get(path)
 
     def is_beside(self, path: str) -> bool:
-        """Tell whether a path is that of a file, from the folder of the caller."""
+        """Return whether a path is a file relative to the caller's folder."""
         return (self._caller / path).is_file()
 
     @cached_property
@@ -60,19 +60,19 @@ class DiskCatalog(Collection[str]):
 
 def _files(folder: Path) -> Iterator[Path]:
     found = (Path(place, name) for place, names in _folders(folder) for name in names if name.endswith(SUFFIXES))
-    return islice(found, _MOST_FILES)
+    return islice(found, _MAX_FILES)
 
 
 def _folders(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Give the folders below one with the names of their files, each once whatever links lead to it."""
+    """Yield each folder below one with the names of its files, once however many links lead to it."""
     seen: set[tuple[int, int]] = set()
     for place, folders, names in os.walk(folder, followlinks=True):
         try:
             here = os.stat(place)
-        except OSError:  # it went away meanwhile
+        except OSError:  # deleted meanwhile
             folders.clear()
             continue
-        if (here.st_dev, here.st_ino) in seen or len(seen) >= _MOST_FOLDERS:
+        if (here.st_dev, here.st_ino) in seen or len(seen) >= _MAX_FOLDERS:
             folders.clear()
             continue
         seen.add((here.st_dev, here.st_ino))
@@ -81,7 +81,7 @@ def _folders(folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def catalog_path(file: Path) -> str | None:
-    """Give the path that a playbook's own text names."""
+    """Return the `metadata.path` in a playbook's text, or None."""
     try:
         with file.open("rb") as opened:
             head = opened.read(4096)

@@ -1,85 +1,78 @@
-"""`noetl context`: names servers and says which one commands go to.
+"""`noetl context`: name servers and choose the one that commands use.
 
     noetl context add prod http://noetl.example:8082 --token noetl_…
-    noetl context use prod          `noetl context use local` goes back to this machine
+    noetl context use prod          `noetl context use local` returns to this machine
 
-Tested in tests/acceptance/test_context_cli.py.
+Tested in tests/acceptance/servers/test_context_cli.py.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from noetl.cli.common.completers import among, contexts
-from noetl.cli.common.contexts import keep, known, place
-from noetl.cli.common.store import AsJson, as_json, complain
+from noetl.cli.arguments.command_group import command_group
+from noetl.cli.arguments.completers import complete_context
+from noetl.cli.arguments.options import AsJson
+from noetl.cli.output.format import to_json
+from noetl.cli.runtime.contexts import contexts_file, load_contexts, save_contexts
+from noetl.cli.runtime.runner import fail
 from noetl.model.errors import InvalidInput
 
-LOCAL = "local"
+LOCAL: Final = "local"
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Context; `local` is this machine.", autocompletion=complete_context)
+]
+
+command = command_group("Name servers and choose the one that commands use.")
 
 
-def command(
-    action: Annotated[
-        str,
-        typer.Argument(
-            metavar="add|use|list|remove", help="What to do.", autocompletion=among("add", "use", "list", "remove")
-        ),
+@command.command("add")
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new context.")],
+    server: Annotated[
+        str, typer.Argument(metavar="URL", help="Server URL, such as http://HOST:8082; several separated by commas.")
     ],
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="The context; `local` is this machine.", autocompletion=contexts),
-    ] = None,
-    server: Annotated[str | None, typer.Argument(metavar="[URL]", help="Of a new context: the server.")] = None,
     token: Annotated[
-        str | None, typer.Option("--token", envvar="NOETL_TOKEN", show_envvar=False, help="The token to show it.")
+        str | None,
+        typer.Option("--token", envvar="NOETL_TOKEN", show_envvar=False, help="API token to send. [env: NOETL_TOKEN]"),
     ] = None,
-    json: AsJson = False,
 ) -> None:
-    """Name servers, and say which one commands go to."""
+    """Add or replace a context. The first one that is added is used at once."""
+    from noetl.client.http import Servers
+
     try:
-        if action == "list":
-            _list(json)
-        elif action not in ("add", "use", "remove"):
-            raise InvalidInput(f"`noetl context {action}` is not known: add, use, list or remove.")
-        elif not name:
-            raise InvalidInput(f"`noetl context {action}` needs a name.")
-        else:
-            _change(action, name, server, token)
-    except InvalidInput as error:
-        complain(error)
-        raise typer.Exit(error.exit_code) from None
-
-
-def _change(action: str, name: str, server: str | None, token: str | None) -> None:
-    contexts, current = known()
-    if action == "add":
-        from noetl.client.http import Servers
-
         if name == LOCAL:
-            raise InvalidInput("`local` is this machine; choose another name.")
-        if server is None:
-            raise InvalidInput(f"a context is a server: `noetl context add {name} http://HOST:8082`.")
-        Servers([part for part in server.split(",") if part.strip()])  # refuses what is no address
+            raise InvalidInput("`local` is this machine. Choose another name.")
+        Servers([part for part in server.split(",") if part.strip()])  # raises for an invalid URL
+        contexts, current = load_contexts()
         contexts[name] = {"server": server, **({"token": token} if token else {})}
-        current = current or name
-        typer.echo(f"context {name} is {server}, kept in {place()}", err=True)
-    elif name != LOCAL and name not in contexts:
-        there = ", ".join((*contexts, LOCAL))
-        raise InvalidInput(f"there is no context `{name}`; there are: {there}.")
-    elif action == "use":
-        current = "" if name == LOCAL else name
-    else:
-        contexts.pop(name, None)
-        current = "" if current == name else current
-    keep(contexts, current)
-    if action != "add":
-        typer.echo(f"commands go to {current or 'this machine'}", err=True)
+        save_contexts(contexts, current or name)
+    except InvalidInput as error:
+        fail(error)
+    typer.echo(f"context {name} is {server}, saved in {contexts_file()}", err=True)
 
 
-def _list(json: bool) -> None:
-    contexts, current = known()
+@command.command("use")
+def use(name: Name) -> None:
+    """Choose the context that commands use."""
+    _change(name, remove=False)
+
+
+@command.command("remove")
+def remove(name: Name) -> None:
+    """Remove a context."""
+    _change(name, remove=True)
+
+
+@command.command("list")
+def list_contexts(json: AsJson = False) -> None:
+    """List contexts; `*` marks the one in use."""
+    try:
+        contexts, current = load_contexts()
+    except InvalidInput as error:
+        fail(error)
     rows = [{"name": LOCAL, "server": "", "current": not current, "has_token": False}]
     rows += [
         {"name": name, "server": one.get("server", ""), "current": name == current, "has_token": "token" in one}
@@ -87,5 +80,21 @@ def _list(json: bool) -> None:
     ]
     for row in rows:
         mark = "*" if row["current"] else " "
-        shown = row["server"] or "the store of this folder"
-        typer.echo(as_json(row) if json else f"{mark} {row['name']:<16} {shown}")
+        shown = row["server"] or "local store"
+        typer.echo(to_json(row) if json else f"{mark} {row['name']:<16} {shown}")
+
+
+def _change(name: str, *, remove: bool) -> None:
+    try:
+        contexts, current = load_contexts()
+        if name != LOCAL and name not in contexts:
+            raise InvalidInput(f"No context `{name}`. Known contexts: {', '.join((*contexts, LOCAL))}.")
+        if remove:
+            contexts.pop(name, None)
+            current = "" if current == name else current
+        else:
+            current = "" if name == LOCAL else name
+        save_contexts(contexts, current)
+    except InvalidInput as error:
+        fail(error)
+    typer.echo(f"commands use {current or 'this machine'}", err=True)

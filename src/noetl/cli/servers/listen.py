@@ -1,4 +1,4 @@
-"""Listens for HTTP until a signal comes, with or without a worker beside it; `serve` and `up` share it.
+"""Serve HTTP until a signal arrives, with or without a worker: for `serve` and `up`.
 
 Tested in tests/server/test_serve.py.
 """
@@ -17,9 +17,9 @@ import typer
 import uvicorn
 
 from noetl import __version__
-from noetl.cli.common.environment import environment
-from noetl.cli.common.garbage import settle
-from noetl.cli.common.store import local_settings
+from noetl.cli.runtime.environment import environment
+from noetl.cli.runtime.runner import tune_gc
+from noetl.cli.runtime.store import local_settings
 from noetl.model.errors import InvalidInput
 from noetl.ports import WorkerInfo
 from noetl.server.app import app
@@ -29,13 +29,13 @@ from noetl.server.sockets import QuickSocket
 from noetl.settings import Settings, server_settings
 from noetl.wiring import serving
 
-_GRACE_S = 10  # for requests that are under way when the server stops
-_MOST_FRAME = 16 * 1024 * 1024
+_GRACE_S = 10  # for requests in flight on shutdown
+_MAX_FRAME = 16 * 1024 * 1024
 _BACKLOG = 1024
 
 
 class _Server(uvicorn.Server):
-    """A server that ends when it is told to, and lets whoever started it clean up."""
+    """Uvicorn server that stops on a signal without exiting the process."""
 
     def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
@@ -60,7 +60,7 @@ class _Server(uvicorn.Server):
 
 
 async def listen(host: str | None, port: int | None, auth: str | None, store: str | None, *, works: bool) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives; return the exit code."""
     server = server_settings(environment(), host, port, auth)
     settings = local_settings(store)
     with _bound(server.host, server.port) as opened:
@@ -68,31 +68,33 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
             services, embedded = await stack.enter_async_context(serving(settings, server))
             if works:
                 await stack.enter_async_context(embedded.working(""))
-                await stack.enter_async_context(attending(services.team, services.clock, _worker(services, settings)))
+                await stack.enter_async_context(
+                    attending(services.team, services.clock, _worker_info(services, settings))
+                )
             config = uvicorn.Config(
                 app(services),
                 log_config=None,
                 access_log=False,
-                proxy_headers=False,  # nothing here asks where a request came from
+                proxy_headers=False,  # the client address is not used
                 lifespan="off",
                 http="httptools",
                 ws=QuickSocket,
-                ws_max_size=_MOST_FRAME,
+                ws_max_size=_MAX_FRAME,
                 server_header=False,
                 timeout_graceful_shutdown=_GRACE_S,
                 timeout_keep_alive=75,
             )
             name, number = opened.getsockname()[:2]
             shown = f"[{name}]" if ":" in name else name
-            tokens = "asks for tokens" if services.gate.required else "asks for no tokens"
-            typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_shown(settings)}", err=True)
-            settle()
+            tokens = "requires tokens" if services.gate.required else "requires no tokens"
+            typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_store_name(settings)}", err=True)
+            tune_gc()
             await _Server(config, services).serve(sockets=[opened])
     return 0
 
 
-def _worker(services: Services, settings: Settings) -> WorkerInfo:
-    """Describe the worker beside a server; it has the server's name."""
+def _worker_info(services: Services, settings: Settings) -> WorkerInfo:
+    """Return the row of the worker in this process; it has the server's ID."""
     now, host = services.clock.now(), os.uname().nodename
     return WorkerInfo(
         services.server_id,
@@ -105,8 +107,8 @@ def _worker(services: Services, settings: Settings) -> WorkerInfo:
     )
 
 
-def _shown(settings: Settings) -> str:
-    """Name the store; of a database, without its password."""
+def _store_name(settings: Settings) -> str:
+    """Return the store's path, or its database URL without the password."""
     if not settings.database:
         return str(settings.store)
     parts = urlsplit(settings.database)
@@ -115,14 +117,14 @@ def _shown(settings: Settings) -> str:
 
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
-    """Take the address before anything else, so that a second server says so at once."""
+    """Bind the address first, so that a second server fails at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         opened = socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise InvalidInput(
-            f"the address {host}:{port} cannot be listened on: {error.strerror or error}. "
-            "Another server may have it; `--port N` takes another, `--port 0` any."
+            f"Cannot listen on {host}:{port}: {error.strerror or error}. "
+            "Use another port with --port N, or any free one with --port 0."
         ) from None
     with opened:
         yield opened

@@ -1,6 +1,6 @@
-"""`noetl register`: puts playbooks into a server's catalog, those they call with them; the server checks them first.
+"""`noetl register`: register playbooks, and those they call, in a server's catalog.
 
-Exit code 2 where one has errors; each is then printed. Tested in tests/client/test_register.py.
+The server checks them first. Exit code 2: a playbook has errors, which are printed. Tested in tests/client/test_register.py.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.common.store import AsJson, Place, as_json, call
+from noetl.cli.arguments.options import AsJson, Place
+from noetl.cli.runtime.runner import call
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE|FOLDER…", help="The playbooks; `-` is standard input.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE|FOLDER…", help="Playbooks or folders; `-` reads stdin.")],
     json: AsJson = False,
     server: Place = None,
 ) -> None:
-    """Put playbooks into a server's catalog: files, all below a folder, and those that they call by file."""
+    """Register playbooks in a server's catalog, with the playbooks that they call by file."""
 
     async def job() -> None:
+        from noetl.cli.output.format import to_json
+        from noetl.cli.playbooks.upload import upload
+        from noetl.cli.runtime.target import connect, require_server
 
-        from noetl.cli.common.target import connected, the_server
-        from noetl.cli.playbooks.upload import brought
-
-        async with connected(the_server(server, "`noetl run FILE` runs one here.")) as client:
-            for made in await brought(client, files, Path.cwd()):
-                typer.echo(as_json(made) if json else f"{made.path} version {made.version} {made.playbook[:16]}")
+        async with connect(require_server(server, "`noetl run FILE` runs a playbook on this machine.")) as client:
+            for one in await upload(client, files, Path.cwd()):
+                typer.echo(to_json(one) if json else f"{one.path} version {one.version} {one.playbook[:16]}")
 
     call(job)

@@ -1,4 +1,4 @@
-"""`noetl serve`: runs the server until it is told to stop; what is under way then is answered first.
+"""`noetl serve`: run the server until it is stopped; requests in flight are answered first.
 
 Tested in tests/server/test_serve.py.
 """
@@ -9,19 +9,23 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.common.store import StorePath, call
+from noetl.cli.arguments.options import StorePath
+from noetl.cli.runtime.runner import call
 
 Host = Annotated[
-    str | None,
-    typer.Option("--host", help="The address to listen on; 127.0.0.1, unless NOETL_HOST says another."),
+    str | None, typer.Option("--host", help="Address to listen on. [env: NOETL_HOST] [default: 127.0.0.1]")
 ]
 Port = Annotated[
-    int | None, typer.Option("--port", min=0, max=65535, help="The port; 8082, unless NOETL_PORT says so.")
+    int | None,
+    typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes any. [env: NOETL_PORT] [default: 8082]"),
 ]
 Auth = Annotated[
     str | None,
     typer.Option(
-        "--auth", metavar="auto|none|token", help="Whether to ask for tokens; `auto` asks where others reach it."
+        "--auth",
+        metavar="auto|none|token",
+        help="Require API tokens; `auto` requires them unless only this machine can connect. "
+        "[env: NOETL_AUTH] [default: auto]",
     ),
 ]
 
@@ -32,11 +36,15 @@ def command(
     auth: Auth = None,
     db: Annotated[
         str | None,
-        typer.Option("--db", metavar="URL", help="A PostgreSQL database as the store; several servers share it."),
+        typer.Option(
+            "--db",
+            metavar="URL",
+            help="PostgreSQL database to use as the store; servers can share it. [env: NOETL_DB_URL]",
+        ),
     ] = None,
     store: StorePath = None,
 ) -> None:
-    """Run the server."""
+    """Run the server: the API and the queue for remote workers."""
 
     async def job() -> int:
         from noetl.cli.servers.listen import listen

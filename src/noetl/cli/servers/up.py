@@ -1,4 +1,4 @@
-"""`noetl up`: a server and a worker in one process, on one store.
+"""`noetl up`: run a server and a worker in one process, on one store.
 
 Tested in tests/server/test_serve.py.
 """
@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.common.store import StorePath, call
+from noetl.cli.arguments.options import StorePath
+from noetl.cli.runtime.runner import call
 from noetl.cli.servers.serve import Auth, Host, Port
 
 
@@ -18,7 +19,8 @@ def command(
     port: Port = None,
     auth: Auth = None,
     postgres: Annotated[
-        str | None, typer.Option("--postgres", metavar="URL", help="A PostgreSQL database as the store.")
+        str | None,
+        typer.Option("--postgres", metavar="URL", help="PostgreSQL database to use as the store. [env: NOETL_DB_URL]"),
     ] = None,
     store: StorePath = None,
 ) -> None:

@@ -1,6 +1,6 @@
 """What tools of a test need that really run: themselves, child processes and an HTTP client.
 
-Tested in tests/acceptance/test_test_cli.py.
+Tested in tests/acceptance/language/test_test_cli.py.
 """
 
 from __future__ import annotations

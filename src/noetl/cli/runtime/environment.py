@@ -1,7 +1,7 @@
-"""The environment of a command: the variables of the process, and below them what its configuration file says.
+"""Variables of a command: the process environment over the configuration file.
 
-Loads nothing of the language where there is neither a file nor a setting for executions. Tested in
-tests/acceptance/test_configuration_cli.py.
+Does not load the language if there is no file and no setting for executions. Tested in
+tests/acceptance/admin/test_configuration_cli.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from noetl.settings import CONFIG, SECTIONS, config_file
 
 
 def environment() -> Mapping[str, str]:
-    """Give the variables of this process. Raises InvalidInput for a configuration file that cannot be used."""
+    """Return the variables of this process. Raises InvalidInput for an invalid configuration file."""
     folder = Path.cwd()
     if not os.environ.get(CONFIG, "").strip() and not config_file(os.environ, folder).exists():
         return os.environ
@@ -25,7 +25,7 @@ def environment() -> Mapping[str, str]:
 
 
 def layer_of(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Give what executions have where their playbooks say nothing. Raises InvalidInput."""
+    """Return the defaults that executions get from the configuration. Raises InvalidInput."""
     if not any(name.startswith(SECTIONS) for name in variables):
         return {}
     from noetl.configuration import layer

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.acceptance.run import noetl
 from tests.databases import fresh_database
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "hello.yaml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "hello.yaml"
 
 
 def test_a_playbook_runs_and_is_looked_at(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.yaml") if ".test." not in path.name)
 FORMATS = ("text", "mermaid", "dot", "svg", "json")
 

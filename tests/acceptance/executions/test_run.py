@@ -12,7 +12,7 @@ from tests.acceptance.run import noetl
 from tests.acceptance.running import Folder
 
 KEYS = {"execution_id", "status", "result", "error", "ctx", "steps", "duration_ms"}
-HELLO = Path(__file__).parents[2] / "examples" / "hello.yaml"
+HELLO = Path(__file__).parents[3] / "examples" / "hello.yaml"
 
 
 @pytest.fixture

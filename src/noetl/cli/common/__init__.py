@@ -1,1 +1,0 @@
-"""Shared by all commands: options, settings, store, server, errors, completion."""
