@@ -93,12 +93,12 @@ def test_a_group_alone_prints_its_help(group: str) -> None:
 
 
 def test_options_may_stand_before_the_action(tmp_path: Path) -> None:
-    home = {"XDG_CONFIG_HOME": str(tmp_path)}
-    ran = noetl("context", "--json", "list", **home)
+    home = str(tmp_path)
+    ran = noetl("context", "--json", "list", XDG_CONFIG_HOME=home)
     assert (ran.code, ran.out.startswith('{"name":"local"')) == (0, True), ran.err
-    away = noetl("worker", "--server", "http://127.0.0.1:9", "list", **home)
+    away = noetl("worker", "--server", "http://127.0.0.1:9", "list", XDG_CONFIG_HOME=home)
     assert (away.code, "http://127.0.0.1:9" in away.err) == (1, True)
-    value = noetl("token", "--name", "list", "revoke", "x", cwd=tmp_path, **home)
+    value = noetl("token", "--name", "list", "revoke", "x", cwd=tmp_path, XDG_CONFIG_HOME=home)
     assert (value.code, "--name" in value.err) == (2, True)  # `list` is the value of --name, not the action
 
 

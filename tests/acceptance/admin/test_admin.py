@@ -29,7 +29,7 @@ def test_a_damaged_store_is_told_of_made_again_and_goes_on(tmp_path: Path) -> No
     (tmp_path / "playbook.yaml").write_text(PLAYBOOK)
     assert noetl(tmp_path, "run", "playbook.yaml").returncode == 4
     sound = noetl(tmp_path, "admin", "rebuild", "--check")
-    assert (sound.returncode, sound.stdout) == (0, "every table is what follows from the log\n")
+    assert (sound.returncode, sound.stdout) == (0, "all projections match the event log\n")
     connection = sqlite3.connect(tmp_path / "noetl.db")
     for table in ("execution", "queue", "timer", "message", "snapshot"):
         connection.execute(f"DELETE FROM {table}")
@@ -39,7 +39,7 @@ def test_a_damaged_store_is_told_of_made_again_and_goes_on(tmp_path: Path) -> No
     assert damaged.returncode == 1
     assert "its row ends at event 0" in damaged.stdout
     made = noetl(tmp_path, "admin", "rebuild")
-    assert (made.returncode, made.stdout) == (0, "made again from the log: 1 executions\n")
+    assert (made.returncode, made.stdout) == (0, "rebuilt 1 executions from the event log\n")
     assert noetl(tmp_path, "admin", "rebuild", "--check").returncode == 0
     assert noetl(tmp_path, "signal", "last", "go").returncode == 0
     assert '"completed"' in noetl(tmp_path, "status", "last", "--json").stdout
@@ -68,7 +68,7 @@ def test_stored_results_go_when_their_scope_is_over(tmp_path: Path) -> None:
     told = json.loads(noetl(tmp_path, "admin", "gc", "--dry-run", "--json").stdout)
     assert (told["dry_run"], told["bytes"], [one["cause"] for one in told["results"]]) == (True, 21, ["scope"])
     removed = noetl(tmp_path, "admin", "gc")
-    assert removed.stdout == "scope is over: 1 results, 21 bytes\nremoved 1 stored results\n"
+    assert removed.stdout == "scope ended: 1 results, 21 bytes\nremoved 1 stored results\n"
     assert noetl(tmp_path, "admin", "gc").stdout == "removed 0 stored results\n"
     forked = noetl(tmp_path, "fork", "last", "--from", "again", "--json")
     assert forked.returncode == 1
@@ -79,4 +79,4 @@ def test_stored_results_go_when_their_scope_is_over(tmp_path: Path) -> None:
 def test_an_unknown_action_is_told(tmp_path: Path) -> None:
     told = noetl(tmp_path, "admin", "refresh")
     assert told.returncode == 2
-    assert "there is no `noetl admin refresh`" in told.stderr
+    assert "No such command 'refresh'" in told.stderr

@@ -44,7 +44,7 @@ def test_file_then_environment_then_playbook(folder: Folder) -> None:
     [
         (
             "retries: {plugin: {max_atempts: 3}}\n",
-            "noetl.yaml:1:33: `retries.plugin.max_atempts` is no setting. Did you mean",
+            "noetl.yaml:1:33: unknown setting `retries.plugin.max_atempts`. Did you mean",
         ),
         ("policies: {on_step_fail: explode}\n", "NOETL_POLICIES_ON_STEP_FAIL must be one of halt, continue"),
         ("capacity: [\n", "noetl.yaml:"),

@@ -56,7 +56,8 @@ def test_one_letter_from_list_to_discard(tmp_path: Path) -> None:
     assert name in listed.out
     assert "work[7] | python | 1 attempt | ValueError: row 7 is bad" in listed.out
     assert (
-        "1 item of work#1 failed for good: `noetl dlq groups --execution " in noetl("explain", "last", cwd=tmp_path).out
+        "1 item of work#1 failed for good; see `noetl dlq groups --execution "
+        in noetl("explain", "last", cwd=tmp_path).out
     )
     shown = noetl("dlq", "show", name, cwd=tmp_path).out
     for text in ("loop_index       7", '"strict": true', "Traceback (most recent call last)", "context_excerpt"):
@@ -73,16 +74,16 @@ def test_one_letter_from_list_to_discard(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("replay",), "say what to replay"),
-        (("replay", "1-x"), "there is no dead letter 1-x"),
-        (("replay", "--group", "x"), "no dead letter that waits fits"),
-        (("replay", "--all", "--patch", "spec.url"), "a patch is PATH=VALUE"),
+        (("replay",), "Nothing selected to replay"),
+        (("replay", "1-x"), "No dead letter 1-x"),
+        (("replay", "--group", "x"), "No pending dead letter matches"),
+        (("replay", "--all", "--patch", "spec.url"), "not of the form PATH=VALUE"),
         (("replay", "--all", "--patch", "url=x"), "begins with spec"),
         (("replay", "--all", "--patch", "spec.token=x"), "Keep it as a credential"),
         (("discard", "--all"), "--reason TEXT"),
-        (("list", "--status", "lost"), "there is no status 'lost'"),
-        (("show",), "name a letter"),
-        (("bury",), "there is no `noetl dlq bury`"),
+        (("list", "--status", "lost"), "Unknown status 'lost'"),
+        (("show",), "Missing argument 'ID'"),
+        (("bury",), "No such command 'bury'"),
     ],
 )
 def test_what_cannot_be_done_is_said(

@@ -91,13 +91,13 @@ def test_the_same_key_gives_the_same_executions_also_over_several_requests(folde
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "orders holds no orders: write a JSON object on each line"),
-        ("[]", "orders holds no orders"),
-        ('{"n": 1}\n{"n": \n', "orders:2: this is not JSON: Expecting value, column 7."),
-        ('{"n": 1}\n[1]\n', "orders:2: an order is a JSON object"),
-        ('[\n{"n": 1},\n3]', "orders:3: an order is a JSON object"),
-        ('[\n{"n": 1},\n', "orders:3: this is not JSON: Expecting value, column 1."),
-        ('{"n": NaN}', "orders:1: this is not JSON: NaN is no number of JSON."),
+        ("", "orders is empty. Write one JSON object per line"),
+        ("[]", "orders is empty"),
+        ('{"n": 1}\n{"n": \n', "orders:2: not JSON: Expecting value, column 7."),
+        ('{"n": 1}\n[1]\n', "orders:2: not a JSON object"),
+        ('[\n{"n": 1},\n3]', "orders:3: not a JSON object"),
+        ('[\n{"n": 1},\n', "orders:3: not JSON: Expecting value, column 1."),
+        ('{"n": NaN}', "orders:1: not JSON: NaN is not a JSON number."),
         ('[{"n": 1},\n\n {"n": "x"}]', "(orders:3)"),
         ('{"n": 1}\n\n{"n": "x"}\n{"n": "y"}', "(orders:3)"),
     ],
@@ -116,9 +116,9 @@ def test_a_wrong_order_is_told_with_its_line_and_nothing_starts(
 def test_what_cannot_be_asked_for_is_told(folder: tuple[Folder, str]) -> None:
     (folder[0].path / "latin").write_bytes('{}\n{"n": "ä"}'.encode("latin-1"))
     for arguments, said in (
-        (("--each", "none"), "none: there is no such file"),
-        (("--each", "latin"), "latin:2: this is not UTF-8."),
-        (("--each", "double.yaml", "--follow"), "`--follow` shows one execution"),
+        (("--each", "none"), "none: no such file"),
+        (("--each", "latin"), "latin:2: not UTF-8."),
+        (("--each", "double.yaml", "--follow"), "--follow shows one execution"),
     ):
         ran = folder[0].call("exec", "test/double", "--server", folder[1], *arguments)
         assert ran.code == 2

@@ -94,7 +94,7 @@ def test_it_is_printed_and_what_cannot_be_done_is_told(folder: Folder) -> None:
     assert folder.call("record", "last").out.startswith("# A cassette")
     for arguments, said in (
         (("1",), "there is no execution 1"),
-        (("last", "--test", "x.test.yaml"), "name it with `-o FILE`"),
+        (("last", "--test", "x.test.yaml"), "Name it with -o FILE"),
         (("last", "-o", "no/such/file"), "no/such/file: it cannot be written"),
     ):
         ran = folder.call("record", *arguments)
@@ -106,7 +106,7 @@ def test_a_file_that_is_no_cassette_is_told(folder: Folder) -> None:
         "cassette: other.yaml\ntests: [{name: one, expect: {status: completed}}]\n", encoding="utf-8"
     )
     ran = folder.call("test", "play.test.yaml")
-    assert (ran.code, "the cassette other.yaml: there is no such file" in ran.err) == (2, True)
+    assert (ran.code, "Cannot read the cassette: other.yaml: no such file" in ran.err) == (2, True)
     (folder.path / "other.yaml").write_text("a: 1\n", encoding="utf-8")
     ran = folder.call("test", "play.test.yaml")
     assert (ran.code, "other.yaml is no cassette" in ran.err) == (2, True)

@@ -159,7 +159,7 @@ class TestInvalidInput:
         return ran.err
 
     def test_a_file_that_is_not_there(self, folder: Folder) -> None:
-        assert "nowhere.yaml: there is no such file" in self.refused(folder, "nowhere.yaml")
+        assert "nowhere.yaml: no such file" in self.refused(folder, "nowhere.yaml")
 
     def test_a_playbook_with_errors_is_reported_as_by_validate(self, folder: Folder) -> None:
         file = folder.playbook("- step: a\n  tool: { kind: pyton, code: 'x' }")

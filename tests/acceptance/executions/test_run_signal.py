@@ -53,7 +53,7 @@ def test_data_that_begins_like_json_and_is_none_is_refused(folder: Folder, data:
     ran = folder.run(folder.playbook(ASK))
     refused = folder.call("signal", ran.id, "approved", data)
     assert (refused.code, refused.out) == (2, "")
-    assert "begins like JSON and is none" in refused.err
+    assert "looks like JSON" in refused.err
     assert folder.events(ran.id, "--type", "signal.received") == []
 
 

@@ -42,10 +42,10 @@ def test_without_a_topic_everything_is_listed() -> None:
 def test_an_unknown_topic_gives_the_nearest_and_an_exit_code() -> None:
     done = explain("htpp")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "noetl: there is nothing called 'htpp' to explain. Did you mean http?\n"
+    assert done.stderr == "noetl: Unknown topic 'htpp'. Did you mean http?\n"
     done = explain("qqqqqqqqqqqq")
     assert done.returncode == 2
-    assert "`noetl explain` without a topic lists them all." in done.stderr
+    assert "List all topics with `noetl explain`." in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

@@ -79,7 +79,7 @@ def test_a_broken_file_is_reported_and_left_and_the_others_are_formatted(playboo
     ran = noetl("fmt", "broken.yaml", "playbook.yaml", cwd=playbook.parent)
     assert ran.code == 2
     assert 'broken.yaml:1:6: A value that begins with {{ must stand in quotes: "{{ x }}".' in ran.err
-    assert "broken.yaml: left as it was" in ran.err
+    assert "broken.yaml: not formatted" in ran.err
     assert broken.read_text(encoding="utf-8") == "a:   {{ x }}\nb: [\n"
     assert playbook.read_text(encoding="utf-8") == NEAT
 
@@ -93,5 +93,5 @@ def test_a_broken_text_from_stdin_gives_no_output() -> None:
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     ran = noetl("fmt", str(tmp_path / "none.yaml"))
     assert ran.code == 2
-    assert "there is no such file" in ran.err
+    assert "no such file" in ran.err
     assert "Traceback" not in ran.err

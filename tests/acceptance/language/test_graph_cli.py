@@ -67,8 +67,8 @@ def test_a_broken_playbook_is_drawn_as_far_as_it_goes_and_a_note_says_so(format:
     done = graph("examples/broken/hello.yaml", "--format", format)
     assert done.returncode == 0
     assert "shuot" in done.stdout
-    assert "errors; the drawing shows what could be read" in done.stderr
-    assert "`noetl validate examples/broken/hello.yaml` tells them all." in done.stderr
+    assert "errors; the drawing shows what could be parsed" in done.stderr
+    assert "See `noetl validate examples/broken/hello.yaml`." in done.stderr
 
 
 def test_what_was_read_before_a_syntax_error_is_drawn(tmp_path: Path) -> None:
@@ -84,11 +84,11 @@ def test_what_was_read_before_a_syntax_error_is_drawn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "there are no steps to draw"),
-        ("workflow: []\n", "there are no steps to draw"),
-        ("[1, 2]\n", "there are no steps to draw"),
+        ("", "no steps to draw"),
+        ("workflow: []\n", "no steps to draw"),
+        ("[1, 2]\n", "no steps to draw"),
         ("a: [1\n", "line 2"),
-        ("workflow: {{ x }}\n", "there are no steps to draw"),
+        ("workflow: {{ x }}\n", "no steps to draw"),
     ],
 )
 def test_nothing_to_draw_is_told_with_the_reason(text: str, said: str, tmp_path: Path) -> None:
@@ -103,13 +103,14 @@ def test_nothing_to_draw_is_told_with_the_reason(text: str, said: str, tmp_path:
 def test_a_missing_file_is_told() -> None:
     done = graph("nowhere.yaml")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "noetl: nowhere.yaml: there is no such file; check the path\n"
+    assert done.stderr == "noetl: nowhere.yaml: no such file; check the path\n"
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     done = graph("examples/hello.yaml", "--output", str(tmp_path / "no" / "such" / "file"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "the drawing cannot be written: No such file or directory" in done.stderr
+    assert "noetl: Cannot write " in done.stderr
+    assert "No such file or directory" in done.stderr
 
 
 def test_an_unknown_format_is_told_with_the_known_ones() -> None:

@@ -39,4 +39,4 @@ def test_it_writes_the_same_to_a_file(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     done = schema("--output", str(tmp_path))
     assert done.returncode == 2
-    assert done.stderr == f"noetl: {tmp_path}: the schema cannot be written: Is a directory\n"
+    assert done.stderr == f"noetl: Cannot write {tmp_path}: Is a directory.\n"

@@ -70,12 +70,12 @@ def test_a_bad_file_is_told_with_its_place_and_nothing_is_played(folder: Folder)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere.test.yaml",), "noetl: nowhere.test.yaml: there is no such file; check the path"),
-        (("other.yaml",), "noetl: other.yaml: there is no other.test.yaml beside this playbook"),
-        (("empty",), "noetl: empty: no file of tests (*.test.yaml) below this folder"),
-        ((".", "-k", "nothing like it"), "noetl: there is no test whose name holds `nothing like it` in ."),
-        ((".", "--saga"), "noetl: there is no saga in ."),
-        ((".", "--junit", "no/such/folder.xml"), "noetl: no/such/folder.xml: the report cannot be written"),
+        (("nowhere.test.yaml",), "noetl: nowhere.test.yaml: no such file; check the path"),
+        (("other.yaml",), "noetl: other.yaml: no other.test.yaml beside this playbook"),
+        (("empty",), "noetl: empty: no test files (*.test.yaml) in this folder"),
+        ((".", "-k", "nothing like it"), "noetl: no tests matching `nothing like it` in ."),
+        ((".", "--saga"), "noetl: no sagas in ."),
+        ((".", "--junit", "no/such/folder.xml"), "noetl: Cannot write no/such/folder.xml"),
     ],
 )
 def test_what_cannot_be_used_is_told(folder: Folder, arguments: tuple[str, ...], said: str) -> None:
@@ -95,10 +95,10 @@ def test_a_playbook_with_errors_is_told(folder: Folder) -> None:
 
 
 def test_other_commands_leave_files_of_tests_to_this_one(folder: Folder) -> None:
-    assert folder.call("validate", "play.yaml", "play.test.yaml").out == "1 file checked, nothing to report.\n"
+    assert folder.call("validate", "play.yaml", "play.test.yaml").out == "1 file checked, no problems found.\n"
     for command in ("validate", "fmt"):
         ran = folder.call(command, "play.test.yaml")
-        assert (ran.code, "play.test.yaml: this is a file of tests; `noetl test` plays it" in ran.err) == (2, True)
+        assert (ran.code, "play.test.yaml: this is a test file; run it with `noetl test`" in ran.err) == (2, True)
 
 
 def test_it_finds_children_also_from_elsewhere(folder: Folder, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_cases_are_chosen_and_coverage_is_demanded(folder: Folder) -> None:
     ran = folder.call("test", ".", "-k", "SMALL", "--cover-min", "90")
     assert ran.code == 1
     assert "  play.yaml: 1 of 2\n    play.yaml:10: no case takes arc fetch → large\n" in ran.out
-    assert "noetl: 50.0 % is covered, less than 90 %." in ran.err
+    assert "noetl: 50.0 % covered, less than 90 %." in ran.err
     assert folder.call("test", ".", "--cover-min", "100").code == 0
 
 

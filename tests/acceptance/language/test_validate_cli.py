@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_good_playbook_ends_with_zero(folder: Path) -> None:
     ran = noetl("validate", "good.yaml", cwd=folder)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == "1 file checked, nothing to report.\n"
+    assert ran.out == "1 file checked, no problems found.\n"
 
 
 def test_a_broken_one_is_reported_with_place_caret_reason_and_fix(folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_read_ends_with_two_and_one_clear_line(folder: Pat
     assert ran.err.count("\n") == 1
     assert name in ran.err
     assert "Traceback" not in ran.err
-    assert noetl("validate", name, cwd=folder).out == "No file was checked.\n"
+    assert noetl("validate", name, cwd=folder).out == "No files checked.\n"
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_a_child_playbook_is_looked_for_on_disk(folder: Path) -> None:
     )
     assert "child.yaml" in noetl("validate", "caller.yaml", cwd=folder).out
     (folder / "child.yaml").write_text(GOOD)
-    assert noetl("validate", "caller.yaml", cwd=folder).out == "1 file checked, nothing to report.\n"
+    assert noetl("validate", "caller.yaml", cwd=folder).out == "1 file checked, no problems found.\n"

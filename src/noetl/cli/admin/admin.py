@@ -107,9 +107,9 @@ def prune(
     db: Db = None,
     store: StorePath = None,
 ) -> None:
-    """Remove closed dead letters and, in PostgreSQL, months in which every execution ended.
+    """Remove closed dead letters and, in PostgreSQL, old months.
 
-    `noetl replay --archive` reads archived logs.
+    A month is removed when all its executions have ended. `noetl replay --archive` reads archived logs.
     """
 
     async def job() -> None:
@@ -129,7 +129,7 @@ def prune(
         finally:
             await opened.close()
         if count or day_ms is None:
-            typer.echo(f"removed {count} closed dead letters")
+            typer.echo(f"closed dead letters removed: {count}")
 
     call(job)
 

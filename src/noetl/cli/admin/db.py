@@ -55,7 +55,7 @@ def check(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Compare the schema with what NoETL expects; exit with 1 if they differ."""
+    """Check the schema. Exits with 1 if it is not what NoETL expects."""
 
     async def job() -> int:
         from noetl.wiring import database_admin

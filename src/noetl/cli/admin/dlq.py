@@ -40,6 +40,14 @@ Execution = Annotated[str | None, typer.Option("--execution", metavar="ID", help
 Path = Annotated[str | None, typer.Option("--path", help="Only letters of this playbook path.")]
 Step = Annotated[str | None, typer.Option("--step", help="Only letters of this step.")]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only letters of this tool kind.")]
+Patch = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--patch",
+        metavar="PATH=VALUE",
+        help="Change a value first: spec.url=…, input.n=…, args.n=…, item.id=…; JSON or text; repeatable.",
+    ),
+]
 All = Annotated[bool, typer.Option("--all", help="Select every pending letter.")]
 
 command = command_group(
@@ -120,14 +128,7 @@ def replay(
     step: Step = None,
     kind: Kind = None,
     everything: All = False,
-    patch: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--patch",
-            metavar="PATH=VALUE",
-            help="Change a value first: spec.url=…, input.n=…, args.n=…, item.id=…; JSON or text; repeatable.",
-        ),
-    ] = None,
+    patch: Patch = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the selection and print the payloads; replay nothing.")
     ] = False,

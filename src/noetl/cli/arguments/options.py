@@ -36,6 +36,13 @@ Place = Annotated[
 ]
 Db = Annotated[str | None, typer.Option("--db", metavar="URL", help="PostgreSQL database URL. [env: NOETL_DB_URL]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SetValue = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Workload value, JSON or text; dots reach into maps; repeatable."),
+]
+Payload = Annotated[
+    str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Workload values as a JSON object.")
+]
 WaitForSignal = Annotated[
     str | None,
     typer.Option(

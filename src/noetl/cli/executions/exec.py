@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from noetl.cli.arguments.completers import complete_playbook
-from noetl.cli.arguments.options import FOREVER, AsJson, Place, parse_wait
+from noetl.cli.arguments.options import FOREVER, AsJson, Payload, Place, SetValue, parse_wait
 from noetl.cli.arguments.payload import BatchItem, read_batch, read_payload
 from noetl.cli.output.format import to_json
 from noetl.cli.runtime.runner import call
@@ -29,6 +29,24 @@ _MAX_ITEMS: Final = 1_000  # of one request
 _MAX_BYTES: Final = 4 * 1024 * 1024
 _PAYLOAD_PATH: Final = re.compile(r"\$\.payloads\[(\d+)\]")
 
+Each = Annotated[
+    str | None,
+    typer.Option(
+        "--each",
+        metavar="FILE",
+        help="Start one execution per JSON object in this file, one per line or in an array; `-` reads stdin. "
+        "`--set` and `--payload` are the defaults of each.",
+    ),
+]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="[=SECONDS]",
+        help="Wait for the end and print the result: `--wait=SECONDS`, or `--wait` without a limit.",
+    ),
+]
+
 
 def command(
     path: Annotated[
@@ -38,24 +56,9 @@ def command(
     version: Annotated[
         int | None, typer.Option("--version", min=1, help="Version of the playbook. [default: the latest]")
     ] = None,
-    set: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Workload value, JSON or text; dots reach into maps; repeatable."
-        ),
-    ] = None,
-    payload: Annotated[
-        str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Workload values as a JSON object.")
-    ] = None,
-    each: Annotated[
-        str | None,
-        typer.Option(
-            "--each",
-            metavar="FILE",
-            help="Start one execution per JSON object in this file, one per line or in an array; `-` reads stdin. "
-            "`--set` and `--payload` are the defaults of each.",
-        ),
-    ] = None,
+    set: SetValue = None,
+    payload: Payload = None,
+    each: Each = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to find the execution by; repeatable.")] = None,
     priority: Annotated[int, typer.Option("--priority", help="Priority; higher is scheduled first.")] = 0,
     key: Annotated[
@@ -64,14 +67,7 @@ def command(
             "--key", metavar="KEY", help="Idempotency key: a second start with it returns the same execution."
         ),
     ] = None,
-    wait: Annotated[
-        str | None,
-        typer.Option(
-            "--wait",
-            metavar="[=SECONDS]",
-            help="Wait for the end and print the result: `--wait=SECONDS`, or `--wait` without a limit.",
-        ),
-    ] = None,
+    wait: Wait = None,
     trace: Annotated[bool, typer.Option("--trace", help="Start a trace and print its ID.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show progress while waiting.")] = False,
     json: AsJson = False,

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from noetl.cli.arguments.completers import complete_step_of_file
-from noetl.cli.arguments.options import AsJson, StorePath, WaitForSignal, parse_wait
+from noetl.cli.arguments.options import AsJson, Payload, SetValue, StorePath, WaitForSignal, parse_wait
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import local_settings
 from noetl.settings import Settings
@@ -21,15 +21,8 @@ from noetl.settings import Settings
 
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Playbook file; `-` reads stdin.")],
-    set: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Workload value, JSON or text; dots reach into maps; repeatable."
-        ),
-    ] = None,
-    payload: Annotated[
-        str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Workload values as a JSON object.")
-    ] = None,
+    set: SetValue = None,
+    payload: Payload = None,
     step: Annotated[
         str | None,
         typer.Option("--step", metavar="NAME", help="Run only this step.", autocompletion=complete_step_of_file),

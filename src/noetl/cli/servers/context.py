@@ -39,7 +39,7 @@ def add(
         typer.Option("--token", envvar="NOETL_TOKEN", show_envvar=False, help="API token to send. [env: NOETL_TOKEN]"),
     ] = None,
 ) -> None:
-    """Add or replace a context. The first one that is added is used at once."""
+    """Add or replace a context. The first one becomes the one in use."""
     from noetl.client.http import Servers
 
     try:
