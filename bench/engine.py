@@ -29,8 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.limits import flush_ms
 from bench.workloads import chain, loop
-from noetl.cli.garbage import settle
-from noetl.cli.store import fast_loop
+from noetl.cli.runtime.runner import fast_loop, tune_gc
 from noetl.dsl.normalize import normalize
 from noetl.dsl.parse import parse
 from noetl.dsl.pin import pinned
@@ -179,7 +178,7 @@ async def one(name: str, scale: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as temporary:
         folder = Path(temporary)
         async with embedded(Settings(folder / "noetl.db")) as app:
-            settle()
+            tune_gc()
             return await MEASURES[name](app, folder, scale)
 
 

@@ -211,14 +211,14 @@ def _replay(size: int, client: Client, running: System, place: Place) -> Seen:
 
 
 async def _read_and_fold(store: str, started: str) -> Seen:
-    from noetl.cli.garbage import settle
+    from noetl.cli.runtime.runner import tune_gc
     from noetl.ports.replay import Replay
     from noetl.settings import Settings
     from noetl.wiring import embedded
 
     settings = Settings(Path("unused.db"), database=store) if is_database(store) else Settings(Path(store))
     rates = []
-    settle()
+    tune_gc()
     async with embedded(settings) as app:
         for _ in range(REPLAYS):
             begun = time.perf_counter()

@@ -1,7 +1,7 @@
-"""Writes the reference pages in docs/reference/ from the code: language, kinds, events, settings, commands and more.
+"""Generate the reference pages in docs/reference/ from the code.
 
-`pages()` gives every page with its text and touches no file, so that a test can hold the committed pages to it. What the pages
-say is written in `noetl.dsl.explain`, and in bench/ for the benchmarks; here it is only put together. Tested in tests/docs/test_reference.py.
+`pages()` returns every page and writes no file, so a test can compare the committed pages with it. Tested in
+tests/docs/test_reference.py.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import typer
-from typer.core import TyperArgument, TyperOption
+from typer.core import TyperArgument, TyperGroup, TyperOption
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import flame, report
 from bench.results import Results
 from noetl.cli.app import COMMANDS, build
-from noetl.cli.store import EXIT_CODES, WAITING
+from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.configuration import knobs
 from noetl.dsl.draw.data import SHAPE
 from noetl.dsl.explain.pages import kind_page, level_page, meanings, rule_page, scope_page, text
@@ -54,85 +55,85 @@ GROUPS = {
 INDEX = """\
 # Reference
 
-Every page here is written from the code, and a test holds it to the code. `noetl explain` prints the same texts.
+These pages are generated from the code, and a test keeps them in step. `noetl explain` prints the same texts.
 
 - [Language](language.md): every map of a playbook with its fields
-- [Tool kinds](kinds/README.md): what a task of each kind takes, gives and looks like
+- [Tool kinds](kinds/README.md): inputs, results and an example of each kind of task
 - [Expressions](expressions.md): filters, tests, functions, methods and scopes of templates
-- [Diagnostics](diagnostics/README.md): every code of the checker, why it is reported and how to put it right
+- [Diagnostics](diagnostics/README.md): every code of the checker, why it is reported and how to fix it
 - [Command line](cli.md): every command with its options
-- [Exit codes](exit-codes.md): what the commands end with
-- [Events](events.md): everything that an execution's log can hold
-- [Settings](settings.md): the environment variables, their defaults and what they are for
-- [Tests](tests.md): every map of a file of tests, for `noetl test`
-- [Graph as JSON](graph-json.md): what `noetl graph --format json` gives
-- [Benchmarks](benchmarks.md): the newest run on one machine, beside other systems and the limits of the disk
+- [Exit codes](exit-codes.md): exit codes of the commands
+- [Events](events.md): every event in an execution's log
+- [Settings](settings.md): environment variables, their defaults and meanings
+- [Tests](tests.md): every map of a test file, for `noetl test`
+- [Graph as JSON](graph-json.md): the output of `noetl graph --format json`
+- [Benchmarks](benchmarks.md): the latest run on one machine, compared with other systems and the disk
 """
 DIAGNOSTICS = """\
 # Diagnostics
 
-An **error** means that the playbook cannot run as it was meant; a **warning**, that it very likely does something else than it
-says; a **hint** is worth knowing.
+An **error** means that the playbook cannot run as intended; a **warning**, that it probably does not do what it says; a **hint**
+is worth knowing.
 """
 KINDS = """\
 # Tool kinds
 
-A task names its kind: `kind: http`. The fields that every task has are those of [task](../language.md#task); the fields of the
-kind stand beside them. Packages may bring further kinds.
+A task names its kind: `kind: http`. It has the fields of [task](../language.md#task), which all kinds share, and the fields of
+its kind. Packages can add kinds.
 """
 LANGUAGE = """\
 # Language
 
-Every map of a playbook with its fields, from the root down. A field that is not *required* may be left out. Other keys are
-errors, unless a map says that they are allowed.
+Every map of a playbook with its fields, from the root down. Fields are optional unless marked *required*. Other keys are errors
+unless a map allows them.
 """
 EXPRESSIONS = """\
 # Expressions
 
-What stands between `{{` and `}}`: Jinja2's language over plain data. Why it is so is told in
-[expressions](../explanation/expressions.md).
+The language between `{{` and `}}`: Jinja2 expressions over plain data. See [expressions](../explanation/expressions.md) for the
+reasons.
 
 ## Scopes
 
-The names that a template can start from.
+Names that a template can read.
 """
 TEST_FILES = """\
 # Tests
 
-Every map of a file of tests, `NAME.test.yaml` beside the playbook `NAME.yaml`, from the root down. How to write them is told in
+Every map of a test file, from the root down. A test file is `NAME.test.yaml` beside the playbook `NAME.yaml`; see
 [test a playbook](../how-to/test-a-playbook.md). `noetl schema tests` prints the same as a JSON Schema for editors.
 
-Times are seconds, or texts such as `250ms`, `5m`, `1h30m` and `30d`. Tasks are named as `step`, as `step.task`, or with their
-playbook before it: `payment:charge`. In what is expected, of a map the written keys are compared, a list is compared whole, and a
-template is a condition that sees what was found as `value`, beside `status`, `result`, `ctx`, `error`, `workload`, `world` and
-`route`. An invariant of a saga sees the same names, and as lists of steps `completed`, `undone`, `failed` and `stuck`, whose
-compensation was given up.
+Times are seconds, or texts such as `250ms`, `5m`, `1h30m` and `30d`. A task is `step`, `step.task`, or either with its playbook:
+`payment:charge`. An expected map compares the keys that it has, an expected list compares the whole list, and an expected
+template is a condition. The condition sees the actual value as `value`, and `status`, `result`, `ctx`, `error`, `workload`,
+`world` and `route`. An invariant of a saga sees the same names, and the lists of steps `completed`, `undone`, `failed` and
+`stuck` (the compensation was given up).
 """
 GRAPH = """\
 # Graph as JSON
 
-What `noetl graph FILE --format json` prints: one object for programs that draw or examine the net themselves. While `version`
-stays the same, fields are added, never renamed or removed.
+`noetl graph FILE --format json` prints one object for programs that draw or analyse the graph. Within a `version`, fields are
+added, never renamed or removed.
 """
 EVENTS = """\
 # Events
 
-What the log of an execution can hold: `noetl events ID` prints it, `--type NAME` chooses. Conditions read the name as
-`event.name`; there the older names mean the same.
+Every event in the log of an execution. `noetl events ID` prints the log, `--type NAME` filters it. Conditions read the name as
+`event.name`, where older names mean the same.
 """
 ENVELOPE = """\
 ## The envelope
 
-`noetl events ID --json` prints one object per line with these keys, and `step`, the step it belongs to. Keys are added, never
+`noetl events ID --json` prints one object per line with these keys and `step`, the step of the event. Keys are added, never
 renamed or removed.
 """
 SETTINGS = """\
 # Settings
 
-A process takes its settings from the environment and from a configuration file: `$NOETL_CONFIG`, else `noetl.yaml` in the folder
-of the store. Options of a command win over variables, and variables over the file. In the file the same names stand in lower
-case without `NOETL_`, also as nested maps: `NOETL_RETRIES_PLUGIN_BASE_MS` is `retries: {plugin: {base_ms: 50}}`. Credentials
-stand in the environment only.
+A process reads its settings from the environment and from a configuration file: `$NOETL_CONFIG`, else `noetl.yaml` in the folder
+of the store. Command options override variables, and variables override the file. The file has the same names in lower case
+without `NOETL_`, also as nested maps: `NOETL_RETRIES_PLUGIN_BASE_MS` is `retries: {plugin: {base_ms: 50}}`. Credentials are read
+from the environment only.
 
 ```yaml
 capacity: 32
@@ -145,26 +146,25 @@ policies: {on_step_fail: halt}
 LAYERED_SETTINGS = """\
 ## For every execution
 
-What a playbook says wins: the settings of a task are those of the configuration, of `executor.spec`, of the step, of its loop and
-of the task, the later over the earlier; maps are merged, lists replaced. The configuration is the server's; a worker elsewhere is
-told by its server, and its own is not asked.
+Defaults for playbooks. A task gets the settings of the configuration, `executor.spec`, the step, its loop and the task; later ones
+override earlier ones, maps are merged, lists are replaced. A remote worker uses its server's configuration, not its own.
 """
 CODES = """\
 # Exit codes
 
-Commands that run or move an execution (`run`, `resume`, `signal`, `fork`, `cancel`, `unpause`) end by its status. Commands
-that only look end with 0; what a check ends with is on [its own section](cli.md).
+Commands that drive an execution (`run`, `resume`, `signal`, `fork`, `cancel`, `unpause`) exit with the code of its status.
+Commands that only read exit with 0. Commands that check have codes of their own, listed in [their section](cli.md).
 """
 CODE_WORDS = {
-    "completed": "Everything was done.",
-    "failed": "A step failed and nothing took care of it, the execution ran out of time, or the store could not be used.",
-    "cancelled": "Somebody cancelled it; Ctrl-C does.",
-    "partial": "It ended, and items of a loop with `failure.mode: best_effort` failed.",
+    "completed": "All steps finished.",
+    "failed": "A step failed and no rule handled it, the execution timed out, or the store was unavailable.",
+    "cancelled": "It was cancelled, for example with Ctrl-C.",
+    "partial": "It finished, but items of a loop with `failure.mode: best_effort` failed.",
 }
 
 
 def pages() -> dict[str, str]:
-    """Give every reference page: its path below the folder, and its text."""
+    """Return every reference page by its path below the folder."""
     kinds = {name: language_kinds()[name] for name in MODULES}
     found = {
         "README.md": INDEX,
@@ -198,7 +198,7 @@ def diagnostics() -> str:
 
 
 def cell(words: str) -> str:
-    """Give words that may stand in a table."""
+    """Escape text for a table cell."""
     return words.replace("|", "\\|")
 
 
@@ -217,20 +217,20 @@ def language() -> str:
         blocks.append(level_page(level, link=True, heading="##"))
         if level.name in where:
             paths = [path for path in where[level.name] if not path.startswith("workbook.")] or where[level.name]
-            blocks.append(f"Stands at {listed(f'`{path}`' for path in dict.fromkeys(paths))}.")
+            blocks.append(f"Used at {listed(f'`{path}`' for path in dict.fromkeys(paths))}.")
     return text(blocks)
 
 
 def tests() -> str:
     blocks = [TEST_FILES]
     for level in TEST_LEVELS:
-        said = [f"## {level.name.removeprefix('test_')}", level.summary]
-        blocks += [*said, "\n".join(map(test_field, level.fields))]
+        parts = [f"## {level.name.removeprefix('test_')}", level.summary]
+        blocks += [*parts, "\n".join(map(test_field, level.fields))]
     return text(blocks)
 
 
 def test_field(field: Field) -> str:
-    """Write one key of a file of tests."""
+    """Return the line of one key of a test file."""
     more = ["required"] if field.required else []
     more += [f"default {field.default if ' ' in field.default else f'`{field.default}`'}"] if field.default else []
     example = f" Example: `{field.name}: {field.example}`." if field.example else ""
@@ -272,8 +272,8 @@ def settings() -> str:
         f"| `{name}` | {f'`{default}`' if default else ''} | {cell(meaning)} |"
         for name, (default, meaning) in VARIABLES.items()
     ]
-    own = "\n".join(["| variable | default | what it is for |", "|---|---|---|", *rows])
-    layered = ["| variable | in a playbook | default | what it is for |", "|---|---|---|---|"]
+    own = "\n".join(["| variable | default | meaning |", "|---|---|---|", *rows])
+    layered = ["| variable | in a playbook | default | meaning |", "|---|---|---|---|"]
     for name, knob in knobs().items():
         default = f"`{knob.field.default}`" if knob.field.default else ""
         layered.append(f"| `{name}` | `{'.'.join(knob.path)}` | {default} | {cell(knob.about)} |")
@@ -282,50 +282,62 @@ def settings() -> str:
 
 def exit_codes() -> str:
     meanings = {code: f"`{status}`: {CODE_WORDS[status]}" for status, code in EXIT_CODES.items()}
-    meanings[InvalidInput.exit_code] = "What was given cannot be used; nothing was run or changed."
-    meanings[WAITING] = "It has not ended: only somebody else can move it, or `--wait` ran out."
+    meanings[InvalidInput.exit_code] = "Invalid input: nothing was run or changed."
+    meanings[WAITING] = "It has not ended: it waits for a signal, or `--wait` timed out."
     rows = [f"| {code} | {meaning} |" for code, meaning in sorted(meanings.items())]
     return text([CODES, "\n".join(["| code | meaning |", "|---|---|", *rows])])
 
 
 def cli() -> str:
-    """Write the page of the commands from what the command line itself knows of them."""
+    """Return the page of the commands, from the command line's own tables."""
     group = typer.main.get_group(build(COMMANDS))
     blocks = [
         "# Command line",
         "\n".join(f"- [noetl {name}](#noetl-{name}): {summary}" for name, (_, summary) in COMMANDS.items()),
-        "`noetl --version` shows the version; `noetl COMMAND --help` prints what this page says of a command.",
+        "`noetl --version` prints the version; `noetl COMMAND --help` prints the section of a command.",
     ]
-    for name, command in group.commands.items():
-        arguments = [found for found in command.params if isinstance(found, TyperArgument)]
-        options = [found for found in command.params if isinstance(found, TyperOption)]
-        usage = ["noetl", name, *(["[OPTIONS]"] if options else []), *map(metavar, arguments)]
-        blocks += [f"## noetl {name}", f"```sh\n{' '.join(usage)}\n```", command.help or ""]
-        blocks.append("\n".join([*map(parameter, arguments), *map(parameter, options)]))
+    for name in COMMANDS:
+        command = group.commands[name]
+        if isinstance(command, TyperGroup):
+            blocks += [f"## noetl {name}", command.help or ""]
+            for action, inner in command.commands.items():
+                blocks += section(f"noetl {name} {action}", inner, "###")
+        else:
+            blocks += section(f"noetl {name}", command, "##")
         documented = " ".join((import_module(COMMANDS[name][0]).__doc__ or "").split())
-        codes = re.search(r"Exit code 0:.*?\.(?= |$)", documented)
+        codes = re.search(r"Exit code \d:.*?\.(?= |$)", documented)
         blocks += [codes[0]] if codes else []
     return text(blocks)
 
 
+def section(name: str, command: Any, heading: str) -> list[str]:
+    """Return the blocks of one command: usage, help, arguments and options."""
+    arguments = [found for found in command.params if isinstance(found, TyperArgument)]
+    options = [found for found in command.params if isinstance(found, TyperOption)]
+    usage = [name, *(["[OPTIONS]"] if options else []), *map(metavar, arguments)]
+    blocks = [f"{heading} {name}", f"```sh\n{' '.join(usage)}\n```", command.help or ""]
+    listed_parameters = "\n".join([*map(parameter, arguments), *map(parameter, options)])
+    return [*blocks, listed_parameters] if listed_parameters else blocks
+
+
 def metavar(argument: TyperArgument) -> str:
     name = argument.metavar or argument.human_readable_name
-    return name if argument.required else f"[{name}]"
+    return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def parameter(found: TyperArgument | TyperOption) -> str:
     names = (metavar(found),) if isinstance(found, TyperArgument) else (*found.opts, *found.secondary_opts)
-    said = [found.help or ""]
+    parts = [found.help or ""]
     choices: Sequence[str] = getattr(found.type, "choices", ())
     if choices:
-        said.append(f"One of {listed((f'`{choice}`' for choice in choices), 'or')}.")
+        parts.append(f"One of {listed((f'`{choice}`' for choice in choices), 'or')}.")
     if found.default not in (None, False, ""):
-        said.append(f"Default: `{getattr(found.default, 'value', found.default)}`.")
-    return f"- {', '.join(f'`{name}`' for name in names)}: {' '.join(said)}"
+        parts.append(f"Default: `{getattr(found.default, 'value', found.default)}`.")
+    return f"- {', '.join(f'`{name}`' for name in names)}: {' '.join(parts)}"
 
 
 def main() -> None:
-    """Write the pages, and delete those that are no longer there."""
+    """Write the pages and delete obsolete ones."""
     wanted = pages()
     for path, written in wanted.items():
         file = FOLDER / path

@@ -1,6 +1,6 @@
-"""NoETL is an event-sourced workflow engine: playbooks are checked, explained, drawn and run, here or by servers and workers."""
+"""NoETL, an event-sourced workflow engine for playbooks that are checked before they run."""
 
-TYPE_CHECKING = False  # the name that type checkers know; `typing` is not loaded for it
+TYPE_CHECKING = False  # type checkers know the name; avoids importing `typing`
 if TYPE_CHECKING:
     from noetl.client.api import Client as Client
     from noetl.errors import CancelError as CancelError
@@ -14,7 +14,7 @@ _ERRORS = ("RetryableError", "FatalError", "SinkError", "CancelError", "TimeoutE
 
 
 def __getattr__(name: str) -> object:
-    """Load the client, or the errors that tasks may raise, only where somebody asks for them."""
+    """Import the client and the task errors on first use."""
     if name == "Client":
         from noetl.client.api import Client
 

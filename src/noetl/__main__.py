@@ -1,4 +1,4 @@
-"""Runs the command line as `python -m noetl`."""
+"""Run the command line as `python -m noetl`."""
 
 from noetl.cli import main
 

@@ -1,8 +1,7 @@
-"""The configuration file, and the server's layer of settings: what every execution has where its playbook says nothing.
+"""Configuration file, and the server's layer of settings: the defaults of every execution.
 
-Both say what environment variables say: `retries: {plugin: {base_ms: 50}}` is `NOETL_RETRIES_PLUGIN_BASE_MS=50`, and a
-variable that is set wins. Which settings a server may give, and what they take, is read from the language's own
-description of `executor.spec`. Tested in tests/unit/test_configuration.py.
+`retries: {plugin: {base_ms: 50}}` in the file is `NOETL_RETRIES_PLUGIN_BASE_MS=50` in the environment, which overrides it. The
+settings and their types come from the grammar of `executor.spec`. Tested in tests/unit/test_configuration.py.
 """
 
 from __future__ import annotations
@@ -24,31 +23,31 @@ from noetl.model.errors import InvalidInput
 from noetl.settings import CONFIG, CREDENTIAL, VARIABLES, config_file
 
 _PREFIX: Final = "NOETL_"
-_MAPS: Final = ("retries", "timeouts", "limits", "result")  # sections of their own; the rest is grouped
+_MAPS: Final = ("retries", "timeouts", "limits", "result")  # own sections of the file; other settings are grouped
 _OF_PLAYBOOKS: Final = frozenset(
     {"entry_step", "final_step", "workload_schema", "pool", "priority", "requires"}
     | {"select", "strategy", "merge_path", "bucket", "prefix"}
-)  # say nothing without a playbook
-_HARMLESS: Final = ("empty", "legacy-boolean")  # a value is checked by its setting
+)  # meaningless without a playbook
+_HARMLESS: Final = ("empty", "legacy-boolean")  # the setting checks the value
 
 
 class Knob(Struct, frozen=True):
-    """One setting that a server gives to every execution."""
+    """Setting that a server applies to every execution."""
 
     variable: str
-    path: tuple[str, ...]  # in the settings of a playbook
+    path: tuple[str, ...]  # in a playbook's `executor.spec`
     field: Field
-    about: str  # what it is for
+    about: str  # description
 
     @property
     def key(self) -> str:
-        """How it is written in the file."""
+        """Name in the configuration file."""
         return ".".join(_grouped(self.path))
 
 
 @cache
 def knobs() -> Mapping[str, Knob]:
-    """Give every setting of the server's layer by its environment variable."""
+    """Return every setting of the server's layer by its environment variable."""
     return {knob.variable: knob for knob in _knobs("executor_spec", ())}
 
 
@@ -61,8 +60,8 @@ def _knobs(level: str, path: tuple[str, ...], about: str = "") -> Iterator[Knob]
         if inner is not None:
             yield from _knobs(inner, here, field.summary if path else "")
         else:
-            told = f"{about} {field.summary}".strip()
-            yield Knob(_PREFIX + "_".join(_grouped(here)).upper(), here, field, told)
+            summary = f"{about} {field.summary}".strip()
+            yield Knob(_PREFIX + "_".join(_grouped(here)).upper(), here, field, summary)
 
 
 def _level(found: Type) -> str | None:
@@ -71,7 +70,7 @@ def _level(found: Type) -> str | None:
 
 
 def _grouped(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Give where a setting stands in the file."""
+    """Return the path of a setting in the configuration file."""
     if path[0] in _MAPS:
         return path
     if path[0] == "policy":
@@ -80,7 +79,7 @@ def _grouped(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def layer(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Give the server's layer: what the variables say, as `executor.spec` would. Raises InvalidInput."""
+    """Return the server's layer in the form of `executor.spec`. Raises InvalidInput."""
     found: dict[str, Any] = {}
     for knob in knobs().values():
         text = environment.get(knob.variable, "").strip()
@@ -96,7 +95,7 @@ def _value(knob: Knob, text: str) -> Any:
                 return text == "true"
             wanted = "true or false"
         case Number(integer, least):
-            wanted = f"a {'whole ' if integer else ''}number from {least or 0:g} on"
+            wanted = f"{'an integer' if integer else 'a number'} of at least {least or 0:g}"
             try:
                 number = int(text) if integer else float(text)
                 if (least or 0) <= number < 2**53:
@@ -109,23 +108,23 @@ def _value(knob: Knob, text: str) -> Any:
             wanted = "one of " + ", ".join((*words, *(f"{prefix}<label>" for prefix in prefixes)))
         case _:
             return text
-    raise InvalidInput(f"the setting {knob.variable} must be {wanted}, and it is {text!r}.")
+    raise InvalidInput(f"The setting {knob.variable} must be {wanted}, not {text!r}.")
 
 
 def configured(environment: Mapping[str, str], folder: Path) -> Mapping[str, str]:
-    """Give the environment, with what the configuration file says where a variable is not set. Raises InvalidInput."""
+    """Return the environment over the configuration file. Raises InvalidInput."""
     path = config_file(environment, folder)
     try:
         text = path.read_bytes()
     except OSError as error:
         if not environment.get(CONFIG, "").strip() and isinstance(error, FileNotFoundError | NotADirectoryError):
             return environment
-        raise InvalidInput(f"the configuration file {path} cannot be read: {error.strerror}.") from None
+        raise InvalidInput(f"Cannot read the configuration file {path}: {error.strerror}.") from None
     return read(text, str(path)) | {name: value for name, value in environment.items() if value.strip()}
 
 
 def read(text: bytes, file: str) -> dict[str, str]:
-    """Give the variables that a configuration file sets. Raises InvalidInput, with the place."""
+    """Return the variables that a configuration file sets. Raises InvalidInput with the position."""
     document = parse(text, file)
     for problem in document.problems:
         if problem.kind not in _HARMLESS:
@@ -139,13 +138,13 @@ def read(text: bytes, file: str) -> dict[str, str]:
         if variable not in known:
             name = ".".join(path)
             hint = did_you_mean(name, known.values())
-            raise InvalidInput(f"{file}:{where.line}:{where.column}: `{name}` is no setting.{hint}")
+            raise InvalidInput(f"{file}:{where.line}:{where.column}: unknown setting `{name}`.{hint}")
         found[variable] = _text(node)
     return found
 
 
 def _names() -> dict[str, str]:
-    """Give what a file may set: the variable, and how it is written there."""
+    """Return the variables that a file can set, with their names in the file."""
     plain = {
         name: name.removeprefix(_PREFIX).lower() for name in VARIABLES if not name.startswith((CREDENTIAL, CONFIG))
     }

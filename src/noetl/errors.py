@@ -1,9 +1,9 @@
-"""Errors for the code of `python` tasks and for tools of packages: raise one to say what a failure means.
+"""Errors that `python` tasks and tools of packages raise to classify a failure.
 
-In a `python` task all of them but `TimeoutError`, which Python has, are there without an import; modules take them from
-`noetl` (`from noetl import RetryableError`). `outcome.error.class` tells which one it was. They are matched by name,
-so a class of your own with the same name, or one derived from it, means the same. Only the standard library is used here:
-every child process loads it. Tested in tests/tools/test_python.py.
+In a `python` task they are predefined, except `TimeoutError`, which Python has; modules import them from `noetl`
+(`from noetl import RetryableError`). `outcome.error.class` is the class name: errors are matched by name, so a class of your own
+with the same name, or a subclass, means the same. Imports only the standard library, because every child process loads it.
+Tested in tests/tools/test_python.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class TaskFailedError(Exception):
-    """What these errors share: a message, and details that reach `outcome.error.details`."""
+    """Base of these errors: a message, and details for `outcome.error.details`."""
 
     def __init__(
         self, message: object = "", *, retry_after: float | None = None, details: Mapping[str, Any] | None = None
@@ -28,23 +28,23 @@ class TaskFailedError(Exception):
 
 
 class RetryableError(TaskFailedError):
-    """Another attempt makes sense, if you like after `retry_after` seconds."""
+    """Temporary failure: retry, optionally after `retry_after` seconds."""
 
 
 class FatalError(TaskFailedError):
-    """Another attempt makes no sense."""
+    """Permanent failure: do not retry."""
 
 
 class SinkError(TaskFailedError):
-    """Something could not be written where it belongs."""
+    """A write to a sink failed."""
 
 
 class CancelError(TaskFailedError):
-    """The work was called off; the outcome is of kind `cancelled`."""
+    """The task was cancelled; the outcome has the kind `cancelled`."""
 
 
 class TimeoutError(builtins.TimeoutError):
-    """Something took too long; the outcome is of kind `timeout`."""
+    """The task timed out; the outcome has the kind `timeout`."""
 
 
 PREDEFINED = (RetryableError, FatalError, SinkError, CancelError)

@@ -1,7 +1,7 @@
-"""The settings of a process: each knob is named, typed, defaulted and described once; and the credentials it was given.
+"""Settings of a process: name, type, default and description of each, and its credentials.
 
-They come from the environment, below it a configuration file (`configuration`), and from what a command is given; a
-command's own options win. Opens nothing. Tested in tests/unit/test_settings.py.
+Command options override environment variables, which override the configuration file (`configuration`). Tested in
+tests/unit/test_settings.py.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ OUTBOX_DAYS = "NOETL_OUTBOX_DAYS"
 OUTBOX_TIMEOUT_MS = "NOETL_OUTBOX_TIMEOUT_MS"
 SECTIONS = tuple(
     f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR")
-)  # of settings for executions: see `configuration`
+)  # settings for executions: see `configuration`
 _CAPACITY = 32
 _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5
@@ -67,157 +67,150 @@ _DLQ_RETENTION_DAYS = 30
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
-VARIABLES: dict[
-    str, tuple[str, str]
-] = {  # environment variable → (default, what it is for); the reference page is made of it
-    HOME: ("./.noetl", "The folder with the store `noetl.db` and what belongs to it. `--store PATH` wins over it."),
+# environment variable → (default, meaning); docs/reference/settings.md is generated from it
+VARIABLES: dict[str, tuple[str, str]] = {
+    HOME: ("./.noetl", "Folder of the store `noetl.db` and its files. `--store PATH` overrides it."),
     CONFIG: (
         "noetl.yaml in that folder",
-        "A file with settings, below those of the environment: names in lower case without `NOETL_`, also as nested maps.",
+        "Configuration file. The environment overrides it. Names are in lower case without `NOETL_`, also as nested maps.",
     ),
     DB_URL: (
         "",
-        "The PostgreSQL database that is the store: `postgresql://user:password@host/name`. `--store` wins over it.",
+        "PostgreSQL database to use as the store: `postgresql://user:password@host/name`. `--store` overrides it.",
     ),
     CAPACITY: (
         str(_CAPACITY),
-        "How many pieces of work the worker holds at once; parallel loops are as wide by default.",
+        "Maximum number of tasks that a worker runs at once, and default width of parallel loops.",
     ),
-    LEASE_SECONDS: (
-        str(_LEASE_SECONDS),
-        "How long a worker that says nothing keeps its work before another may take it.",
-    ),
+    LEASE_SECONDS: (str(_LEASE_SECONDS), "How long a lease lasts without a heartbeat, in seconds."),
     MAX_ATTEMPTS: (
         str(_MAX_ATTEMPTS),
-        "How often a piece of work is handed out before it is given up and its step fails.",
+        "How often work is leased to a worker before it is given up and its step fails.",
     ),
     COLLECT_SECONDS: (
         str(_COLLECT_SECONDS),
-        "How often a server looks for stored results that may go; 0: never, and `noetl admin gc` does it.",
+        "Interval at which a server removes stored results that are no longer needed, in seconds. 0: never; use `noetl admin gc`.",
     ),
     LIVENESS_SECONDS: (
         str(_LIVENESS_SECONDS),
-        "How often one of the servers looks for executions that stand still because rows were lost; 0: never.",
+        "Interval at which a server repairs executions that are stuck because rows were lost, in seconds. 0: never.",
     ),
-    RESULT_DAYS: (str(_RESULT_DAYS), "How long stored results stay after their execution has ended, in days."),
+    RESULT_DAYS: (str(_RESULT_DAYS), "How long stored results are kept after their execution ended, in days."),
     DLQ_RETENTION_DAYS: (
         str(_DLQ_RETENTION_DAYS),
-        "How long dead letters stay after they were replayed or discarded, in days; `noetl admin prune` removes them.",
+        "How long dead letters are kept after they were replayed or discarded, in days. `noetl admin prune` removes older ones.",
     ),
-    DLQ_ENABLED: (
-        "true",
-        "`false`: no dead letters are kept of work that fails from now on; only the log tells of it.",
-    ),
+    DLQ_ENABLED: ("true", "Whether failed work becomes a dead letter. `false`: only the event log has it."),
     DLQ_TOPIC: (
         "",
-        "A topic under which every new dead letter is also sent to `NOETL_OUTBOX_URL`, through the outbox; without, none is.",
+        "Topic under which each new dead letter is also sent to `NOETL_OUTBOX_URL`, through the outbox. Empty: not sent.",
     ),
-    LOG_LEVEL: ("error", "Which lines the process itself writes to standard error: debug, info, warning or error."),
-    HOST: (_HOST, "The address that the server listens on. Others than this machine need tokens."),
-    PORT: (str(_PORT), "The port that the server listens on."),
+    LOG_LEVEL: ("error", "Log level on stderr: debug, info, warning or error."),
+    HOST: (_HOST, "Address that the server listens on. Other addresses than loopback require API tokens."),
+    PORT: (str(_PORT), "Port that the server listens on."),
     AUTH: (
         "auto",
-        "Whether the server asks for API tokens: `token`, `none`, or `auto`, which asks where others can reach it.",
+        "Whether the server requires API tokens: `token`, `none`, or `auto` (unless only this machine can connect).",
     ),
     ALLOWED_HOSTS: (
         "",
-        "Names that the server is called by, divided by commas. On loopback its own names are enough; elsewhere any name.",
+        "Host names that clients may use for the server, separated by commas. Empty: its own names on loopback, any name elsewhere.",
     ),
-    ALLOWED_ORIGINS: ("", "Other origins whose pages may call the server, divided by commas."),
+    ALLOWED_ORIGINS: ("", "Other origins whose web pages may call the server, separated by commas."),
     ENCRYPTION_KEY: (
         "",
-        "What credentials are sealed with: 32 bytes in URL-safe base64. Several, the newest first. Else a key file.",
+        "Key that encrypts credentials: 32 bytes in URL-safe base64; several separated by commas, newest first. Empty: a key file beside the store.",
     ),
-    SERVER_URL: ("", "The server that workers and commands speak to: `http://host:8082`. Several, with commas."),
-    TOKEN: ("", "The API token that workers and commands show to the server."),
-    WORKER_ID: ("host:process", "What a worker is called; no two that run at the same time may have one name."),
+    SERVER_URL: ("", "Server of workers and commands: `http://host:8082`; several separated by commas."),
+    TOKEN: ("", "API token that workers and commands send to the server."),
+    WORKER_ID: ("host:process", "Name of a worker; it must be unique among running workers."),
     WORKER_CONCURRENCY: (
         "",
-        "How many pieces of work `noetl worker` holds at once; NOETL_CAPACITY where it is not set.",
+        "Maximum number of tasks that `noetl worker` runs at once. Empty: the value of NOETL_CAPACITY.",
     ),
-    QUEUE_POLL_INTERVAL: (
-        str(_POLL_S),
-        "For how many seconds a worker's request for work waits at the server before it is asked again.",
-    ),
+    QUEUE_POLL_INTERVAL: (str(_POLL_S), "How long a worker's poll for work waits at the server, in seconds."),
     SANDBOX: (
         "none",
-        "`landlock` or `bwrap`: processes of tasks write only to a temporary folder of their own and do not see the store.",
+        "Sandbox of task processes: `none`, `landlock` or `bwrap`. In a sandbox they write only to a temporary folder and cannot see the store.",
     ),
     EGRESS_ALLOW: (
         "",
-        "Where `http` tasks may connect to: names (`a.example.com`, `*.example.com`), addresses, networks, with commas.",
+        "Hosts that `http` tasks may connect to: names (`a.example.com`, `*.example.com`), addresses or networks, separated by commas. Empty: all.",
     ),
-    EGRESS_DENY: ("", "Where `http` tasks must not connect to, written likewise; it wins over what is allowed."),
+    EGRESS_DENY: ("", "Hosts that `http` tasks must not connect to, in the same form. Overrides NOETL_EGRESS_ALLOW."),
     EGRESS_PRIVATE: (
         "allow",
-        "`deny`: addresses of this machine and of private networks are reached only where `NOETL_EGRESS_ALLOW` names them.",
+        "Whether `http` tasks may connect to this machine and private networks. `deny`: only to those in NOETL_EGRESS_ALLOW.",
     ),
-    OUTBOX_URL: ("", "Where the relay sends messages of the outbox that name no address: this, a slash and the topic."),
-    OUTBOX_MAX_ATTEMPTS: ("20", "How often a message of the outbox is tried before it is dead and waits for a person."),
-    OUTBOX_BASE_MS: ("1000", "The delay after the first failed attempt of a message, in milliseconds; it doubles."),
-    OUTBOX_MAX_MS: ("300000", "No delay between two attempts of a message is longer, in milliseconds."),
-    OUTBOX_TIMEOUT_MS: ("30000", "How long one attempt to deliver a message may take, in milliseconds."),
-    OUTBOX_DAYS: ("7", "How long messages stay in the outbox after they were delivered or discarded, in days."),
+    OUTBOX_URL: ("", "Base URL of outbox messages without an address; the topic is appended after a slash."),
+    OUTBOX_MAX_ATTEMPTS: ("20", "How often delivery of an outbox message is tried before it is dead."),
+    OUTBOX_BASE_MS: ("1000", "Delay after the first failed delivery, in milliseconds; it doubles each time."),
+    OUTBOX_MAX_MS: ("300000", "Maximum delay between two deliveries of a message, in milliseconds."),
+    OUTBOX_TIMEOUT_MS: ("30000", "Timeout of one delivery, in milliseconds."),
+    OUTBOX_DAYS: ("7", "How long messages are kept after they were delivered or discarded, in days."),
     CREDENTIAL + "NAME": (
         "",
-        "A credential: `auth: pg_main` reads `NOETL_CREDENTIAL_PG_MAIN`, a JSON object, an address or a token.",
+        "Credential: `auth: pg_main` reads `NOETL_CREDENTIAL_PG_MAIN`, a JSON object, a URL or a token.",
     ),
 }
 
 
 class OutboxSettings(Struct, frozen=True):
-    """How messages of the outbox are delivered."""
+    """How outbox messages are delivered."""
 
-    url: str = ""  # for those that name no address
+    url: str = ""  # of messages without an address
     max_attempts: int = 20
     base_ms: int = 1_000
     max_ms: int = 300_000
-    days: int = 7  # how long they stay when they are done
+    days: int = 7  # retention after delivery
     timeout_ms: int = 30_000  # of one attempt
 
 
 class Settings(Struct, frozen=True):
-    """What one process works with."""
+    """Settings of one process."""
 
-    store: Path  # the SQLite file; with a database, the place of what is kept beside it on this machine
-    capacity: int = _CAPACITY  # pieces of work that a worker holds at once
-    lease_ms: int = _LEASE_SECONDS * 1000  # how long a silent worker keeps its work
-    max_attempts: int = _MAX_ATTEMPTS  # deliveries of a piece of work before it is given up
-    liveness_s: int = _LIVENESS_SECONDS  # between two looks for executions that stand still; 0: never
-    collect_s: int = _COLLECT_SECONDS  # between two looks for stored results that may go; 0: never
-    result_days: int = _RESULT_DAYS  # how long they stay after their execution
-    dlq_days: int = _DLQ_RETENTION_DAYS  # how long dead letters stay after they were closed
-    dlq_enabled: bool = True  # whether there are new ones
-    dlq_topic: str = ""  # under which they are sent to the relay's address
-    database: str = ""  # the address of the PostgreSQL database that is the store instead
-    sandbox: str = "none"  # walls around the processes of tasks
-    egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may reach; empty: all
-    egress_deny: tuple[str, ...] = ()  # hosts that they must not
-    egress_private: bool = True  # whether private addresses may be reached without being named
-    layer: Mapping[str, Any] = {}  # what executions have where their playbooks say nothing
+    store: Path  # the SQLite file; with a database, its folder has the local files
+    capacity: int = _CAPACITY  # tasks that a worker runs at once
+    lease_ms: int = _LEASE_SECONDS * 1000  # without a heartbeat
+    max_attempts: int = _MAX_ATTEMPTS  # leases of a piece of work before it is given up
+    liveness_s: int = _LIVENESS_SECONDS  # interval of the reconciler; 0: never
+    collect_s: int = _COLLECT_SECONDS  # interval of result garbage collection; 0: never
+    result_days: int = _RESULT_DAYS  # retention of stored results after their execution
+    dlq_days: int = _DLQ_RETENTION_DAYS  # retention of closed dead letters
+    dlq_enabled: bool = True  # whether failed work becomes a dead letter
+    dlq_topic: str = ""  # under which dead letters are sent to `outbox.url`
+    database: str = ""  # URL of the PostgreSQL store; empty: SQLite
+    sandbox: str = "none"  # of task processes
+    egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may connect to; empty: all
+    egress_deny: tuple[str, ...] = ()  # hosts that they must not connect to
+    egress_private: bool = True  # whether private addresses are allowed unnamed
+    layer: Mapping[str, Any] = {}  # defaults of executions
     outbox: OutboxSettings = OutboxSettings()
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What executions have where their playbooks say nothing, and what else their decisions ask of a server."""
+        """Defaults of executions, with what decisions need to know of the server."""
         found = {**self.layer, "pool_capacity": self.capacity}
         return found if self.dlq_enabled else {**found, NO_LETTERS: True}
 
     @property
     def publishes_letters(self) -> bool:
-        """Whether dead letters are sent somewhere."""
+        """Whether dead letters are also sent to the outbox."""
         return bool(self.dlq_topic and self.outbox.url)
 
     @property
     def locks(self) -> Path:
-        """The folder with one file per execution that a process drives."""
+        """Folder with one lock file per execution that a process drives."""
         return self.store.with_name(self.store.name + ".locks")
 
     @property
     def blobs(self) -> Path:
-        """The folder for results that are too large for the store; no other store uses it, for what it does not know may go."""
+        """Folder of results too large for the store.
+
+        No other store may use it: garbage collection removes files that this store does not know.
+        """
         if self.database:
-            from urllib.parse import quote, urlsplit  # only those with a database pay for it
+            from urllib.parse import quote, urlsplit
             from zlib import crc32
 
             url = urlsplit(self.database)
@@ -227,7 +220,7 @@ class Settings(Struct, frozen=True):
 
 
 class ServerSettings(Struct, frozen=True):
-    """What a server listens on, whom it asks for tokens, and what it seals credentials with."""
+    """Address, authentication and encryption key of a server."""
 
     host: str = _HOST
     port: int = _PORT
@@ -240,19 +233,19 @@ class ServerSettings(Struct, frozen=True):
 def server_settings(
     environment: Mapping[str, str], host: str | None = None, port: int | None = None, auth: str | None = None
 ) -> ServerSettings:
-    """Gather the settings of a server; what a command is given wins."""
+    """Return the settings of a server; arguments override the environment."""
     return ServerSettings(
         host or environment.get(HOST, "").strip() or _HOST,
         port if port is not None else _number(environment, PORT, _PORT),
         auth or environment.get(AUTH, "").strip() or "auto",
-        _listed(environment.get(ALLOWED_HOSTS, "")),
-        _listed(environment.get(ALLOWED_ORIGINS, "")),
+        _split(environment.get(ALLOWED_HOSTS, "")),
+        _split(environment.get(ALLOWED_ORIGINS, "")),
         environment.get(ENCRYPTION_KEY, "").strip(),
     )
 
 
 class WorkerSettings(Struct, frozen=True):
-    """Whom a worker works for, and what it takes."""
+    """Servers, pools and capacity of a worker."""
 
     servers: tuple[str, ...]
     token: str | None
@@ -261,7 +254,7 @@ class WorkerSettings(Struct, frozen=True):
     tags: tuple[str, ...] = ()
     capacity: int = _CAPACITY
     poll_s: float = _POLL_S
-    grace_s: float = _GRACE_S  # how long it may finish what runs when it is told to end
+    grace_s: float = _GRACE_S  # time to finish running tasks on shutdown
 
 
 def worker_settings(
@@ -275,38 +268,40 @@ def worker_settings(
     capacity: int | None = None,
     grace_s: float | None = None,
 ) -> WorkerSettings:
-    """Gather the settings of a worker; what a command is given wins."""
+    """Return the settings of a worker; arguments override the environment."""
     fallback = _number(environment, CAPACITY, _CAPACITY)
     return WorkerSettings(
-        _listed(server or environment.get(SERVER_URL, "")),
+        _split(server or environment.get(SERVER_URL, "")),
         token or environment.get(TOKEN, "").strip() or None,
         environment.get(WORKER_ID, "").strip() or default_name,
         tuple(dict.fromkeys(pools)) or ("",),
-        _listed(tags or ""),
+        _split(tags or ""),
         capacity or _number(environment, WORKER_CONCURRENCY, fallback),
         _seconds(environment, QUEUE_POLL_INTERVAL, _POLL_S),
         _GRACE_S if grace_s is None else grace_s,
     )
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def config_file(environment: Mapping[str, str], folder: Path) -> Path:
-    """Give the configuration file: the one that is named, else that of `$NOETL_HOME`, else that of this folder."""
+    """Return the configuration file: `$NOETL_CONFIG`, else in `$NOETL_HOME`, else in this folder."""
     named, home = environment.get(CONFIG, "").strip(), environment.get(HOME, "").strip()
     return Path(named) if named else (Path(home) if home else folder / ".noetl") / "noetl.yaml"
 
 
 def settings(environment: Mapping[str, str], folder: Path, store: str | None = None) -> Settings:
-    """Gather the settings. The store is the file or database that is named, else the database of `$NOETL_DB_URL`, else the
-    file of `$NOETL_HOME`, else that of this folder."""
+    """Return the settings of a process. Raises InvalidInput for an invalid variable.
+
+    The store is the argument, else `$NOETL_DB_URL`, else the file in `$NOETL_HOME`, else the one in this folder.
+    """
     home = environment.get(HOME, "").strip()
     database = (store or environment.get(DB_URL, "")).strip()
     if not database.startswith(_DATABASES):
         if database and not store:
-            raise InvalidInput(f"the environment variable {DB_URL} must begin with {' or '.join(_DATABASES)}.")
+            raise InvalidInput(f"The environment variable {DB_URL} must start with {' or '.join(_DATABASES)}.")
         database = ""
     named = store if store and not database else None
     path = Path(named) if named else (Path(home) if home else folder / ".noetl") / "noetl.db"
@@ -323,8 +318,8 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         dlq_topic=environment.get(DLQ_TOPIC, "").strip(),
         database=database,
         sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
-        egress_allow=_listed(environment.get(EGRESS_ALLOW, "")),
-        egress_deny=_listed(environment.get(EGRESS_DENY, "")),
+        egress_allow=_split(environment.get(EGRESS_ALLOW, "")),
+        egress_deny=_split(environment.get(EGRESS_DENY, "")),
         egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",
         outbox=_outbox(environment),
     )
@@ -336,15 +331,15 @@ def _outbox(environment: Mapping[str, str]) -> OutboxSettings:
     numbers = [_number(environment, name, int(VARIABLES[name][0]), least.get(name, 0)) for name in names]
     url = environment.get(OUTBOX_URL, "").strip()
     if url and not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"the environment variable {OUTBOX_URL} must begin with http:// or https://.")
+        raise InvalidInput(f"The environment variable {OUTBOX_URL} must start with http:// or https://.")
     return OutboxSettings(url, *numbers)
 
 
 def _choice(environment: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
-    """Give one of some words; the first is the default."""
+    """Return one of some words; the first is the default."""
     text = environment.get(name, "").strip() or words[0]
     if text not in words:
-        raise InvalidInput(f"the environment variable {name} must be one of {', '.join(words)}, and it is {text!r}.")
+        raise InvalidInput(f"The environment variable {name} must be one of {', '.join(words)}, not {text!r}.")
     return text
 
 
@@ -353,9 +348,7 @@ def _number(environment: Mapping[str, str], name: str, default: int, least: int 
     if not text:
         return default
     if not text.isdecimal() or int(text) < least:
-        raise InvalidInput(
-            f"the environment variable {name} must be a whole number from {least} on, and it is {text!r}."
-        )
+        raise InvalidInput(f"The environment variable {name} must be an integer of at least {least}, not {text!r}.")
     return int(text)
 
 
@@ -364,14 +357,14 @@ def _seconds(environment: Mapping[str, str], name: str, default: float) -> float
     if not text:
         return default
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) is None or not float(text):
-        raise InvalidInput(f"the environment variable {name} must be a number of seconds above 0, and it is {text!r}.")
+        raise InvalidInput(f"The environment variable {name} must be a positive number of seconds, not {text!r}.")
     return float(text)
 
 
 def credential(environment: Mapping[str, str], name: str) -> Mapping[str, Any]:
-    """Give a credential from the environment: `NOETL_CREDENTIAL_PG_MAIN` holds `pg_main`. Raises KeyError.
+    """Return a credential from the environment; `pg_main` is `NOETL_CREDENTIAL_PG_MAIN`. Raises KeyError.
 
-    Its value is a JSON object; an address stands for `dsn`, any other text for `token`.
+    The value is a JSON object, a URL (the field `dsn`), or any other text (the field `token`).
     """
     text = environment.get(CREDENTIAL + re.sub(r"\W", "_", name).upper(), "").strip()
     if not text:
@@ -380,7 +373,7 @@ def credential(environment: Mapping[str, str], name: str) -> Mapping[str, Any]:
         try:
             found = json.loads(text)
         except ValueError:
-            raise KeyError(f"{name} (its environment variable holds no JSON object)") from None
+            raise KeyError(f"{name} (its environment variable is not a JSON object)") from None
         if isinstance(found, dict):
             return found
     return {"dsn": text} if "://" in text else {"token": text}

@@ -1,7 +1,7 @@
 """The composition root: hands concrete parts to those who know only their shape.
 
 The tool kinds, which the language takes as data; the store; and the whole system in one process, `embedded`. Nothing is
-decided here. Tested in tests/tools/test_wiring.py and tests/acceptance/test_run*.py.
+decided here. Tested in tests/tools/test_wiring.py and tests/acceptance/executions/test_run*.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `http` is delivered by the tool of that name, so that it has its time-outs, its credentials and its limits. A package offers
 another target as a coroutine function in the entry point group `noetl.outbox`: it takes the message and the `ToolContext`
-and gives an outcome. Tested in tests/acceptance/test_outbox_cli.py and tests/unit/server/test_relay.py.
+and gives an outcome. Tested in tests/acceptance/admin/test_outbox_cli.py and tests/unit/server/test_relay.py.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
     postgres = declared("postgres")
     extras = {
         "noetl.lsp": editors,
-        "noetl.cli.lsp": editors,
+        "noetl.cli.language.lsp": editors,
         "noetl.doorbells.pg_notify": postgres,
         "noetl.stores.postgres": postgres,
         "noetl.stores.archive": postgres | declared("archive"),

@@ -67,7 +67,7 @@ async def test_a_folder_is_registered_whole_or_not_at_all(tmp_path: Path) -> Non
         empty = tmp_path / "empty"
         empty.mkdir()
         ran = await register(served, empty, ".")
-        assert (ran.code, "no playbook below this folder" in ran.err) == (2, True)
+        assert (ran.code, "no playbooks in this folder" in ran.err) == (2, True)
 
 
 async def test_a_child_that_nobody_has_is_named(tmp_path: Path) -> None:

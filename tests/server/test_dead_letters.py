@@ -289,4 +289,4 @@ async def test_the_command_line_works_at_a_server(tmp_path: Path) -> None:
         assert (await ran("dlq", "replay", "--group", letter.fingerprint)).code == 2
         assert "is replayed" in (await ran("dlq", "discard", name, "--reason", "late")).err
         drained = await ran("worker", "drain", "--pool", "default")
-        assert (drained.code, drained.out) == (0, "w-1 takes no more work\n")
+        assert (drained.code, drained.out) == (0, "draining w-1\n")

@@ -1,4 +1,4 @@
-"""The command line: one file per command, imported only when it is called."""
+"""Command line: each command is imported only when it is called."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
+    """Run the command line of this process."""
     from noetl.cli.app import run
 
     run(sys.argv[1:])

@@ -1,6 +1,6 @@
-"""The table of commands, and the application that imports only the one that is called.
+"""Table of commands, and the application that imports only the one that is called.
 
-`noetl --help` prints the table without importing a command, so it starts fast. Tested in tests/acceptance/test_cli.py.
+`noetl --help` prints the table without importing a command. Tested in tests/acceptance/test_cli.py.
 """
 
 from __future__ import annotations
@@ -8,58 +8,58 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from noetl import __version__
 
-# command → (module, one line of help); the module's `command` is the command
+# command → (module, summary); the module's `command` is a function, or a group of sub-commands
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("noetl.cli.run", "Check a playbook, run it here, and print its result."),
-    "runs": ("noetl.cli.runs", "List executions, the newest first."),
-    "status": ("noetl.cli.status", "Tell how an execution stands."),
-    "events": ("noetl.cli.events", "Print the log of an execution."),
-    "logs": ("noetl.cli.logs", "Print what the tasks of an execution wrote."),
-    "resume": ("noetl.cli.resume", "Go on with an execution whose process ended."),
-    "replay": ("noetl.cli.replay", "Show the state of an execution at any event, or what changed between two."),
-    "fork": ("noetl.cli.fork", "Start a new execution from the middle of an old one."),
-    "signal": ("noetl.cli.signal", "Send a signal to an execution."),
-    "cancel": ("noetl.cli.cancel", "End an execution."),
-    "pause": ("noetl.cli.pause", "Let an execution schedule nothing new."),
-    "unpause": ("noetl.cli.unpause", "Let a paused execution go on."),
-    "dlq": ("noetl.cli.dlq", "List, show, replay and discard what failed for good."),
-    "serve": ("noetl.cli.serve", "Run the server: the API, and work for workers that connect to it."),
-    "up": ("noetl.cli.up", "Run a server and a worker in one process."),
-    "worker": ("noetl.cli.worker", "Run a worker for a server elsewhere; list and drain those there are."),
-    "context": ("noetl.cli.context", "Name servers, and say which one commands go to."),
-    "register": ("noetl.cli.register", "Put playbooks into a server's catalog."),
-    "exec": ("noetl.cli.exec", "Start an execution on a server."),
-    "credential": ("noetl.cli.credential", "Keep, list and delete the credentials of a server."),
-    "outbox": ("noetl.cli.outbox", "Look after the messages for other systems: list, show, retry, discard, drain."),
-    "token": ("noetl.cli.token", "Make, list and revoke API tokens, of a store or a server."),
-    "db": ("noetl.cli.db", "Make the PostgreSQL database of the store, bring it up to date, or check it."),
-    "admin": ("noetl.cli.admin", "Look after a store."),
-    "validate": ("noetl.cli.validate", "Check playbooks and report everything that is wrong with them."),
-    "record": ("noetl.cli.record", "Keep what the tasks of an execution came to, for tests."),
-    "test": ("noetl.cli.test", "Play the tests of playbooks, in pretended time."),
-    "graph": ("noetl.cli.graph", "Draw the net of a playbook."),
-    "fmt": ("noetl.cli.fmt", "Format playbooks in place; comments stay."),
+    "run": ("noetl.cli.executions.run", "Check a playbook, run it in this process and print its result."),
+    "runs": ("noetl.cli.executions.runs", "List executions, newest first."),
+    "status": ("noetl.cli.executions.status", "Show the status of an execution and what it is waiting for."),
+    "events": ("noetl.cli.executions.events", "Print the event log of an execution."),
+    "logs": ("noetl.cli.executions.logs", "Print the output of an execution's tasks."),
+    "resume": ("noetl.cli.executions.resume", "Resume a local execution whose process ended."),
+    "replay": ("noetl.cli.executions.replay", "Show the state of an execution at any event, or diff two."),
+    "fork": ("noetl.cli.executions.fork", "Start a new execution from the middle of an old one."),
+    "signal": ("noetl.cli.executions.signal", "Send a signal to an execution."),
+    "cancel": ("noetl.cli.executions.cancel", "Cancel an execution or one of its step runs."),
+    "pause": ("noetl.cli.executions.pause", "Pause an execution: running steps finish, no new ones start."),
+    "unpause": ("noetl.cli.executions.unpause", "Continue a paused execution."),
+    "dlq": ("noetl.cli.admin.dlq", "List, show, replay and discard dead letters."),
+    "serve": ("noetl.cli.servers.serve", "Run the server: the API and the queue for remote workers."),
+    "up": ("noetl.cli.servers.up", "Run a server and a worker in one process."),
+    "worker": ("noetl.cli.servers.worker", "Run a worker for a remote server; list and drain workers."),
+    "context": ("noetl.cli.servers.context", "Name servers and choose the one that commands use."),
+    "register": ("noetl.cli.servers.register", "Register playbooks in a server's catalog."),
+    "exec": ("noetl.cli.executions.exec", "Start one or many executions on a server."),
+    "credential": ("noetl.cli.admin.credential", "Store, list and delete a server's credentials."),
+    "outbox": ("noetl.cli.admin.outbox", "List, show, retry, discard and deliver outbox messages."),
+    "token": ("noetl.cli.admin.token", "Create, list and revoke API tokens."),
+    "db": ("noetl.cli.admin.db", "Create, migrate and check the PostgreSQL database of the store."),
+    "admin": ("noetl.cli.admin.admin", "Maintain a store: rebuild projections, collect garbage, prune."),
+    "validate": ("noetl.cli.language.validate", "Check playbooks and report every problem."),
+    "record": ("noetl.cli.executions.record", "Record the task results of an execution for tests."),
+    "test": ("noetl.cli.language.test", "Run the tests of playbooks in simulated time."),
+    "graph": ("noetl.cli.language.graph", "Draw the graph of a playbook."),
+    "fmt": ("noetl.cli.language.fmt", "Format playbooks in place, keeping comments."),
     "explain": (
-        "noetl.cli.explain",
-        "Explain a code, a kind, a field, a filter, a scope; or why an execution is where it is.",
+        "noetl.cli.executions.explain",
+        "Explain a diagnostic, tool kind, field, filter or scope, or why an execution is where it is.",
     ),
-    "schema": ("noetl.cli.schema", "Print the JSON Schema of playbooks or of files of tests, for editors."),
-    "lsp": ("noetl.cli.lsp", "Run the language server for editors."),
-    "completion": ("noetl.cli.completion", "Print what a shell runs to complete commands, executions and steps."),
+    "schema": ("noetl.cli.language.schema", "Print the JSON Schema of playbooks or of test files."),
+    "lsp": ("noetl.cli.language.lsp", "Run the language server for editors."),
+    "completion": ("noetl.cli.language.completion", "Print the completion script of a shell."),
 }
 HELP = "NoETL: playbooks that are checked, explained and drawn before they run."
-COMPLETES = "_NOETL_COMPLETE"  # set by a shell that asks how a line may go on
-ALONE = {"--wait": "--wait=forever"}  # options whose value may be left out, and what that means
+COMPLETE_VARIABLE = "_NOETL_COMPLETE"  # set by a shell that asks for completions
+BARE_OPTIONS = {"--wait": "--wait=forever"}  # options whose value may be omitted, and what that means
 
 
 def build(wanted: Collection[str]) -> typer.Typer:
-    """Make the application; of the commands, those that are wanted are imported, the others only listed."""
+    """Build the application; import the wanted commands and only list the others."""
     app = typer.Typer(
         name="noetl",
         help=HELP,
@@ -71,20 +71,26 @@ def build(wanted: Collection[str]) -> typer.Typer:
     )
     app.callback(help=HELP)(_root)
     for name, (module, summary) in COMMANDS.items():
-        loaded: Any = import_module(module).command if name in wanted else _listed
-        app.command(name, short_help=summary, help=None if name in wanted else summary)(loaded)
+        if name not in wanted:
+            app.command(name, short_help=summary, help=summary)(_placeholder)
+            continue
+        command = import_module(module).command
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, short_help=summary)
+        else:
+            app.command(name, short_help=summary)(command)
     return app
 
 
 def run(arguments: list[str]) -> None:
-    """Run the command line; the first word that names a command decides what is imported."""
+    """Run the command line; the first word that names a command decides what to import."""
     words = arguments
-    if COMPLETES in os.environ:
-        from noetl.cli.completing import line
+    if COMPLETE_VARIABLE in os.environ:
+        from noetl.cli.arguments.completers import completion_line
 
-        words = line()
+        words = completion_line()
     wanted = next((word for word in words if word in COMMANDS), None)
-    build({wanted} if wanted else ())([ALONE.get(word, word) for word in arguments], prog_name="noetl")
+    build({wanted} if wanted else ())([BARE_OPTIONS.get(word, word) for word in arguments], prog_name="noetl")
 
 
 def _show_version(wanted: bool) -> None:
@@ -95,11 +101,11 @@ def _show_version(wanted: bool) -> None:
 
 def _root(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Options before a command."""
 
 
-def _listed() -> None:
-    """Stand in for a command that is listed and not called."""
+def _placeholder() -> None:
+    """Stand in for a command that is listed but not called."""

@@ -1,8 +1,7 @@
-"""`clictl`: another name of `noetl`, with the forms of commands that older texts use.
+"""`clictl`: alias of `noetl` that also accepts the older forms of two commands.
 
     clictl exec start PATH …        noetl exec PATH …
     clictl exec status --id ID      noetl status ID
-    clictl dlq …, worker …          the same
 
 Tested in tests/acceptance/test_clictl.py.
 """
@@ -13,14 +12,14 @@ import sys
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
+    """Run the command line of this process."""
     from noetl.cli.app import run
 
     run(modern(sys.argv[1:]))
 
 
 def modern(arguments: list[str]) -> list[str]:
-    """Give arguments in the forms of `noetl`."""
+    """Return the arguments in the form that `noetl` takes."""
     verb, rest = arguments[:2], arguments[2:]
     if verb == ["exec", "start"]:
         return ["exec", *rest]

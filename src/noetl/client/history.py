@@ -1,6 +1,6 @@
 """The port `History` over a client: what commands look at when the executions are on a server.
 
-Tested in tests/acceptance/test_context_cli.py.
+Tested in tests/acceptance/servers/test_context_cli.py.
 """
 
 from __future__ import annotations

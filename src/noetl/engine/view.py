@@ -1,6 +1,6 @@
 """Views of an execution: its summary, its state at any event, differences of states, its events.
 
-Pure functions of states and events; the CLI prints them and the API sends them. Tested in tests/acceptance/test_run_commands.py.
+Pure functions of states and events; the CLI prints them and the API sends them. Tested in tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations

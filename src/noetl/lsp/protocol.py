@@ -1,6 +1,6 @@
 """Convert results of the features to messages of the Language Server Protocol.
 
-Tested in tests/unit/lsp/test_protocol.py and, over the wire, in tests/acceptance/test_lsp.py.
+Tested in tests/unit/lsp/test_protocol.py and, over the wire, in tests/acceptance/language/test_lsp.py.
 """
 
 from __future__ import annotations

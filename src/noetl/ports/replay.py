@@ -1,7 +1,7 @@
 """Folds the log of an execution page by page: only one page and the state are in memory.
 
 The next page is read while the current one is folded. Changes nothing. Tested in tests/conformance/test_event_log.py and
-tests/acceptance/test_run_commands.py.
+tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations

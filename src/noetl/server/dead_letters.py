@@ -1,7 +1,7 @@
 """Replays and discards dead letters through the control plane: what each was doing is found in the log of its execution.
 
 Everything is checked before anything is changed. The command line and the API share it; what a replay leads to is decided
-in `engine.replays`. Tested in tests/server/test_dead_letters.py and tests/acceptance/test_dlq_cli.py.
+in `engine.replays`. Tested in tests/server/test_dead_letters.py and tests/acceptance/admin/test_dlq_cli.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Begins a fork in the store: a new execution that shares an old one's history up to a step or an event.
 
 Which history that is, is decided in `engine.fork`. The command line and the API share it. Tested in
-tests/acceptance/test_run_fork.py and tests/server/test_api_executions.py.
+tests/acceptance/executions/test_run_fork.py and tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ async def partitions(address: str) -> list[str]:
 
 async def test_a_database_is_made_brought_up_to_date_and_checked(address: str) -> None:
     done = noetl("db", "init", "--db", address)
-    assert (done.code, done.out) == (0, "the database is ready\n"), done.err
-    assert noetl("db", "init", "--db", address).out == "the database was ready before\n"
+    assert (done.code, done.out) == (0, "database created\n"), done.err
+    assert noetl("db", "init", "--db", address).out == "database already exists\n"
     assert noetl("db", "migrate", "--db", address).out == "0 migrations done\n"
     assert noetl("db", "check", "--db", address, "--deep").code == 0
     for action, said in (("init", '{"made":false}'), ("migrate", '{"migrations":0}'), ("check", '{"differences":[]}')):

@@ -1,6 +1,6 @@
 """Real tools for tests: tool kinds, child processes and an HTTP client.
 
-Tested in tests/acceptance/test_test_cli.py.
+Tested in tests/acceptance/language/test_test_cli.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Commands for operators of a store or a server: one file per command."""

@@ -1,0 +1,171 @@
+"""`noetl token`: create, list and revoke API tokens of the local store or of a server.
+
+A token's secret is printed once, when it is created. Tested in tests/server/test_serve.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from time import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from noetl.cli.arguments.command_group import command_group
+from noetl.cli.arguments.options import AsJson, Place
+from noetl.cli.output.format import format_time, to_json
+from noetl.cli.runtime.runner import call
+from noetl.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from noetl.ports import Token
+    from noetl.wire.answers import TokenRow
+    from noetl.wiring import Team
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_ROLES: Final = "viewer, operator, editor, admin or worker"
+
+command = command_group("Create, list and revoke API tokens of the local store or of a server.")
+
+
+@command.command("create")
+def create(
+    role: Annotated[
+        str | None,
+        typer.Option("--role", metavar="ROLE", help=f"Role of the token: {_ROLES}. Required."),
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="Name of the token's owner, shown in the audit log.")] = "",
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", metavar="TIME", help="Lifetime, such as 30d or 12h. [default: never expires]"),
+    ] = None,
+    pool: Annotated[str | None, typer.Option("--pool", help="For the role worker: restrict it to this pool.")] = None,
+    json: AsJson = False,
+    store: Place = None,
+) -> None:
+    """Create a token and print its secret, which is not shown again."""
+
+    async def job() -> None:
+        from noetl.cli.runtime.target import connect, server_of
+
+        if role is None:
+            raise InvalidInput(f"No role given. Add --role ROLE: {_ROLES}.")
+        expires_s = _parse_duration(expires)
+        server = server_of(store)
+        if server is None:
+            _print_secret(*await _create(store, role, name, expires_s, pool), json)
+            return
+        async with connect(server) as client:
+            created = await client.create_token(role, name, expires_s, pool)
+        _print_secret(created.token_id, created.role, created.name, created.secret, json)
+
+    call(job)
+
+
+@command.command("list")
+def list_tokens(json: AsJson = False, store: Place = None) -> None:
+    """List tokens with their role, name and expiry."""
+
+    async def job() -> None:
+        from noetl.cli.runtime.target import connect, server_of
+
+        server = server_of(store)
+        if server is None:
+            async with _open_tokens(store) as team:
+                _print_tokens(await team.tokens(), json)
+            return
+        async with connect(server) as client:
+            _print_tokens(await client.tokens(), json)
+
+    call(job)
+
+
+@command.command("revoke")
+def revoke(
+    id: Annotated[str, typer.Argument(metavar="ID", help="Token ID, as `noetl token list` prints it.")],
+    json: AsJson = False,
+    store: Place = None,
+) -> None:
+    """Revoke a token at once."""
+
+    async def job() -> None:
+        from noetl.cli.runtime.target import connect, server_of
+
+        server = server_of(store)
+        if server is None:
+            await _revoke(store, id)
+        else:
+            async with connect(server) as client:
+                await client.revoke_token(id)
+        if json:
+            typer.echo(to_json({"token_id": id, "revoked": True}))
+        typer.echo(f"revoked token {id}", err=True)
+
+    call(job)
+
+
+@asynccontextmanager
+async def _open_tokens(store: str | None) -> AsyncIterator[Team]:
+    from noetl.cli.runtime.store import local_settings
+    from noetl.wiring import open_store, open_team
+
+    opened = open_store(local_settings(store))
+    try:
+        yield open_team(opened)
+    finally:
+        await opened.close()
+
+
+async def _create(
+    store: str | None, role: str, name: str, expires_s: int | None, pool: str | None
+) -> tuple[str, str, str, str]:
+    from noetl.ports import AuditEntry
+    from noetl.server.tokens import made
+
+    now = int(time() * 1000)
+    async with _open_tokens(store) as team:
+        token, secret = made(role, name, expires_s, pool, "cli", now)
+        entry = AuditEntry(now, "cli", "token.create", token.token_id, {"role": role, "name": name})
+        await team.add_token(token, entry)
+    return token.token_id, role, name, secret
+
+
+async def _revoke(store: str | None, token_id: str) -> None:
+    from noetl.ports import AuditEntry
+
+    now = int(time() * 1000)
+    async with _open_tokens(store) as team:
+        if not await team.revoke(token_id, now, AuditEntry(now, "cli", "token.revoke", token_id)):
+            raise InvalidInput(f"No token {token_id}. List tokens with `noetl token list`.")
+
+
+def _print_secret(token_id: str, role: str, name: str, secret: str, json: bool) -> None:
+    if json:
+        typer.echo(to_json({"token_id": token_id, "role": role, "name": name, "secret": secret}))
+        return
+    typer.echo(f"noetl: created token {token_id} with the role {role}. The secret is shown only once:", err=True)
+    typer.echo(secret)
+
+
+def _print_tokens(tokens: Sequence[Token | TokenRow], json: bool) -> None:
+    if json:
+        for token in tokens:
+            shown: dict[str, Any] = {one: getattr(token, one) for one in token.__struct_fields__ if one != "digest"}
+            typer.echo(to_json(shown))
+        return
+    if not tokens:
+        typer.echo("no tokens")
+    for token in tokens:
+        state = "revoked" if token.revoked_at else f"until {format_time(token.expires_at)}" if token.expires_at else ""
+        typer.echo(f"{token.token_id}  {token.role:<9} {token.name or '-':<20} {state}".rstrip())
+
+
+def _parse_duration(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)([smhdw])", text.strip())
+    if found is None or not int(found[1]):
+        raise InvalidInput(f"`--expires {text}` is not a duration. Write 30d, 12h, 90m, 60s or 2w.")
+    return int(found[1]) * _UNITS[found[2]]

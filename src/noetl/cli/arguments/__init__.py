@@ -1,0 +1,1 @@
+"""Command-line arguments: shared options, sub-commands, completion, files and payloads."""

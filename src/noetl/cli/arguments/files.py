@@ -1,0 +1,79 @@
+"""Find and read the files that a command line names."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from noetl.model.errors import InvalidInput
+
+SUFFIXES = (".yaml", ".yml", ".json")
+TESTS = (".test.yaml", ".test.yml")
+_MAX_BYTES = 64 * 1024 * 1024
+_HEAD_BYTES = 4096
+
+
+class FileProblem(Struct, frozen=True):
+    """Why a file could not be used."""
+
+    message: str
+    fatal: bool = False
+
+
+def playbook_files(names: list[str], problems: list[FileProblem]) -> Iterator[str]:
+    """Yield the named files, and the playbooks below each named folder in order.
+
+    Test files are skipped; a test file that is named alone is a problem.
+    """
+    for name in names:
+        path = Path(name)
+        if name.endswith(TESTS):
+            if len(names) == 1:
+                problems.append(FileProblem(f"{name}: this is a test file; run it with `noetl test`", fatal=True))
+            continue
+        if name == "-" or not path.is_dir():
+            yield name
+            continue
+        found = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and _is_playbook(file))
+        if not found:
+            problems.append(FileProblem(f"{name}: no playbooks in this folder ({', '.join(SUFFIXES)})", fatal=True))
+        yield from map(str, found)
+
+
+def _is_playbook(path: Path) -> bool:
+    """Return whether the first lines of a file name a version of the language."""
+    try:
+        with path.open("rb") as file:
+            return not path.name.endswith(TESTS) and b"noetl.io/" in file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+
+
+def read_file(name: str, problems: list[FileProblem]) -> bytes | None:
+    """Return the content of a file, or of stdin for `-`; on failure add a problem and return None."""
+    try:
+        return load_file(name)
+    except InvalidInput as error:
+        problems.append(FileProblem(str(error), fatal=True))
+    return None
+
+
+def load_file(name: str) -> bytes:
+    """Return the content of a file, or of stdin for `-`. Raises InvalidInput."""
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(_MAX_BYTES)
+        with Path(name).open("rb") as file:
+            return file.read(_MAX_BYTES)
+    except FileNotFoundError:
+        reason = "no such file; check the path"
+    except IsADirectoryError:
+        reason = "this is a folder"
+    except PermissionError:
+        reason = "permission denied; check the file's permissions"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    raise InvalidInput(f"{name}: {reason}")

@@ -1,0 +1,68 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from noetl.cli.arguments.completers import complete_execution
+from noetl.model.errors import InvalidInput
+
+FOREVER = float("inf")
+
+ExecutionId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="Execution ID, or `last` for the newest one.", autocompletion=complete_execution),
+]
+StorePath = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="PATH",
+        help="Store to use: a file or a `postgresql://` URL. [env: NOETL_DB_URL, NOETL_HOME] "
+        "[default: .noetl/noetl.db]",
+    ),
+]
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        "--store",
+        metavar="URL|PATH",
+        help="Server (`http://…`) or store (a file or a `postgresql://` URL) to use. [env: NOETL_SERVER_URL] "
+        "[default: the context in use, else the local store]",
+    ),
+]
+Db = Annotated[str | None, typer.Option("--db", metavar="URL", help="PostgreSQL database URL. [env: NOETL_DB_URL]")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SetValue = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Workload value, JSON or text; dots reach into maps; repeatable."),
+]
+Payload = Annotated[
+    str | None, typer.Option("--payload", metavar="JSON|@FILE", help="Workload values as a JSON object.")
+]
+WaitForSignal = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="[=SECONDS]",
+        help="Keep running while the execution waits for a signal: `--wait=SECONDS`, or `--wait` without a limit.",
+    ),
+]
+
+
+def parse_wait(wait: str | None) -> float:
+    """Return the seconds of `--wait[=SECONDS]`: 0 when absent, infinity without a value."""
+    if wait is None:
+        return 0.0
+    if wait == "forever":
+        return FOREVER
+    try:
+        seconds = float(wait)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise InvalidInput(f"`--wait={wait}` is not a number of seconds. Write --wait=30, or --wait to wait forever.")
+    return seconds

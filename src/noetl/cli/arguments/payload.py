@@ -1,0 +1,137 @@
+"""Values from the command line: `--set`, `--payload`, `--patch`, signal data and batch files.
+
+A batch file (`noetl exec --each`) has one JSON object per line, or one JSON array of objects; errors name the file and the line.
+Tested in tests/acceptance/executions/test_run.py and test_exec_each.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from msgspec import Struct
+
+from noetl.cli.arguments.files import load_file
+from noetl.model.errors import InvalidInput
+
+_NEXT_ITEM = re.compile(r"[^\s,]")
+
+
+class BatchItem(Struct, frozen=True):
+    """Payload of one execution, and where it was read."""
+
+    place: str  # FILE:LINE
+    payload: dict[str, Any]
+
+
+def read_payload(assignments: Iterable[str], payload: str | None) -> dict[str, Any]:
+    """Merge `--payload JSON|@FILE` with each `--set key=value`; the latter win. Raises InvalidInput."""
+    data = _parse_payload(payload) if payload is not None else {}
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise InvalidInput(f"`--set {text}` is not of the form key=value.")
+        _put(data, key.strip().split("."), parse_value(value))
+    return data
+
+
+def parse_value(text: str) -> Any:
+    """Parse a value as JSON, else return the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def parse_signal_data(text: str) -> Any:
+    """Parse JSON, or text that does not look like JSON. Raises InvalidInput."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        if text.lstrip()[:1] in ("{", "[", '"'):
+            raise InvalidInput(
+                f"The data looks like JSON but cannot be parsed: {error}. "
+                "Quote it for the shell; to send such a text as text, write it as a JSON string: '\"…\"'."
+            ) from None
+        return text
+
+
+def _parse_payload(given: str) -> dict[str, Any]:
+    text = given
+    if given.startswith("@"):
+        try:
+            text = load_file(given[1:]).decode("utf-8-sig", "replace")
+        except InvalidInput as error:
+            raise InvalidInput(f"Cannot read the payload: {error}") from None
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(
+            f"The payload is not JSON: {error}. Quote it for the shell, or read it from a file: --payload @FILE."
+        ) from None
+    if not isinstance(data, dict):
+        raise InvalidInput("The payload must be a JSON object: its keys become the keys of `workload`.")
+    return data
+
+
+def _put(data: dict[str, Any], keys: list[str], value: Any) -> None:
+    for key in keys[:-1]:
+        below = data.get(key)
+        data[key] = below = below if isinstance(below, dict) else {}
+        data = below
+    data[keys[-1]] = value
+
+
+def read_batch(name: str, defaults: Mapping[str, Any]) -> list[BatchItem]:
+    """Read the payloads of a batch file, each over the defaults. Raises InvalidInput."""
+    content = load_file(name)
+    shown = "<stdin>" if name == "-" else name
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"{shown}:{line}: not UTF-8.") from None
+    values = _array_items(text, shown) if text.lstrip().startswith("[") else _line_items(text, shown)
+    items = [_batch_item(f"{shown}:{line}", value, defaults) for line, value in values]
+    if not items:
+        raise InvalidInput(f"{shown} is empty. Write one JSON object per line, or an array of objects.")
+    return items
+
+
+def _line_items(text: str, name: str) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield number, _parse_json(line, name, number)
+
+
+def _array_items(text: str, name: str) -> Iterator[tuple[int, Any]]:
+    _parse_json(text, name, 1)  # well-formed from here on
+    decoder, at = json.JSONDecoder(), text.index("[") + 1
+    while (found := _NEXT_ITEM.search(text, at)) is not None and found[0] != "]":
+        at = found.start()
+        line = text.count("\n", 0, at) + 1
+        value, at = decoder.raw_decode(text, at)
+        yield line, value
+
+
+def _parse_json(text: str, name: str, first_line: int) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        raise InvalidInput(f"{name}:{line}: not JSON: {error.msg}, column {error.colno}.") from None
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        raise InvalidInput(f"{name}:{first_line}: not JSON: {reason}.") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _batch_item(place: str, value: Any, defaults: Mapping[str, Any]) -> BatchItem:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{place}: not a JSON object. The keys of the object become the keys of `workload`.")
+    return BatchItem(place, {**defaults, **value})

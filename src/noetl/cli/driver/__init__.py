@@ -1,0 +1,1 @@
+"""Drive executions from this process: start, follow, take over, message."""

@@ -1,0 +1,77 @@
+"""Deliver outbox messages while this process drives an execution, and those left when it ends.
+
+No server does it for a local store. Undelivered messages stay in the store, and the last line says how to send them. Tested in
+tests/acceptance/admin/test_outbox_cli.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from noetl.model.errors import NoetlError
+
+if TYPE_CHECKING:
+    from noetl.server.relay import Relay
+    from noetl.wiring import Embedded
+
+_INTERVAL_S: Final = 1.0
+
+
+@asynccontextmanager
+async def deliver_outbox(app: Embedded) -> AsyncIterator[None]:
+    """Deliver from the first message on; on exit wait for deliveries in flight and print the counts.
+
+    Settings bound the time of one attempt, and so the time of the exit.
+    """
+    used, ended = asyncio.Event(), asyncio.Event()
+    app.on_outbox.append(used.set)
+    relaying = asyncio.create_task(_relay(app, used, ended), name="noetl-outbox")
+    try:
+        yield
+        if app.settings.publishes_letters:  # dead letters of this run, if any
+            used.set()
+        if used.is_set():
+            ended.set()
+            await relaying
+    finally:
+        app.on_outbox.remove(used.set)
+        relaying.cancel()
+        with suppress(asyncio.CancelledError):
+            await relaying
+
+
+async def _relay(app: Embedded, used: asyncio.Event, ended: asyncio.Event) -> None:
+    await used.wait()
+    delivered = 0
+    async with app.relaying() as relay:
+        while not ended.is_set():
+            delivered += await _drain(relay)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), _INTERVAL_S)
+        delivered += await _drain(relay)
+    await print_outbox(app, delivered)
+
+
+async def _drain(relay: Relay) -> int:
+    """Try the due messages; an unavailable store is tried again later."""
+    try:
+        return await relay.drain()
+    except NoetlError as error:
+        typer.echo(f"noetl: the outbox waits for the store: {error}", err=True)
+        return 0
+
+
+async def print_outbox(app: Embedded, delivered: int) -> None:
+    """Print how many messages were delivered, and how to handle the rest."""
+    left = await app.outbox().waiting()
+    text = f"noetl: outbox: {delivered} delivered"
+    if left["pending"]:
+        text += f", {left['pending']} pending: send them with `noetl outbox drain` or a server on this store"
+    if left["dead"]:
+        text += f", {left['dead']} dead: see `noetl outbox list --state dead`, try again with `noetl outbox retry`"
+    typer.echo(text, err=True)

@@ -1,0 +1,112 @@
+"""Start a prepared playbook in this process and drive it, or take over an execution without a driver.
+
+Tested in tests/acceptance/executions/test_run.py and test_run_resume.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from time import time
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from noetl.cli.driver.drive import drive, new_id
+from noetl.cli.driver.outbox_delivery import deliver_outbox
+from noetl.cli.output.progress import make_progress
+from noetl.cli.output.summary import exit_code, print_json_summary, print_result, print_waiting
+from noetl.cli.playbooks.prepare import Prepared, Preparer
+from noetl.cli.runtime.driver_lock import driver_lock
+from noetl.cli.runtime.store import load_plan
+from noetl.engine.evolve import fold
+from noetl.engine.explain import standings
+from noetl.engine.state import Execution
+from noetl.model.messages import AnyMessage, PatchCtx, Start
+from noetl.server.forks import tell_surely
+from noetl.server.starting import new_execution
+from noetl.settings import Settings
+from noetl.wiring import Embedded, embedded
+
+if TYPE_CHECKING:
+    from noetl.worker.children import ChildPool
+
+
+async def start_and_drive(
+    settings: Settings,
+    preparer: Preparer,
+    prepared: Prepared,
+    payload: Mapping[str, Any],
+    wait_s: float,
+    children: ChildPool,
+    *,
+    as_json: bool,
+) -> int:
+    """Start an execution, drive it and print its result; return the exit code."""
+    execution_id = new_execution(int(time() * 1000))
+    pool = f"local:{execution_id}"
+    async with embedded(settings) as app:
+        with driver_lock(settings, execution_id):
+            async with app.working(pool, children):
+                await preparer.register(app.store, int(time() * 1000))
+                message = Start(new_id(), prepared.path, prepared.playbook, payload, pool=pool)
+                await app.control.submit(execution_id, message)
+                if not as_json:
+                    typer.echo(f"execution {execution_id} in {_store_name(settings)}", err=True)
+                return await drive_and_report(app, Execution(execution_id), wait_s, as_json=as_json)
+
+
+async def take_over(
+    settings: Settings, execution_id: str, root: str, message: AnyMessage | None, wait_s: float, *, as_json: bool
+) -> int:
+    """Become the driver of an execution, send it a message, drive it; return the exit code."""
+    pool = f"local:{root}"
+    async with embedded(settings) as app:
+        with driver_lock(settings, root):
+            await _expire_leases(app, root)
+            # Lost work is queued again from the current state, not as it was first leased, once this is answered.
+            await tell_surely(app.control, root, PatchCtx(new_id(), {}))
+            async with app.working(pool):
+                state = fold(execution_id, await app.store.read(execution_id))
+                if message is not None:
+                    await tell_surely(app.control, execution_id, message)
+                return await drive_and_report(app, state, wait_s, as_json=as_json)
+
+
+async def _expire_leases(app: Embedded, execution_id: str) -> None:
+    """Expire the leases of a dead driver at once, for the execution and all its children."""
+    await app.control.take_over(execution_id)
+    for child in fold(execution_id, await app.store.read(execution_id)).children:
+        await _expire_leases(app, child)
+
+
+async def drive_and_report(app: Embedded, state: Execution, wait_s: float, *, as_json: bool) -> int:
+    """Drive an execution from a state and print its result; return the exit code."""
+    progress = make_progress(quiet=as_json)
+    async with deliver_outbox(app):
+        try:
+            state = await drive(app, state, progress, wait_s)
+        finally:
+            progress.close()
+    await _print_end(app, state, as_json=as_json)
+    return exit_code(state)
+
+
+async def _print_end(app: Embedded, state: Execution, *, as_json: bool) -> None:
+    """Print the result of an execution, or what it is waiting for."""
+    if as_json:
+        print_json_summary(state)
+    elif state.phase == "ended":
+        print_result(state)
+    else:
+        plan = await load_plan(app.store, state)
+        print_waiting(state, standings(plan, state, await app.store.read(state.execution_id)))
+
+
+def _store_name(settings: Settings) -> str:
+    if settings.database:
+        return settings.database.rpartition("@")[2].partition("?")[0]  # without user and password
+    try:
+        return os.path.relpath(settings.store)
+    except ValueError:
+        return str(settings.store)

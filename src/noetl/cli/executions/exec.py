@@ -1,0 +1,200 @@
+"""`noetl exec`: start one or many executions on a server, and wait for them if asked.
+
+Prints the IDs, or with `--wait` and `--follow` what `noetl run` prints. Exit codes are those of `noetl run`; of many executions,
+the code of the first that did not complete. Tested in tests/acceptance/executions/test_exec_each.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+
+from noetl.cli.arguments.completers import complete_playbook
+from noetl.cli.arguments.options import FOREVER, AsJson, Payload, Place, SetValue, parse_wait
+from noetl.cli.arguments.payload import BatchItem, read_batch, read_payload
+from noetl.cli.output.format import to_json
+from noetl.cli.runtime.runner import call
+from noetl.model.errors import InvalidInput, NoetlError
+
+if TYPE_CHECKING:
+    from noetl import Client
+    from noetl.wire.answers import Started
+
+_MAX_ITEMS: Final = 1_000  # of one request
+_MAX_BYTES: Final = 4 * 1024 * 1024
+_PAYLOAD_PATH: Final = re.compile(r"\$\.payloads\[(\d+)\]")
+
+Each = Annotated[
+    str | None,
+    typer.Option(
+        "--each",
+        metavar="FILE",
+        help="Start one execution per JSON object in this file, one per line or in an array; `-` reads stdin. "
+        "`--set` and `--payload` are the defaults of each.",
+    ),
+]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="[=SECONDS]",
+        help="Wait for the end and print the result: `--wait=SECONDS`, or `--wait` without a limit.",
+    ),
+]
+
+
+def command(
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="Path of the playbook in the catalog.", autocompletion=complete_playbook),
+    ],
+    version: Annotated[
+        int | None, typer.Option("--version", min=1, help="Version of the playbook. [default: the latest]")
+    ] = None,
+    set: SetValue = None,
+    payload: Payload = None,
+    each: Each = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to find the execution by; repeatable.")] = None,
+    priority: Annotated[int, typer.Option("--priority", help="Priority; higher is scheduled first.")] = 0,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key", metavar="KEY", help="Idempotency key: a second start with it returns the same execution."
+        ),
+    ] = None,
+    wait: Wait = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Start a trace and print its ID.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show progress while waiting.")] = False,
+    json: AsJson = False,
+    server: Place = None,
+) -> None:
+    """Start one or many executions on a server."""
+
+    async def job() -> int:
+        from noetl.cli.runtime.target import connect, require_server
+
+        wait_s = parse_wait(wait) if wait is not None else FOREVER if follow else None
+        target = require_server(server, "`noetl run FILE` runs a playbook on this machine.")
+        data = read_payload(set or [], payload)
+        if each is not None and follow:
+            raise InvalidInput("--follow shows one execution. With --each, use --wait or `noetl events ID --follow`.")
+        batch = None if each is None else read_batch(each, data)
+        options = {"path": path, "version": version, "tags": tag or (), "priority": priority, "idempotency_key": key}
+        options |= {"trace": _new_traceparent() if trace else None}
+        async with connect(target) as client:
+            started = _start_one(client, data, options) if batch is None else _start_batch(client, batch, options)
+            return await _report(client, started, target.url, wait_s, show=follow and not json, as_json=json)
+
+    raise typer.Exit(call(job))
+
+
+def _new_traceparent() -> str:
+    """Return the W3C traceparent of a new trace, and print its ID."""
+    from secrets import token_hex
+
+    trace_id = token_hex(16)
+    typer.echo(f"trace {trace_id}", err=True)
+    return f"00-{trace_id}-{token_hex(8)}-01"
+
+
+async def _start_one(
+    client: Client, payload: Mapping[str, Any], options: Mapping[str, Any]
+) -> AsyncIterator[list[Started]]:
+    yield [await client.execute(payload=payload, **options)]
+
+
+async def _start_batch(
+    client: Client, batch: list[BatchItem], options: Mapping[str, Any]
+) -> AsyncIterator[list[Started]]:
+    """Start an execution per item in as few requests as the server allows; yield each request's executions."""
+    started, key = 0, options["idempotency_key"]
+    for number, part in enumerate(_split(batch)):
+        part_key = f"{key}/{number}" if key and number else key
+        try:
+            answer = await client.execute_many(
+                payloads=[item.payload for item in part], **{**options, "idempotency_key": part_key}
+            )
+        except NoetlError as error:
+            more = f" {started} of {len(batch)} executions have started, the others have not." if started else ""
+            raise type(error)(_name_places(str(error), part) + more) from None
+        started += len(part)
+        yield answer.executions
+
+
+def _name_places(message: str, part: list[BatchItem]) -> str:
+    """Replace the index of a payload in a server's error by its file and line."""
+    return _PAYLOAD_PATH.sub(lambda found: part[int(found[1])].place, message)
+
+
+def _split(batch: list[BatchItem]) -> Iterator[list[BatchItem]]:
+    """Split a batch into parts that fit into one request."""
+    part: list[BatchItem] = []
+    size = 0
+    for item in batch:
+        own = len(msgspec.json.encode(item.payload))
+        if part and (len(part) == _MAX_ITEMS or size + own > _MAX_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += own
+    if part:
+        yield part
+
+
+async def _report(
+    client: Client,
+    started: AsyncIterator[list[Started]],
+    url: str,
+    wait_s: float | None,
+    *,
+    show: bool,
+    as_json: bool,
+) -> int:
+    """Print the IDs as executions start, or wait for their ends; return the exit code."""
+    ids: list[str] = []
+    async for part in started:
+        ids += [one.execution_id for one in part]
+        if wait_s is None:
+            typer.echo("\n".join(to_json(one) if as_json else one.execution_id for one in part))
+    if wait_s is None:
+        return 0
+    deadline, codes = monotonic() + wait_s, list[int]()
+    for execution_id in ids:
+        typer.echo(f"execution {execution_id} on {url}", err=True)
+        remaining = max(0.0, deadline - monotonic())
+        codes.append(await _follow(client, execution_id, remaining, show=show, as_json=as_json))
+    return next((code for code in codes if code), 0)
+
+
+async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bool, as_json: bool) -> int:
+    """Follow an execution to its end or the time limit, print its summary; return the exit code."""
+    from asyncio import timeout
+    from contextlib import suppress
+
+    from noetl.cli.output.progress import make_progress
+    from noetl.cli.output.summary import exit_code, print_json_summary, print_result
+    from noetl.engine.decision import status_of
+    from noetl.engine.evolve import evolve
+    from noetl.engine.state import Execution
+
+    state, progress = Execution(execution_id), make_progress(quiet=not show)
+    try:
+        with suppress(TimeoutError):
+            async with timeout(None if limit_s == FOREVER else limit_s):
+                async for event in client.follow(execution_id):
+                    evolve(state, event)
+                    progress.update(event, state)
+    finally:
+        progress.close()
+    if as_json:
+        print_json_summary(state)
+    elif state.phase == "ended":
+        print_result(state)
+    else:
+        typer.echo(f"{status_of(state)}; keep watching with `noetl events {execution_id} --follow`", err=True)
+    return exit_code(state)

@@ -1,0 +1,110 @@
+"""`noetl record`: record the task results of an execution as a cassette for `noetl test`.
+
+Secrets are masked. `--test` also writes a first test file that expects the results of the run. Exit code 2: a file could not be
+written. The format is in `noetl.testing.cases.recording`. Tested in tests/acceptance/executions/test_record_cli.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noetl.cli.arguments.options import ExecutionId, Place
+from noetl.cli.runtime.store import local_settings, read_history, resolve_id
+from noetl.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from noetl.ports import History
+    from noetl.testing.cases.recording import Load, Log
+
+
+def command(
+    id: ExecutionId,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the cassette to this file. [default: stdout]"),
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option("--test", metavar="FILE", help="Also write a first test file that uses the cassette.")
+    ] = None,
+    store: Place = None,
+) -> None:
+    """Record the task results of an execution for tests."""
+    if test is not None and output is None:
+        typer.echo("noetl: --test needs a cassette file. Name it with -o FILE.", err=True)
+        raise typer.Exit(2)
+
+    async def job(history: History) -> None:
+        from noetl.testing.cases.cassette import first_test, written
+        from noetl.testing.cases.recording import cassette
+
+        main, *children = await _read_logs(history, await _resolve_root(history, id))
+        made = await cassette(main, children, _result_loader(history, store))
+        for note in made.get("notes") or ():
+            typer.echo(f"noetl: {note}", err=True)
+        if output is None:
+            typer.echo(written(made), nl=False)
+            return
+        _write(output, written(made))
+        if test is not None:
+            _write(test, first_test(made, main.events, output.name))
+
+    read_history(store, job)
+
+
+async def _resolve_root(history: History, given: str) -> str:
+    """Return the ID of an execution; `last` is the newest that is not a child."""
+    execution_id = await resolve_id(history, given)
+    while given == "last":
+        events = await history.read(execution_id, limit=1)
+        parent = (events[0].payload.get("parent") if events else None) or {}
+        if not parent.get("execution_id"):
+            break
+        execution_id = str(parent["execution_id"])
+    return execution_id
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"Cannot write {file}: {error.strerror or error}.") from None
+    typer.echo(f"noetl: wrote {file}", err=True)
+
+
+async def _read_logs(history: History, execution_id: str) -> list[Log]:
+    """Return the log of an execution, then those of its children."""
+    from noetl.dsl.pin import unpinned
+    from noetl.testing.cases.recording import Log
+
+    events = await history.read(execution_id)
+    if not events:
+        return []
+    canonical = await history.canonical(str(events[0].payload.get("playbook")))
+    if canonical is None:
+        raise InvalidInput(f"The playbook of execution {execution_id} is no longer in the catalog.")
+    logs = [Log(unpinned(canonical), events)]
+    for child in [event.entity_id for event in events if event.event_type == "child.started"]:
+        logs += await _read_logs(history, child)
+    return logs
+
+
+def _result_loader(history: History, place: str | None) -> Load:
+    """Return a function that loads stored results from the store's blobs or from the server."""
+    client = getattr(history, "client", None)
+    if client is not None:
+        from noetl.testing.cases.cassette import fetched
+
+        return lambda reference: fetched(reference, client.result)
+
+    async def load(reference: Mapping[str, Any]) -> Any:
+        from noetl.wiring import SystemClock, open_blobs
+        from noetl.worker.results import StoredResults
+
+        store: Any = history
+        return await StoredResults(open_blobs(local_settings(place), store), SystemClock()).load(reference)
+
+    return load

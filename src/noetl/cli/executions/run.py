@@ -1,0 +1,71 @@
+"""`noetl run`: check a playbook, run it in this process on a durable log and print its result.
+
+Exit codes: 0 completed, 1 failed, 2 invalid input, 3 cancelled, 4 waiting, 5 partial. Tested in
+tests/acceptance/executions/test_run*.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from noetl.cli.arguments.completers import complete_step_of_file
+from noetl.cli.arguments.options import AsJson, Payload, SetValue, StorePath, WaitForSignal, parse_wait
+from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.store import local_settings
+from noetl.settings import Settings
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Playbook file; `-` reads stdin.")],
+    set: SetValue = None,
+    payload: Payload = None,
+    step: Annotated[
+        str | None,
+        typer.Option("--step", metavar="NAME", help="Run only this step.", autocompletion=complete_step_of_file),
+    ] = None,
+    json: AsJson = False,
+    store: StorePath = None,
+    wait: WaitForSignal = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Run nothing; print the route and the inputs that are known.")
+    ] = False,
+) -> None:
+    """Check a playbook, run it in this process and print its result."""
+
+    async def job() -> int:
+        from noetl.cli.arguments.payload import read_payload
+        from noetl.cli.playbooks.prepare import Preparer
+
+        data = read_payload(set or [], payload)
+        if dry_run:
+            from noetl.cli.driver.dry_run import print_route
+
+            print_route(Preparer(Path.cwd()).prepare(file, step), data, as_json=json)
+            return 0
+        return await _run(file, step, data, local_settings(store), parse_wait(wait), as_json=json)
+
+    raise typer.Exit(call(job, fast=True))
+
+
+async def _run(
+    file: str, step: str | None, data: Mapping[str, Any], settings: Settings, wait_s: float, *, as_json: bool
+) -> int:
+    """Check a playbook and run it; Python processes start while it is checked. Return the exit code."""
+    from noetl.cli.playbooks.prepare import Preparer
+    from noetl.wiring import child_processes
+
+    async with child_processes(settings) as children:
+
+        def warm_up(text: bytes) -> None:
+            if b"python" in text:
+                children.warm_up()
+
+        preparer = Preparer(Path.cwd(), warm_up)
+        prepared = preparer.prepare(file, step)
+        from noetl.cli.driver.start import start_and_drive
+
+        return await start_and_drive(settings, preparer, prepared, data, wait_s, children, as_json=as_json)

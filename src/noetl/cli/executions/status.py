@@ -1,0 +1,59 @@
+"""`noetl status`: show the status of an execution, its steps, and what it is waiting for.
+
+Tested in tests/acceptance/executions/test_run_commands.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from noetl.cli.arguments.options import AsJson, ExecutionId, Place
+from noetl.cli.runtime.store import load_plan, load_state, read_history
+
+if TYPE_CHECKING:
+    from noetl.ports import History
+
+
+def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
+    """Show the status of an execution and what it is waiting for."""
+
+    async def job(history: History) -> None:
+        from time import time
+
+        from noetl.cli.output.format import format_duration, format_time, to_json
+        from noetl.cli.output.summary import standing_line
+        from noetl.cli.runtime.driver_lock import driver_of
+        from noetl.engine.decision import needs_signal, status_of
+        from noetl.engine.explain import standings
+        from noetl.engine.view import summary
+
+        state, events = await load_state(history, id)
+        driver = driver_of(store, state)
+        if json:
+            typer.echo(to_json({**summary(state, int(time() * 1000)), "path": state.path, "driven_by": driver}))
+            return
+        typer.echo(f"execution {state.execution_id} of {state.path}: {status_of(state)}")
+        ended = ""
+        if state.ended_at:
+            took = format_duration(state.ended_at - state.started_at)
+            ended = f", ended {format_time(state.ended_at)} after {took}"
+        typer.echo(f"started {format_time(state.started_at)}{ended}; {state.seq} events")
+        for name, counts in state.counts.items():
+            listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+            typer.echo(f"  {name}: {listed}")
+        if state.error is not None:
+            typer.echo(f"error: {state.error.get('kind', '')}: {state.error.get('message', '')}")
+        if state.compensated is not None:
+            typer.echo(f"compensated: {str(state.compensated).lower()}")
+        if state.phase == "ended":
+            return
+        for standing in standings(await load_plan(history, state), state, events):
+            typer.echo(f"  {standing_line(standing)}")
+        if driver is not None:
+            typer.echo(f"driven by process {driver}")
+        elif state.pool and not needs_signal(state):
+            typer.echo(f"No process is driving it. Continue with `noetl resume {state.execution_id}`.")
+
+    read_history(store, job)

@@ -1,0 +1,1 @@
+"""Commands for authors of playbooks, editors and shells: one file per command."""

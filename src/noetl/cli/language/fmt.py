@@ -1,0 +1,101 @@
+"""`noetl fmt`: format playbooks in place, keeping comments.
+
+Exit code 0: done; 1: with --check, a file would change; 2: a file cannot be read, written or formatted, or the arguments are
+wrong. The layout is in `noetl.dsl.layout`. Tested in tests/acceptance/language/test_fmt_cli.py.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from difflib import unified_diff
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from noetl.cli.arguments.files import FileProblem, playbook_files, read_file
+
+
+def command(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Playbooks or folders; `-` reads stdin.")],
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit with 1 if a file would change.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print a diff.")] = False,
+) -> None:
+    """Format playbooks in place, keeping comments; `-` formats stdin to stdout."""
+    problems: list[FileProblem] = []
+    changed, seen = 0, 0
+    for name in playbook_files(files, problems):
+        data = read_file(name, problems)
+        formatted = _format(name, data, problems) if data is not None else None
+        if data is None or formatted is None:
+            continue
+        seen += 1
+        is_new = formatted != data
+        changed += is_new
+        if diff:
+            _print_diff(name, data, formatted)
+        elif check:
+            if is_new:
+                typer.echo(f"{_display_name(name)}: would be formatted")
+        elif name == "-":
+            typer.echo(formatted, nl=False)
+        elif is_new:
+            _write(Path(name), formatted, problems)
+    for problem in problems:
+        typer.echo(f"noetl: {problem.message}", err=True)
+    if not diff and "-" not in files:
+        typer.echo(_summary(seen, changed, check=check), err=True)
+    if problems:
+        raise typer.Exit(2)
+    if check and changed:
+        raise typer.Exit(1)
+
+
+def _display_name(name: str) -> str:
+    return "<stdin>" if name == "-" else name
+
+
+def _summary(seen: int, changed: int, *, check: bool) -> str:
+    word = "would be formatted" if check else "formatted"
+    return f"{changed} of {seen} file{'s' if seen != 1 else ''} {word}."
+
+
+def _format(name: str, data: bytes, problems: list[FileProblem]) -> bytes | None:
+    """Return the new content, or None with a problem for each error that prevents formatting."""
+    from noetl.dsl.layout.format import format_text, has_faults
+    from noetl.dsl.parse import parse
+
+    document = parse(data, _display_name(name))
+    if not has_faults(document):
+        return format_text(data.decode("utf-8"), _display_name(name)).encode("utf-8")
+    for problem in document.problems:
+        if problem.kind != "legacy-boolean":
+            line, column = document.source.position(problem.start)
+            problems.append(FileProblem(f"{_display_name(name)}:{line}:{column}: {problem.message}", fatal=True))
+    problems.append(FileProblem(f"{_display_name(name)}: not formatted; fix these errors first", fatal=True))
+    return None
+
+
+def _print_diff(name: str, data: bytes, formatted: bytes) -> None:
+    old, new = (text.decode("utf-8").splitlines(keepends=True) for text in (data, formatted))
+    for line in unified_diff(old, new, _display_name(name), f"{_display_name(name)} (formatted)"):
+        typer.echo(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n", nl=False)
+
+
+def _write(path: Path, content: bytes, problems: list[FileProblem]) -> None:
+    """Replace a file atomically, keeping its permissions and links."""
+    target = path.resolve()
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(target.stat().st_mode & 0o7777)
+        Path(temporary).replace(target)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        problems.append(FileProblem(f"Cannot write {path}: {error.strerror or error}", fatal=True))

@@ -1,0 +1,1 @@
+"""Output for terminals, pipes and programs: progress, summaries, reports."""

@@ -1,0 +1,110 @@
+"""Print why an execution is where it is, for `noetl explain ID`: open work, its causes and past decisions.
+
+The analysis is in `noetl.engine.explain`. Tested in tests/acceptance/executions/test_run_commands.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import typer
+from msgspec import to_builtins
+
+from noetl.cli.output.format import format_duration, format_time, to_json
+from noetl.cli.runtime.driver_lock import driver_of
+from noetl.cli.runtime.store import load_plan, load_state, read_history
+from noetl.engine.decision import needs_signal, status_of
+from noetl.engine.explain import Choice, Standing, choices, standings, values
+from noetl.server.attendance import groups
+from noetl.wiring import SystemClock, open_team
+
+if TYPE_CHECKING:
+    from noetl.engine.state import Execution
+    from noetl.ports import History, WorkerInfo
+    from noetl.wiring import Store
+
+_MAX_CHOICES: Final = 12
+
+
+def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
+    """Print an execution's status, open work and decisions."""
+
+    async def job(history: History) -> None:
+        state, events = await load_state(history, given)
+        now, pools = SystemClock().now(), None
+        if not state.pool.startswith("local:"):  # a local run has its own worker
+            pools = groups(await _load_workers(history), now)
+        is_open = state.phase != "ended"
+        open_work = standings(await load_plan(history, state), state, events, pools, now) if is_open else ()
+        decisions = choices(events)
+        driver = driver_of(store, state)
+        if as_json:
+            data: dict[str, Any] = {
+                "execution_id": state.execution_id,
+                "status": status_of(state),
+                "error": state.error,
+                "failed_items": state.partial,
+                "driven_by": driver,
+                "standing": [to_builtins(one) for one in open_work],
+                "choices": [to_builtins(one) for one in decisions],
+            }
+            typer.echo(to_json(data))
+            return
+        for text in (*_status_lines(state, driver), *_open_work_lines(open_work), *_decision_lines(decisions)):
+            typer.echo(text)
+
+    read_history(store, job)
+
+
+async def _load_workers(history: History) -> list[WorkerInfo]:
+    if hasattr(history, "workers"):  # a server
+        return list(await history.workers())
+    return await open_team(cast("Store", history)).workers()
+
+
+def _status_lines(state: Execution, driver: str | None) -> Iterator[str]:
+    yield f"execution {state.execution_id} of {state.path}: {status_of(state)}"
+    if state.phase == "ended":
+        yield f"It ended at {format_time(state.ended_at)}, after {format_duration(state.ended_at - state.started_at)}."
+    elif driver is not None:
+        yield f"Process {driver} is driving it."
+    elif state.pool and not needs_signal(state):
+        yield f"No process is driving it. Continue with `noetl resume {state.execution_id}`."
+    if state.paused:
+        yield f"It is paused: no new steps start until `noetl unpause {state.execution_id}`."
+    for failure in state.failures:
+        error = failure.get("error") or {}
+        yield f"Step {failure['step']} failed: {error.get('kind', '')}: {error.get('message', '')}"
+    for run_id, count in state.partial.items():
+        items = "1 item" if count == 1 else f"{count:,} items"
+        yield f"{items} of {run_id} failed for good; see `noetl dlq groups --execution {state.execution_id}`."
+    if state.error is not None and not state.failures:
+        yield f"{state.error.get('kind', '')}: {state.error.get('message', '')}"
+
+
+def _open_work_lines(open_work: tuple[Standing, ...]) -> Iterator[str]:
+    if open_work:
+        yield "\nNot finished:"
+    for one in open_work:
+        yield f"  {one.what} {one.name} at {one.step}"
+        yield f"    waits for  {one.waits_for}"
+        if one.read:
+            yield f"    it read    {values(one.read)}"
+        yield f"    since      {format_time(one.since)}"
+        yield f"    until      {format_time(one.until) if one.until is not None else 'no time limit'}"
+        for limit in one.deadlines:
+            time = f"{format_time(limit.at)} " if limit.at is not None else ""
+            span = f", {limit.ms / 1000:g} s" if limit.ms is not None else ""
+            yield f"    timeout    {time}{limit.what}{span}"
+        yield f"    moved by   {one.moved_by}"
+
+
+def _decision_lines(decisions: tuple[Choice, ...]) -> Iterator[str]:
+    if decisions:
+        yield "\nHow it got here:"
+    if len(decisions) > _MAX_CHOICES:
+        yield f"  … {len(decisions) - _MAX_CHOICES} earlier decisions; --json prints all"
+    for one in decisions[-_MAX_CHOICES:]:
+        yield f"  {format_time(one.at)} #{one.seq} {one.step}: {one.decided}"
+        yield from (f"      {reason}" for reason in one.because)

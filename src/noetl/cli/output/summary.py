@@ -1,0 +1,70 @@
+"""Print the end of an execution, or why it is waiting: for terminals, and as JSON.
+
+Tested in tests/acceptance/executions/test_run.py.
+"""
+
+from __future__ import annotations
+
+import json
+from time import time
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from noetl.cli.output.format import format_duration, format_time, to_json
+from noetl.cli.runtime.runner import EXIT_CODES, WAITING
+from noetl.engine.decision import status_of
+from noetl.engine.view import summary
+from noetl.settings import CREDENTIAL
+
+if TYPE_CHECKING:
+    from noetl.engine.explain import Standing
+    from noetl.engine.state import Execution
+
+_MAX_RESULT: Final = 20_000
+
+
+def exit_code(state: Execution) -> int:
+    return EXIT_CODES.get(state.outcome or "", WAITING) if state.phase == "ended" else WAITING
+
+
+def print_json_summary(state: Execution) -> None:
+    typer.echo(to_json(summary(state, int(time() * 1000))))
+
+
+def print_result(state: Execution) -> None:
+    """Print how an execution ended: the status to stderr, the result to stdout."""
+    took = format_duration(state.ended_at - state.started_at)
+    colour = "green" if state.outcome == "completed" else "red"
+    typer.echo(typer.style(f"{state.status} in {took}", fg=colour, bold=True), err=True)
+    if state.error is not None and state.outcome != "completed":
+        where = f" in step {state.failures[0]['step']}" if state.failures else ""
+        typer.echo(f"{state.error.get('kind', 'error')}{where}: {state.error.get('message', '')}", err=True)
+        if state.error.get("code") == "NO_CREDENTIAL":
+            typer.echo(f"Local runs read credentials from the environment: {CREDENTIAL}<NAME>=…", err=True)
+        typer.echo(f"`noetl explain {state.execution_id}` shows how it came to that.", err=True)
+    if state.partial:
+        count = sum(state.partial.values())
+        items = "1 failed item is" if count == 1 else f"{count} failed items are"
+        typer.echo(f"{items} in the dead letters: `noetl dlq list --execution {state.execution_id}`", err=True)
+    if state.compensated is not None:
+        typer.echo("compensated" if state.compensated else "not everything could be compensated", err=True)
+    if state.result is not None:
+        text = json.dumps(state.result, indent=2, ensure_ascii=False)
+        if len(text) > _MAX_RESULT:
+            text = f"{text[:_MAX_RESULT]}\n… ({len(text):,} characters; --json prints all)"
+        typer.echo(text)
+
+
+def print_waiting(state: Execution, standings: tuple[Standing, ...]) -> None:
+    """Print what an execution is waiting for, and what can move it."""
+    typer.echo(typer.style(status_of(state), fg="yellow", bold=True), err=True)
+    for standing in standings:
+        typer.echo(f"  {standing_line(standing)}", err=True)
+
+
+def standing_line(standing: Standing) -> str:
+    """Return one unfinished item as a line."""
+    until = f", until {format_time(standing.until)}" if standing.until is not None else ""
+    line = f"{standing.name} at {standing.step} waits for {standing.waits_for}"
+    return f"{line}, since {format_time(standing.since)}{until}. What moves it: {standing.moved_by}."

@@ -1,0 +1,1 @@
+"""Playbook files on their way into a catalog: find, check, prepare, upload."""

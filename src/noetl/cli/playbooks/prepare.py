@@ -1,0 +1,142 @@
+"""Prepare playbooks to run: read and check them, and register them with those they call.
+
+A `kind: playbook` task can name a file relative to its caller; it is replaced by the called playbook's path, so that the log has
+catalog paths only. Tested in tests/acceptance/executions/test_run_children.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from msgspec import Struct
+from msgspec.structs import replace
+
+from noetl.cli.arguments.files import load_file
+from noetl.cli.playbooks.disk_catalog import DiskCatalog, catalog_path
+from noetl.dsl.pin import pinned
+from noetl.dsl.playbook import Playbook, Task, Value
+from noetl.model.errors import InvalidInput, InvalidPlaybook
+
+if TYPE_CHECKING:
+    from noetl.ports import Catalog
+
+
+class Prepared(Struct, frozen=True):
+    """Checked playbook: its tree, its source text, the canonical form and the hash of that."""
+
+    tree: Playbook
+    content: bytes
+    canonical: bytes
+    playbook: str
+
+    @property
+    def path(self) -> str:
+        return self.tree.path
+
+
+class Preparer(Struct):
+    """Reads playbooks and those they call, each file once."""
+
+    folder: Path
+    on_text: Callable[[bytes], None] = lambda _: None  # called with each playbook's text before it is checked
+    found: dict[Path, Prepared | None] = {}
+
+    def prepare(self, name: str, only: str | None = None, quiet: bool = False) -> Prepared:
+        """Read and check a playbook and those it calls; `only` keeps one step. Raises InvalidInput."""
+        content = load_file(name)
+        self.on_text(content)
+        file = self.folder / "-" if name == "-" else Path(name).resolve()
+        catalog = DiskCatalog(self.folder, file.parent)
+        self.found[file] = None  # a playbook that calls itself is not read again
+        tree = _check(content, "<stdin>" if name == "-" else name, catalog, quiet)
+        tree = self._with_calls(tree if only is None else _keep_step(tree, only), catalog)
+        canonical, playbook = pinned(tree)
+        made = self.found[file] = Prepared(tree, content, canonical, playbook)
+        return made
+
+    def _with_calls(self, tree: Playbook, catalog: DiskCatalog) -> Playbook:
+        """Prepare the playbooks that a playbook calls, and refer to them by catalog path."""
+        steps = tuple(
+            replace(step, tasks=tuple(self._with_path(task, catalog) for task in step.tasks)) for step in tree.workflow
+        )
+        return replace(tree, workflow=steps, workbook=tuple(self._with_path(task, catalog) for task in tree.workbook))
+
+    def _with_path(self, task: Task, catalog: DiskCatalog) -> Task:
+        path = task.fields["path"].data if task.kind == "playbook" and "path" in task.fields else None
+        if not isinstance(path, str):
+            return task
+        if "{{" in path or "{%" in path:
+            for each in catalog:  # a template can name any of them; errors surface on the call
+                with suppress(InvalidInput):
+                    self._prepare_once(catalog.file(each), quiet=True)
+            return task
+        named = self._prepare_once(catalog.file(path))
+        return task if named is None else replace(task, fields={**task.fields, "path": Value(named)})
+
+    def _prepare_once(self, file: Path | None, quiet: bool = False) -> str | None:
+        """Prepare a called playbook once; return its path in the catalog."""
+        if file is None:
+            return None
+        if file in self.found:
+            made = self.found[file]
+            return made.path if made is not None else catalog_path(file)
+        return self.prepare(str(file), quiet=quiet).path
+
+    async def register(self, catalog: Catalog, now: int) -> None:
+        """Register every prepared playbook in a catalog."""
+        for made in self.found.values():
+            if made is not None:
+                await catalog.register(made.path, made.content, made.canonical, made.playbook, now)
+
+
+def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Playbook:
+    """Return the canonical tree of a playbook; print its errors. Raises InvalidPlaybook."""
+    from noetl.cli.output.diagnostics import Report, print_text
+    from noetl.dsl.normalize import normalize
+    from noetl.dsl.parse import parse
+    from noetl.dsl.subject import Subject
+    from noetl.dsl.validate import examine
+    from noetl.wiring import language_kinds
+
+    document = parse(content, name)
+    found = examine(Subject(document, language_kinds(), catalog))
+    errors = tuple(one for one in found if one.severity == "error")
+    if errors:
+        report = Report()
+        report.add(name, content, errors)
+        if not quiet:
+            print_text(report, err=True)
+        raise InvalidPlaybook(f"{name} has errors; nothing was run.")
+    warnings = sum(one.severity == "warning" for one in found)
+    if warnings and not quiet:
+        count = "1 warning" if warnings == 1 else f"{warnings} warnings"
+        typer.echo(f"noetl: {count} in {name}; see `noetl validate {name}`.", err=True)
+    tree = normalize(document)
+    _require_kinds(tree, name)
+    return tree
+
+
+def _require_kinds(tree: Playbook, name: str) -> None:
+    """Raise InvalidPlaybook if this installation lacks what a playbook requires."""
+    from noetl.dsl.requires import lacking
+    from noetl.wiring import cannot_run
+
+    missing = lacking(tree, cannot_run)
+    if missing is not None:
+        raise InvalidPlaybook(f"{name}: {missing}.")
+
+
+def _keep_step(tree: Playbook, name: str) -> Playbook:
+    """Return the playbook with one step only, and nothing after it."""
+    step = tree.step(name)
+    if step is None:
+        raise InvalidInput(f"The playbook has no step `{name}`. Its steps: {', '.join(s.name for s in tree.workflow)}.")
+    if not step.tasks:
+        raise InvalidInput(f"The step `{name}` only routes; it has nothing to run.")
+    spec = {key: value for key, value in tree.executor.spec.items() if key not in ("entry_step", "final_step")}
+    alone = replace(step, router=None, compensate=None, admit=None)
+    return replace(tree, workflow=(alone,), executor=replace(tree.executor, spec=spec), rollback=None)

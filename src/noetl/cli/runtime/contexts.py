@@ -1,0 +1,48 @@
+"""Contexts file: named servers with their tokens, and the one in use.
+
+Only its owner can read it. Tested in tests/acceptance/servers/test_context_cli.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from noetl.model.errors import InvalidInput
+
+_Contexts = dict[str, dict[str, str]]
+
+
+def contexts_file() -> Path:
+    """Return the path of the file, in the user's configuration folder."""
+    home = os.environ.get("XDG_CONFIG_HOME", "").strip()
+    return (Path(home) if home else Path.home() / ".config") / "noetl" / "contexts.json"
+
+
+def load_contexts() -> tuple[_Contexts, str]:
+    """Return the contexts by name, and the name of the one in use; empty if that is this machine."""
+    try:
+        data = json.loads(contexts_file().read_text(encoding="utf-8"))
+        contexts = {str(name): dict(one) for name, one in data["contexts"].items()}
+        return contexts, str(data.get("current") or "")
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"Cannot read the contexts in {contexts_file()}: {error}. Fix or delete the file.") from None
+
+
+def save_contexts(contexts: Mapping[str, Mapping[str, str]], current: str) -> None:
+    """Replace the file atomically, readable by its owner only."""
+    file = contexts_file()
+    data: dict[str, Any] = {"current": current, "contexts": contexts}
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = file.with_name(f"{file.name}.{os.getpid()}")
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as opened:
+            json.dump(data, opened, indent=2)
+        temporary.replace(file)
+    except OSError as error:
+        raise InvalidInput(f"Cannot write {file}: {error.strerror}. Check its permissions.") from None

@@ -1,0 +1,96 @@
+"""Lock file of the process that drives a local execution.
+
+The operating system releases the lock when the process dies, so another process can take over. Tested in
+tests/acceptance/executions/test_run_resume.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Final, TextIO
+
+from noetl.cli.runtime.store import local_settings
+from noetl.cli.runtime.target import server_of
+from noetl.model.errors import Conflict, InvalidInput
+from noetl.settings import Settings
+
+if TYPE_CHECKING:
+    from noetl.engine.state import Execution
+
+_TIMEOUT_S: Final = 2.0  # child processes of a killed driver keep the lock for less than this
+_RETRY_S: Final = 0.02
+
+
+@contextmanager
+def driver_lock(settings: Settings, execution_id: str) -> Iterator[None]:
+    """Hold the driver's lock of an execution. Raises Conflict while another process holds it."""
+    path = settings.locks / execution_id
+    try:
+        settings.locks.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"Cannot create the folder {settings.locks}: {error.strerror}. Use another store with --store PATH."
+        ) from None
+    deadline = monotonic() + _TIMEOUT_S
+    while (file := _try_lock(path)) is None:
+        if monotonic() > deadline:
+            raise Conflict(
+                f"Process {_read_pid(path)} is driving execution {execution_id}. "
+                f"Stop it with `noetl cancel {execution_id}`."
+            )
+        sleep(_RETRY_S)
+    with file:
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def root_of(state: Execution) -> str:
+    """Return the execution whose driver does the work: itself, or the root of a child."""
+    return state.pool.removeprefix("local:") if state.pool.startswith("local:") else state.execution_id
+
+
+def driver_of(place: str | None, state: Execution) -> str | None:
+    """Return the PID that drives an execution on this machine; None if no process does, or a server."""
+    return None if server_of(place) is not None else lock_holder(local_settings(place), root_of(state))
+
+
+def lock_holder(settings: Settings, execution_id: str) -> str | None:
+    """Return the PID that holds an execution's lock, or None."""
+    path = settings.locks / execution_id
+    if not path.exists():
+        return None
+    file = _try_lock(path, shared=True)
+    if file is None:
+        return _read_pid(path)
+    file.close()
+    return None
+
+
+def _try_lock(path: Path, *, shared: bool = False) -> TextIO | None:
+    """Open and lock a file; None if another process holds it or has just deleted it."""
+    file = path.open("a+", encoding="ascii")
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
+            return file
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    file.close()
+    return None
+
+
+def _read_pid(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip() or "unknown"
+    except OSError:
+        return "unknown"

@@ -1,0 +1,81 @@
+"""Run a command's coroutine: event loop, logging, garbage collection, errors as exit codes.
+
+Exit codes: 0 completed, 1 failed, 2 invalid input, 3 cancelled, 4 waiting, 5 partial. Tested in
+tests/acceptance/executions/test_run.py.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import typer
+
+from noetl.model.errors import NoetlError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXIT_CODES: Final[Mapping[str, int]] = {"completed": 0, "failed": 1, "cancelled": 3, "partial": 5}
+WAITING: Final = 4  # any other status
+_LONG_RUNNING: Final = 20_000  # allocations between two collections, in a process that runs for long
+SHORT_LIVED: Final = 100_000  # in a process that keeps nearly everything until it prints its report
+_OLDER_GENERATIONS: Final = (20, 50)
+T = TypeVar("T")
+
+
+def call(job: Callable[[], Awaitable[T]], *, fast: bool = False) -> T:
+    """Run a coroutine function; print a NoetlError on one line and exit with its code.
+
+    `fast` uses uvloop, which takes longer to load than a short command can save.
+    """
+    import asyncio
+
+    async def run_job() -> T:
+        return await job()
+
+    try:
+        _configure_logging()
+        with asyncio.Runner(loop_factory=fast_loop() if fast else None) as runner:
+            return runner.run(run_job())
+    except NoetlError as error:
+        fail(error)
+
+
+def fail(error: NoetlError) -> NoReturn:
+    """Print an error and exit with its code."""
+    print_error(error)
+    raise typer.Exit(error.exit_code) from None
+
+
+def print_error(error: NoetlError) -> None:
+    typer.echo(f"noetl: {error}", err=True)
+
+
+def _configure_logging() -> None:
+    import logging
+
+    from noetl.cli.runtime.environment import environment
+    from noetl.settings import LOG_LEVEL
+
+    # Library warnings are noise for a user who runs a playbook: a task's outcome has the error.
+    level = environment().get(LOG_LEVEL, "ERROR").upper()
+    logging.basicConfig(
+        format="noetl: %(message)s", level=level if level in logging.getLevelNamesMapping() else "ERROR"
+    )
+
+
+def fast_loop() -> Callable[[], Any] | None:
+    """Return uvloop's loop factory, or None where uvloop is not installed."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
+
+
+def tune_gc(allocations: int = _LONG_RUNNING) -> None:
+    """Collect garbage less often, and never scan the objects that exist now."""
+    gc.freeze()
+    gc.set_threshold(allocations, *_OLDER_GENERATIONS)

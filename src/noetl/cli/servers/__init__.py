@@ -1,0 +1,1 @@
+"""Commands that run servers and workers, and address them: one file per command."""

@@ -1,0 +1,130 @@
+"""Serve HTTP until a signal arrives, with or without a worker: for `serve` and `up`.
+
+Tested in tests/server/test_serve.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from urllib.parse import urlsplit
+
+import typer
+import uvicorn
+
+from noetl import __version__
+from noetl.cli.runtime.environment import environment
+from noetl.cli.runtime.runner import tune_gc
+from noetl.cli.runtime.store import local_settings
+from noetl.model.errors import InvalidInput
+from noetl.ports import WorkerInfo
+from noetl.server.app import app
+from noetl.server.attendance import attending
+from noetl.server.services import Services
+from noetl.server.sockets import QuickSocket
+from noetl.settings import Settings, server_settings
+from noetl.wiring import serving
+
+_GRACE_S = 10  # for requests in flight on shutdown
+_MAX_FRAME = 16 * 1024 * 1024
+_BACKLOG = 1024
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn server that stops on a signal without exiting the process."""
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self._services = services
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        if self.should_exit:
+            self.force_exit = True
+        self._services.stopping.set()
+        self.should_exit = True
+
+
+async def listen(host: str | None, port: int | None, auth: str | None, store: str | None, *, works: bool) -> int:
+    """Serve until a signal arrives; return the exit code."""
+    server = server_settings(environment(), host, port, auth)
+    settings = local_settings(store)
+    with _bound(server.host, server.port) as opened:
+        async with AsyncExitStack() as stack:
+            services, embedded = await stack.enter_async_context(serving(settings, server))
+            if works:
+                await stack.enter_async_context(embedded.working(""))
+                await stack.enter_async_context(
+                    attending(services.team, services.clock, _worker_info(services, settings))
+                )
+            config = uvicorn.Config(
+                app(services),
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,  # the client address is not used
+                lifespan="off",
+                http="httptools",
+                ws=QuickSocket,
+                ws_max_size=_MAX_FRAME,
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE_S,
+                timeout_keep_alive=75,
+            )
+            name, number = opened.getsockname()[:2]
+            shown = f"[{name}]" if ":" in name else name
+            tokens = "requires tokens" if services.gate.required else "requires no tokens"
+            typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_store_name(settings)}", err=True)
+            tune_gc()
+            await _Server(config, services).serve(sockets=[opened])
+    return 0
+
+
+def _worker_info(services: Services, settings: Settings) -> WorkerInfo:
+    """Return the row of the worker in this process; it has the server's ID."""
+    now, host = services.clock.now(), os.uname().nodename
+    return WorkerInfo(
+        services.server_id,
+        "",
+        capacity=settings.capacity,
+        host=host,
+        version=__version__,
+        registered_at=now,
+        seen_at=now,
+    )
+
+
+def _store_name(settings: Settings) -> str:
+    """Return the store's path, or its database URL without the password."""
+    if not settings.database:
+        return str(settings.store)
+    parts = urlsplit(settings.database)
+    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    """Bind the address first, so that a second server fails at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        opened = socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise InvalidInput(
+            f"Cannot listen on {host}:{port}: {error.strerror or error}. "
+            "Use another port with --port N, or any free one with --port 0."
+        ) from None
+    with opened:
+        yield opened

@@ -1,0 +1,54 @@
+"""`noetl serve`: run the server until it is stopped; requests in flight are answered first.
+
+Tested in tests/server/test_serve.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from noetl.cli.arguments.options import StorePath
+from noetl.cli.runtime.runner import call
+
+Host = Annotated[
+    str | None, typer.Option("--host", help="Address to listen on. [env: NOETL_HOST] [default: 127.0.0.1]")
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes any. [env: NOETL_PORT] [default: 8082]"),
+]
+Auth = Annotated[
+    str | None,
+    typer.Option(
+        "--auth",
+        metavar="auto|none|token",
+        help="Require API tokens; `auto` requires them unless only this machine can connect. "
+        "[env: NOETL_AUTH] [default: auto]",
+    ),
+]
+
+
+def command(
+    host: Host = None,
+    port: Port = None,
+    auth: Auth = None,
+    db: Annotated[
+        str | None,
+        typer.Option(
+            "--db",
+            metavar="URL",
+            help="PostgreSQL database to use as the store; servers can share it. [env: NOETL_DB_URL]",
+        ),
+    ] = None,
+    store: StorePath = None,
+) -> None:
+    """Run the server: the API and the queue for remote workers."""
+
+    async def job() -> int:
+        from noetl.cli.servers.listen import listen
+
+        return await listen(host, port, auth, db or store, works=False)
+
+    raise typer.Exit(call(job, fast=True))

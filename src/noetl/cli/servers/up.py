@@ -1,0 +1,34 @@
+"""`noetl up`: run a server and a worker in one process, on one store.
+
+Tested in tests/server/test_serve.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from noetl.cli.arguments.options import StorePath
+from noetl.cli.runtime.runner import call
+from noetl.cli.servers.serve import Auth, Host, Port
+
+
+def command(
+    host: Host = None,
+    port: Port = None,
+    auth: Auth = None,
+    postgres: Annotated[
+        str | None,
+        typer.Option("--postgres", metavar="URL", help="PostgreSQL database to use as the store. [env: NOETL_DB_URL]"),
+    ] = None,
+    store: StorePath = None,
+) -> None:
+    """Run a server and a worker in one process."""
+
+    async def job() -> int:
+        from noetl.cli.servers.listen import listen
+
+        return await listen(host, port, auth, postgres or store, works=True)
+
+    raise typer.Exit(call(job, fast=True))

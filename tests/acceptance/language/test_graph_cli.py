@@ -1,0 +1,120 @@
+"""`noetl graph` as people call it: every format, broken playbooks, files that cannot be read or written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.yaml") if ".test." not in path.name)
+FORMATS = ("text", "mermaid", "dot", "svg", "json")
+
+
+def graph(*arguments: str, given: str | None = None, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "noetl", "graph", *arguments]
+    return subprocess.run(
+        command, input=given, capture_output=True, text=True, encoding="utf-8", cwd=folder, check=False
+    )
+
+
+def test_the_default_is_text() -> None:
+    done = graph("examples/hello.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == graph("examples/hello.yaml", "--format", "text").stdout
+    assert done.stdout.startswith("hello · examples/hello\n3 steps, 2 arcs\n\n▶ greet")
+    assert "├─→ shout  when greet.text | length > 20" in done.stdout
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_can_be_drawn(example: Path) -> None:
+    done = graph(str(example), "--format", "svg")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ElementTree.fromstring(done.stdout).tag.endswith("svg")
+
+
+@pytest.mark.parametrize(
+    ("format", "first"),
+    [("mermaid", "flowchart TD\n"), ("dot", 'digraph "hello" {\n'), ("svg", "<svg "), ("json", "{\n")],
+)
+def test_formats_and_files(format: str, first: str, tmp_path: Path) -> None:
+    printed = graph("examples/hello.yaml", "--format", format)
+    written = graph("examples/hello.yaml", "--format", format, "--output", str(tmp_path / "drawing"))
+    assert printed.stdout.startswith(first)
+    assert (written.returncode, written.stdout, written.stderr) == (0, "", "")
+    assert (tmp_path / "drawing").read_text(encoding="utf-8") == printed.stdout
+
+
+def test_json_names_steps_and_arcs() -> None:
+    data = json.loads(graph("examples/hello.yaml", "--format", "json").stdout)
+    assert [node["name"] for node in data["nodes"]] == ["greet", "shout", "say"]
+    assert [(edge["source"], edge["target"]) for edge in data["edges"]] == [("greet", "shout"), ("greet", "say")]
+    lines = (ROOT / "examples" / "hello.yaml").read_text(encoding="utf-8").splitlines()
+    assert lines[data["nodes"][0]["line"] - 1].strip() == "- step: greet"
+
+
+def test_stdin_is_drawn() -> None:
+    text = (ROOT / "examples" / "hello.yaml").read_text(encoding="utf-8")
+    assert graph("-", given=text).stdout == graph("examples/hello.yaml").stdout
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_broken_playbook_is_drawn_as_far_as_it_goes_and_a_note_says_so(format: str) -> None:
+    done = graph("examples/broken/hello.yaml", "--format", format)
+    assert done.returncode == 0
+    assert "shuot" in done.stdout
+    assert "errors; the drawing shows what could be parsed" in done.stderr
+    assert "See `noetl validate examples/broken/hello.yaml`." in done.stderr
+
+
+def test_what_was_read_before_a_syntax_error_is_drawn(tmp_path: Path) -> None:
+    (tmp_path / "cut.yaml").write_text(
+        "workflow:\n  - step: a\n    next: b\n  - step: b\n  -step: [\n", encoding="utf-8"
+    )
+    done = graph("cut.yaml", folder=tmp_path)
+    assert done.returncode == 0
+    assert "▶ a" in done.stdout
+    assert "cut.yaml has" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no steps to draw"),
+        ("workflow: []\n", "no steps to draw"),
+        ("[1, 2]\n", "no steps to draw"),
+        ("a: [1\n", "line 2"),
+        ("workflow: {{ x }}\n", "no steps to draw"),
+    ],
+)
+def test_nothing_to_draw_is_told_with_the_reason(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "nothing.yaml").write_text(text, encoding="utf-8")
+    done = graph("nothing.yaml", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("noetl: nothing.yaml: ")
+    assert said in done.stderr
+    assert "`noetl validate nothing.yaml`" in done.stderr
+
+
+def test_a_missing_file_is_told() -> None:
+    done = graph("nowhere.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "noetl: nowhere.yaml: no such file; check the path\n"
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    done = graph("examples/hello.yaml", "--output", str(tmp_path / "no" / "such" / "file"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "noetl: Cannot write " in done.stderr
+    assert "No such file or directory" in done.stderr
+
+
+def test_an_unknown_format_is_told_with_the_known_ones() -> None:
+    done = graph("examples/hello.yaml", "--format", "png")
+    assert done.returncode == 2
+    assert "png" in done.stderr
+    assert all(format in done.stderr for format in FORMATS)
