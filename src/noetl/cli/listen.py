@@ -25,7 +25,6 @@ from noetl.ports import WorkerInfo
 from noetl.server.app import app
 from noetl.server.attendance import attending
 from noetl.server.services import Services
-from noetl.server.sockets import QuickSocket
 from noetl.settings import Settings, server_settings
 from noetl.wiring import serving
 
@@ -76,7 +75,7 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
                 proxy_headers=False,  # nothing here asks where a request came from
                 lifespan="off",
                 http="httptools",
-                ws=QuickSocket,
+                ws="websockets-sansio",
                 ws_max_size=_MOST_FRAME,
                 server_header=False,
                 timeout_graceful_shutdown=_GRACE_S,

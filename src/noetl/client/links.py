@@ -75,20 +75,18 @@ class SocketLink:
         self._receive = receive
         self._closed = _connection_closed()
         self._reading = asyncio.create_task(self._read())
-        socket.sink = self._take
 
-    def send(self, frame: FromWorker) -> Awaitable[None] | None:
+    def send(self, frame: FromWorker) -> Awaitable[None]:
         data = _encode(frame)
         if len(data) > _MOST_SENT:
             raise NoetlError(
                 f"a report of {len(data):,} bytes is more than the server takes; store results by reference."
             )
-        waiting: Awaitable[None] | None = self._socket.send_message(data)
-        return None if waiting is None else self._sent(waiting)
+        return self._send(data)
 
-    async def _sent(self, waiting: Awaitable[None]) -> None:
+    async def _send(self, data: bytes) -> None:
         try:
-            await waiting
+            await self._socket.send(data)
         except self._closed as error:
             raise Unreachable(f"the session was closed: {error}") from None
 
@@ -101,7 +99,7 @@ class SocketLink:
         await asyncio.wait([self._reading])
 
     async def _read(self) -> None:
-        """Take what comes the long way, until the connection is closed."""
+        """Receive frames until the connection is closed."""
         with suppress(self._closed):
             async for data in self._socket:
                 self._take(data)
@@ -125,8 +123,6 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
 
-    from noetl.client.sockets import QuickConnection
-
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         socket = await connect(
@@ -138,7 +134,6 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
             ping_interval=_PING_S,
             ping_timeout=_PONG_S,
             close_timeout=1.0,
-            create_connection=QuickConnection,
         )
     except InvalidStatus as error:
         status = error.response.status_code

@@ -1,8 +1,8 @@
-"""Routes as objects: each one declares its role, its body, its answer and its act, and is run in one place.
+"""Endpoints: each route declares its role, body, answer and audit action, and is run in one place.
 
-Authorisation, limits, decoding and errors are here, so no route can forget them; the OpenAPI document is made of the same
-declarations. The audit trail is written by the change itself, in its transaction; a call that hands on nothing for it is
-noted here. Tested in tests/server/test_matrix.py and test_audit.py.
+Authorisation, limits, decoding and errors are handled here, so no route can forget them; the OpenAPI document is generated
+from the same declarations. A change writes its own audit entry, in its transaction; for a call that has written none, the
+entry is added here. Tested in tests/server/test_matrix.py and test_audit.py.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 from starlette.datastructures import QueryParams
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.ports import AuditEntry
 from noetl.server.auth import NOBODY, Actor, Role, forbidden, may, unauthorised
@@ -104,15 +103,21 @@ class Endpoint:
     def name(self) -> str:
         return f"{self.method} {self.path}"
 
-    def route(self, services: Services) -> Route:
-        """Give the route that serves this on an application."""
+    def app(self, services: Services) -> ASGIApp:
+        """Return the ASGI application that serves this route."""
+        headers = [one for one in Response(media_type=self.gives).raw_headers if one[0] != b"content-length"]
 
-        async def serve(request: Request) -> Response:
-            scope = request.scope
-            made = await self.answered(Call(scope, request.receive, services, headers_of(scope), request.path_params))
-            return made if isinstance(made, Response) else Response(made, self.status, media_type=self.gives)
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            call = Call(scope, receive, services, headers_of(scope), scope["path_params"])
+            result = await self.answered(call)
+            if isinstance(result, Response):
+                await result(scope, receive, send)
+                return
+            length = (b"content-length", b"%d" % len(result))
+            await send({"type": "http.response.start", "status": self.status, "headers": [length, *headers]})
+            await send({"type": "http.response.body", "body": result})
 
-        return Route(self.path, serve, methods=[self.method], name=self.name)
+        return serve
 
     async def answered(self, call: Call) -> Response | bytes:
         """Answer a request: with a response, or with the body of one that has this route's status and media type."""

@@ -6,7 +6,7 @@ decoded. Tested in tests/server/test_limits.py.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, TypeVar, cast
@@ -16,7 +16,6 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from noetl.model.refs import MOST_BYTES as MOST_RESULT_BYTES
-from noetl.server.connections import arrived
 from noetl.server.problems import Refusal, invalid
 
 Result = TypeVar("Result")
@@ -30,34 +29,25 @@ _SURELY_FLAT = MOST_DEPTH  # with fewer brackets than this, nothing can be too d
 
 
 async def body_of(headers: Mapping[bytes, bytes], receive: Receive, most: int = MOST_BYTES) -> bytes:
-    """Read a body; one that is too large is refused as soon as that is known."""
-    body = arrived(receive)
-    if body is None:
-        _refuse_told(headers, most)
-        return b"".join([part async for part in _parts(receive, most)])
-    if len(body) > most:
-        raise _too_large(most)
-    return body
+    """Read a body into memory. Raises Refusal as soon as it is known to be too large."""
+    parts: list[bytes] = []
+    await _read(headers, receive, most, parts.append)
+    return b"".join(parts)
 
 
 @asynccontextmanager
 async def spooled(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> AsyncIterator[BinaryIO]:
-    """Read a body into a file that is gone afterwards; a small one stays in memory."""
-    _refuse_told(headers, most)
+    """Read a body into a temporary file; a small one stays in memory."""
     with SpooledTemporaryFile(_IN_MEMORY) as file:
-        async for part in _parts(receive, most):
-            file.write(part)
+        await _read(headers, receive, most, file.write)
         yield cast("BinaryIO", file)
 
 
-def _refuse_told(headers: Mapping[bytes, bytes], most: int) -> None:
-    told = headers.get(b"content-length")
-    if told and (not told.isdigit() or int(told) > most):
+async def _read(headers: Mapping[bytes, bytes], receive: Receive, most: int, write: Callable[[bytes], object]) -> None:
+    """Read a body part by part, up to a limit. Raises ClientDisconnect where the client goes away before its end."""
+    declared = headers.get(b"content-length")
+    if declared and (not declared.isdigit() or int(declared) > most):
         raise _too_large(most)
-
-
-async def _parts(receive: Receive, most: int) -> AsyncIterator[bytes]:
-    """Give a body of unknown length part by part, up to a limit. Raises ClientDisconnect where it is broken off."""
     size, is_more = 0, True
     while is_more:
         message = await receive()
@@ -67,7 +57,7 @@ async def _parts(receive: Receive, most: int) -> AsyncIterator[bytes]:
         size += len(part)
         if size > most:
             raise _too_large(most)
-        yield part
+        write(part)
         is_more = message.get("more_body", False)
 
 
