@@ -129,7 +129,6 @@ async def _work(worker: Worker, session: Session, given: WorkerSettings) -> None
         if draining.done() and not talking.done():
             typer.echo(f"noetl: stopping; {worker.busy} under way", err=True)
             await asyncio.wait({talking, working}, timeout=given.grace_s, return_when=asyncio.FIRST_COMPLETED)
-            await session.settle()
         if talking.done():
             talking.result()
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -37,6 +37,7 @@ from noetl.wire.session import (
 _log = logging.getLogger(__name__)
 _PATH = "/api/worker/session"
 _OPEN_S = 5.0
+_CLOSE_S = 1.0
 _PING_S, _PONG_S = 5.0, 10.0  # a connection that is cut without a word is noticed after both
 _MOST_RECEIVED = 256 * 1024 * 1024
 _MOST_SENT = 15 * 1024 * 1024  # the server closes the session at 16 MB
@@ -57,8 +58,8 @@ class Link(Protocol):
 
     welcome: Welcome
 
-    def send(self, frame: FromWorker) -> Awaitable[None] | None:
-        """Send a frame; gives what is to be waited for, if anything is. Both raise Unreachable on a broken link."""
+    def send(self, frame: FromWorker) -> None:
+        """Queue a frame for sending. Raises Unreachable on a broken link."""
 
     async def broken(self) -> None:
         """Wait until nothing goes through any more."""
@@ -67,49 +68,54 @@ class Link(Protocol):
 
 
 class SocketLink:
-    """One WebSocket."""
+    """One WebSocket; a task of its own sends the frames in order."""
 
     def __init__(self, socket: Any, welcome: Welcome, receive: Receive) -> None:
         self.welcome = welcome
         self._socket = socket
         self._receive = receive
         self._closed = _connection_closed()
-        self._reading = asyncio.create_task(self._read())
+        self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
-    def send(self, frame: FromWorker) -> Awaitable[None]:
+    def send(self, frame: FromWorker) -> None:
         data = _encode(frame)
         if len(data) > _MOST_SENT:
             raise NoetlError(
-                f"a report of {len(data):,} bytes is more than the server takes; store results by reference."
+                f"A report of {len(data):,} bytes is larger than the server accepts. Store results by reference."
             )
-        return self._send(data)
-
-    async def _send(self, data: bytes) -> None:
-        try:
-            await self._socket.send(data)
-        except self._closed as error:
-            raise Unreachable(f"the session was closed: {error}") from None
+        if any(task.done() for task in self._tasks):
+            raise Unreachable("The session is closed.")
+        self._outgoing.put_nowait(data)
 
     async def broken(self) -> None:
-        await asyncio.wait([self._reading])
+        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
+        """Send what is queued, then close."""
+        flush = asyncio.create_task(self._outgoing.join())
+        await asyncio.wait([flush, *self._tasks], timeout=_CLOSE_S, return_when=asyncio.FIRST_COMPLETED)
         await self._socket.close()
-        self._reading.cancel()
-        await asyncio.wait([self._reading])
+        for task in (flush, *self._tasks):
+            task.cancel()
+        await asyncio.wait([flush, *self._tasks])
 
     async def _read(self) -> None:
         """Receive frames until the connection is closed."""
         with suppress(self._closed):
             async for data in self._socket:
-                self._take(data)
+                try:
+                    frame = _to_worker.decode(data)
+                except msgspec.MsgspecError as error:
+                    _log.error("The server sent a frame that this version does not know: %s", error)
+                    return
+                self._receive(frame)
 
-    def _take(self, data: bytes) -> None:
-        try:
-            self._receive(_to_worker.decode(data))
-        except msgspec.MsgspecError as error:
-            _log.error("the server sent a frame that this version does not know: %s", error)
-            self._reading.cancel()  # so the link is broken
+    async def _write(self) -> None:
+        with suppress(self._closed):
+            while True:
+                await self._socket.send(await self._outgoing.get())
+                self._outgoing.task_done()
 
 
 def _connection_closed() -> type[Exception]:
@@ -133,7 +139,7 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
             open_timeout=_OPEN_S,
             ping_interval=_PING_S,
             ping_timeout=_PONG_S,
-            close_timeout=1.0,
+            close_timeout=_CLOSE_S,
         )
     except InvalidStatus as error:
         status = error.response.status_code
