@@ -115,7 +115,7 @@ class Session:
     async def _begin(self) -> Hand:
         services = self._services
         actor = await services.gate.who(self._websocket.headers.get("authorization"))
-        frame = decoded(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "the frame")
+        frame = decoded(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
         if actor is NOBODY and frame.token:
@@ -153,7 +153,7 @@ class Session:
     def _came(self, hand: Hand, data: bytes | str) -> None:
         """Serve a frame, beside the others."""
         try:
-            frame = decoded(data, _decoder, "the frame")
+            frame = decoded(data, _decoder, "The frame")
         except Refusal as refusal:
             self.push(wire.Refused(refusal.problem))
             return
