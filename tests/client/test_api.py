@@ -96,7 +96,7 @@ async def test_what_goes_wrong_is_said_in_words(tmp_path: Path) -> None:
     async with listening(tmp_path) as served, Client(served.url) as client:
         with pytest.raises(InvalidPlaybook, match=r"\d+:\d+ error NOE"):
             await client.register(TWO.replace("kind: noop", "kind: nope"))
-        with pytest.raises(InvalidInput, match="the catalog has no"):
+        with pytest.raises(InvalidInput, match="The catalog has no"):
             await client.execute("no/such")
         with pytest.raises(UnknownExecution, match="12345"):
             await client.status("12345")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,9 @@ async def test_a_step_in_a_row_is_one_commit_and_one_report(tmp_path: Path, monk
     sent: Counter[str] = Counter()
     send = SocketLink.send
 
-    def counted(link: SocketLink, frame: Any) -> Awaitable[None] | None:
+    def counted(link: SocketLink, frame: Any) -> None:
         sent[type(frame).__name__] += 1
-        return send(link, frame)
+        send(link, frame)
 
     monkeypatch.setattr(SocketLink, "send", counted)
     address = fresh_database()

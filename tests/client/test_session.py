@@ -124,7 +124,7 @@ async def test_what_is_no_server_is_told_to_the_worker(tmp_path: Path) -> None:
 
     async with serve(strange, "127.0.0.1", 0) as stranger:
         url = f"http://127.0.0.1:{stranger.sockets[0].getsockname()[1]}"
-        with pytest.raises(InvalidInput, match="no server of this version"):
+        with pytest.raises(InvalidInput, match="not a server of this version"):
             async with working(tmp_path, url) as (_, session):
                 await _ended(session)
 
@@ -207,7 +207,7 @@ async def _ended(session: Session) -> None:
 
 async def test_what_is_no_address_is_refused() -> None:
     for bad in ("localhost:8082", "ftp://here", "http://", ""):
-        with pytest.raises(InvalidInput, match="no address"):
+        with pytest.raises(InvalidInput, match="not the address"):
             Servers([bad])
-    with pytest.raises(InvalidInput, match="no server is named"):
+    with pytest.raises(InvalidInput, match="No server is configured"):
         Servers([])

@@ -20,7 +20,6 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from noetl.server.app import app
 from noetl.server.services import Services
-from noetl.server.sockets import QuickSocket
 from noetl.settings import ServerSettings, Settings
 from noetl.wire import session as frames
 from noetl.wiring import Embedded, serving
@@ -111,7 +110,7 @@ async def listening(folder: Path, server: ServerSettings | None = None, **more: 
             proxy_headers=False,
             lifespan="off",
             http="httptools",
-            ws=QuickSocket,
+            ws="websockets-sansio",
         )
         running = _Quiet(config)
         task = asyncio.create_task(running.serve())

@@ -1,4 +1,4 @@
-"""Requests over real connections: in one piece, in many, one after the other at once; answers are the same the short way."""
+"""Requests over real connections: bodies in parts, pipelined requests, clients that disconnect, shutdown."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from noetl.server import connections
-from noetl.server.app import app
 from noetl.server.limits import MOST_BYTES
-from tests.server.fuzzing import asked, no_traces
+from tests.server.fuzzing import no_traces
 from tests.server.serving import WAITS, Served, listening
 
 pytestmark = pytest.mark.asyncio
@@ -66,65 +63,6 @@ def request(method: str, path: str, body: bytes = b"", *more: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def without_date(answer: Answer) -> Answer:
-    status, headers, body = answer
-    return status, {name: value for name, value in headers.items() if name not in ("date", "server")}, body
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("GET", "/api/executions", b""),
-        ("POST", "/context/render", b""),
-        ("POST", "/context/render", b"{"),
-        ("POST", "/api/execute", b'{"path":"nowhere"}'),
-        ("GET", "/api/openapi.json", b""),
-        ("DELETE", "/api/execute", b""),
-        ("GET", "/nowhere", b""),
-    ],
-)
-async def test_an_answer_is_the_same_the_short_way_and_the_long_way(
-    tmp_path: Path, method: str, path: str, body: bytes
-) -> None:
-    async with listening(tmp_path) as served, line(served) as connection:
-        body = body or (rendering(await served.start(WAITS)) if path == "/context/render" else b"")
-        long = await asked(app(served.services), method, path, body)
-        await connection.send(request(method, path, body))
-        assert without_date(await connection.answer()) == long
-        await connection.send(request(method, path, body, "Connection: close"))
-        status, headers, text = without_date(await connection.answer())
-        assert headers.pop("connection") == "close"
-        assert (status, headers, text) == long
-        assert await connection.reader.read() == b""
-
-
-async def test_a_whole_request_is_read_and_answered_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def long(*_: Any) -> None:
-        raise AssertionError("the long way")
-
-    async with listening(tmp_path) as served, line(served) as connection:
-        body = rendering(await served.start(WAITS))
-        monkeypatch.setattr(RequestResponseCycle, "send", long)
-        monkeypatch.setattr(RequestResponseCycle, "receive", long)
-        for _ in range(3):
-            await connection.send(request("POST", "/context/render", body))
-            status, headers, text = await connection.answer()
-            assert (status, text) == (200, b'{"result":2}')
-            assert "date" in headers
-
-
-async def test_connections_that_are_made_otherwise_are_served_the_long_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with listening(tmp_path) as served, line(served) as connection:
-        whole = request("POST", "/context/render", rendering(await served.start(WAITS)))
-        await connection.send(whole)
-        short = without_date(await connection.answer())
-        monkeypatch.setattr(connections, "_KNOWN", None)
-        await connection.send(whole)
-        assert without_date(await connection.answer()) == short
-
-
 async def test_a_body_may_come_in_parts(tmp_path: Path) -> None:
     async with listening(tmp_path) as served, line(served) as connection:
         body = rendering(await served.start(WAITS))
@@ -140,16 +78,6 @@ async def test_a_body_may_come_in_parts(tmp_path: Path) -> None:
         ):
             await connection.send(*pieces)
             assert (await connection.answer())[::2] == (200, b'{"result":2}')
-
-
-async def test_whoever_asks_first_is_told_to_go_on(tmp_path: Path) -> None:
-    async with listening(tmp_path) as served, line(served) as connection:
-        body = rendering(await served.start(WAITS))
-        whole = request("POST", "/context/render", body, "Expect: 100-continue")
-        await connection.send(whole[: -len(body)])
-        assert (await connection.answer())[0] == 100
-        await connection.send(body)
-        assert (await connection.answer())[::2] == (200, b'{"result":2}')
 
 
 async def test_a_large_body_is_taken_and_one_that_is_too_large_refused(tmp_path: Path) -> None:
@@ -174,16 +102,6 @@ async def test_requests_that_are_sent_together_are_answered_in_order(tmp_path: P
         await connection.send(b"".join(request("POST", "/context/render", body) for body in bodies))
         answers = [(await connection.answer())[::2] for _ in bodies]
         assert answers == [(200, b'{"result":%d}' % number) for number in range(20)]
-
-
-async def test_a_look_at_the_head_alone_and_the_older_protocol_are_served(tmp_path: Path) -> None:
-    async with listening(tmp_path) as served, line(served) as connection:
-        connection.writer.write(request("HEAD", "/health").replace(b"Content-Length: 0\r\n", b""))
-        first = await asyncio.wait_for(connection.reader.readuntil(b"\r\n\r\n"), 30)
-        assert first.startswith(b"HTTP/1.1 200")
-        await connection.send(request("GET", "/health").replace(b"HTTP/1.1", b"HTTP/1.0"))
-        status, headers, body = await connection.answer()
-        assert (status, headers["connection"], body[:1]) == (200, "close", b"{")
 
 
 async def test_a_mistake_of_ours_is_told_without_its_insides_and_logged(

@@ -82,7 +82,7 @@ async def test_a_server_of_which_a_part_has_ended_is_not_ready_and_says_so(
         assert (await served.http.post("/api/execute", json={"path": path})).status_code == 503
         answer = await served.http.get("/ready")
         assert answer.status_code == 503
-        assert "start it again" in answer.json()["detail"]
+        assert "Restart the server" in answer.json()["detail"]
         assert (await served.http.get("/health")).status_code == 200
     [told] = [record for record in caplog.records if record.levelname == "CRITICAL"]
     assert "Sequencer.run has ended" in told.getMessage()

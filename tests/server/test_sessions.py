@@ -236,3 +236,11 @@ async def test_hello_on_a_new_connection_takes_the_place_of_the_old(tmp_path: Pa
 async def test_the_frames_are_what_the_wire_says() -> None:
     assert msgspec.json.decode(msgspec.json.encode(Hello("w"))) == {"type": "hello", "worker": "w"}
     assert msgspec.json.decode(msgspec.json.encode(Welcome("w", "s", 30_000, 1_000)))["type"] == "welcome"
+
+
+async def test_more_frames_than_are_served_at_once_all_get_their_answer(tmp_path: Path) -> None:
+    async with listening(tmp_path) as served, session(served) as worker:
+        names = [str(number) for number in range(600)]
+        for name in names:
+            await worker.send(Heartbeat((), name))
+        assert {await worker.receive() for _ in names} == {Stop((), name) for name in names}

@@ -1,4 +1,1 @@
-"""What speaks to a server: `Client` for people's programs and the command line, a session for workers.
-
-Knows the routes and frames of `wire`, and nothing of how a server answers them. Tested in tests/client/.
-"""
+"""Clients of a server: `Client` for programs and the command line, a session for workers. Tested in tests/client/."""

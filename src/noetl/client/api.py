@@ -1,10 +1,10 @@
-"""`noetl.Client`: everything that people ask of a server, as typed coroutines.
+"""`noetl.Client`: the HTTP API of a server as typed coroutines.
 
     async with Client("http://127.0.0.1:8082", token) as noetl:
         started = await noetl.execute("examples/hello", {"name": "Ada"})
         ended = await noetl.wait(started.execution_id)
 
-Errors are those of `noetl.model.errors`, in the server's words. Tested in tests/client/test_api.py.
+Errors are those of `noetl.model.errors`, with the text of the server. Tested in tests/client/test_api.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from urllib.parse import quote
 import msgspec
 
 from noetl.client.http import Http, Servers
-from noetl.client.letters import LetterCalls
 from noetl.model.errors import StoreUnavailable
 from noetl.model.events import Event
 from noetl.wire import answers
@@ -51,15 +50,17 @@ from noetl.wire.answers import (
     WorkerRows,
     WorkerStatus,
 )
+from noetl.wire.letters import Discarded, Letter, LetterGroup, LetterGroups, Letters, Replayed
 from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
 
+_DLQ: Final = "/api/dlq"
 _PAGE: Final = 1_000
 _AGAIN_S: Final = (0.0, 0.1, 0.5, 1.0, 2.0)
 _MOST_TRIES: Final = 60  # about two minutes
 
 
-class Client(LetterCalls):
-    """A server, or several that share a store: the next one is asked where one is away."""
+class Client:
+    """Client of one server, or of several that share a store; it fails over to the next one."""
 
     def __init__(self, server: str | Sequence[str], token: str | None = None) -> None:
         servers = [part for part in server.split(",") if part.strip()] if isinstance(server, str) else server
@@ -79,7 +80,7 @@ class Client(LetterCalls):
     # The catalog
 
     async def register(self, content: str, *, check_only: bool = False) -> Registered:
-        """Check the text of a playbook and put it in the catalog."""
+        """Validate the text of a playbook and register it in the catalog."""
         return await self._http.ask("POST", "/api/catalog", Registered, {"content": content, "check_only": check_only})
 
     async def playbooks(self, search: str | None = None, cursor: str | None = None, limit: int = 100) -> CatalogPage:
@@ -88,7 +89,7 @@ class Client(LetterCalls):
         return await self._http.ask("GET", "/api/catalog", CatalogPage, query=query)
 
     async def playbook(self, path: str, version: int | None = None) -> CatalogVersion:
-        """Give a version of a playbook with its text."""
+        """Return a version of a playbook with its text."""
         query = _given(path=path, version=version)
         return await self._http.ask("GET", "/api/catalog/playbook", CatalogVersion, query=query)
 
@@ -97,11 +98,11 @@ class Client(LetterCalls):
         return (await self._http.ask("GET", "/api/catalog/versions", Versions, query={"path": path})).versions
 
     async def unregister(self, path: str, version: int | None = None) -> Removed:
-        """Take a version out of the catalog, or all of a path."""
+        """Remove a version from the catalog, or all versions of a path."""
         return await self._http.ask("DELETE", "/api/catalog", Removed, query=_given(path=path, version=version))
 
     async def canonical(self, playbook: str) -> bytes:
-        """Give the canonical tree of a content hash."""
+        """Return the canonical tree of a content hash."""
         return (await self._http.send("GET", f"/api/playbooks/{quote(playbook, safe='')}")).content
 
     # Executions
@@ -120,9 +121,9 @@ class Client(LetterCalls):
         trace: str | None = None,
         wait_ms: int | None = None,
     ) -> Started:
-        """Start an execution of a path of the catalog, of a content hash, or of a text.
+        """Start an execution of a path in the catalog, a content hash, or a text.
 
-        With `wait_ms`, the answer comes when it has ended, or after that time (30,000 at most).
+        With `wait_ms`, return when the execution has ended, or after that time (at most 30,000).
         """
         body = _given(path=path, version=version, playbook=playbook, content=content, trace=trace, wait_ms=wait_ms)
         body |= {"payload": dict(payload or {}), "tags": list(tags), "priority": priority}
@@ -142,9 +143,9 @@ class Client(LetterCalls):
         trace: str | None = None,
         wait_ms: int | None = None,
     ) -> StartedMany:
-        """Start an execution for each of 1 to 1,000 payloads by one request, all or none, as `execute` starts one.
+        """Start an execution for each of 1 to 1,000 payloads by one request, all or none.
 
-        With `wait_ms`, the answer comes when all have ended, or after that time.
+        With `wait_ms`, return when all have ended, or after that time.
         """
         body = _given(path=path, version=version, playbook=playbook, content=content, trace=trace, wait_ms=wait_ms)
         body |= {"payloads": [dict(payload) for payload in payloads], "tags": list(tags), "priority": priority}
@@ -170,7 +171,7 @@ class Client(LetterCalls):
         return await self._http.ask("GET", "/api/executions", Executions, query=query)
 
     async def status(self, execution_id: str) -> Execution:
-        """Tell how an execution stands."""
+        """Return an execution in detail."""
         return await self._http.ask("GET", _place(execution_id), Execution)
 
     async def wait(self, execution_id: str) -> Execution:
@@ -183,7 +184,7 @@ class Client(LetterCalls):
     async def events(
         self, execution_id: str, after: int = 0, *, types: Sequence[str] = (), limit: int | None = None
     ) -> list[Event]:
-        """Give the log of an execution, whole or after an event; at most `limit` events of it."""
+        """Return the events of an execution after an event, at most `limit`."""
         found: list[Event] = []
         at: int | None = after
         while at is not None and (limit is None or len(found) < limit):
@@ -197,9 +198,9 @@ class Client(LetterCalls):
     async def follow(
         self, execution_id: str, after: int = 0, *, types: Sequence[str] = ()
     ) -> AsyncGenerator[Event, None]:
-        """Give the events of an execution as they come, until it has ended; a cut connection is opened again.
+        """Yield the events of an execution as they are committed, until it has ended; reconnect when the stream breaks.
 
-        A server that was there may be away for a while, as when it is restarted; one that never was is told at once.
+        After the first event, an outage of about two minutes is tolerated; before it, the error is raised soon.
         """
         tries, most = 0, len(_AGAIN_S)
         while True:
@@ -217,7 +218,7 @@ class Client(LetterCalls):
             tries += 1
 
     async def _stream(self, execution_id: str, after: int, types: Sequence[str]) -> AsyncGenerator[Event | None, None]:
-        """Give the events of one connection; None says that the execution has ended."""
+        """Yield the events of one connection; None when the execution has ended."""
         query = {"after": after} | ({"type": list(types)} if types else {})
         headers = {"Accept": "text/event-stream"}
         named = ""
@@ -232,11 +233,11 @@ class Client(LetterCalls):
                     yield msgspec.json.decode(text, type=Event)
 
     async def state(self, execution_id: str, seq: int | None = None, diff: int | None = None) -> State:
-        """Give the state after any event, or what changed between two."""
+        """Return the state after any event, or the changes between two events."""
         return await self._http.ask("GET", _place(execution_id, "state"), State, query=_given(seq=seq, diff=diff))
 
     async def explain(self, execution_id: str) -> Explained:
-        """Tell why an execution is where it is."""
+        """Explain the current state of an execution."""
         return await self._http.ask("GET", _place(execution_id, "explain"), Explained)
 
     # Steering
@@ -250,34 +251,34 @@ class Client(LetterCalls):
         compensate: bool = False,
         abandon: bool = False,
     ) -> Told:
-        """End an execution, or one step-run of it; `abandon` gives up what is being undone, which goes on without it."""
+        """Cancel an execution, or one step-run; `abandon` also stops a running compensation."""
         asked = {"reason": reason, "run": run, "compensate": compensate, "abandon": abandon}
         return await self._http.ask("POST", _place(execution_id, "cancel"), Told, asked)
 
     async def pause(self, execution_id: str) -> Told:
-        """Let an execution schedule nothing new."""
+        """Pause an execution: running steps finish, no new ones start."""
         return await self._http.ask("POST", _place(execution_id, "pause"), Told, {})
 
     async def resume(self, execution_id: str) -> Told:
-        """Let a paused execution go on."""
+        """Resume a paused execution."""
         return await self._http.ask("POST", _place(execution_id, "resume"), Told, {})
 
     async def signal(self, execution_id: str, name: str, data: Any = None, idempotency_key: str | None = None) -> Told:
-        """Send a signal; sent again with the same key, it is the same signal."""
+        """Send a signal; idempotent with a key."""
         body = {"name": name, "data": data}
         return await self._http.ask("POST", _place(execution_id, "signal"), Told, body, headers=_keyed(idempotency_key))
 
     async def patch(self, execution_id: str, writes: Mapping[str, Any]) -> Told:
-        """Change values of `ctx`."""
+        """Change values in `ctx`."""
         return await self._http.ask("PATCH", _place(execution_id, "ctx"), Told, {"writes": dict(writes)})
 
     async def complete(self, execution_id: str, step: str, result: Any = None, reason: str = "") -> Told:
-        """Take a step as done without its work."""
+        """Complete a step without its work."""
         path = f"/api/admin/executions/{quote(execution_id, safe='')}/steps/{quote(step, safe='')}/force-complete"
         return await self._http.ask("POST", path, Told, {"result": result, "reason": reason})
 
     async def delete(self, execution_id: str) -> Told:
-        """Delete an execution that has ended, and its log."""
+        """Delete an ended execution and its log."""
         return await self._http.ask("DELETE", _place(execution_id), Told)
 
     async def fork(
@@ -289,16 +290,16 @@ class Client(LetterCalls):
         workload: Mapping[str, Any] | None = None,
         playbook: str | None = None,
     ) -> Forked:
-        """Go on in a new execution from the middle of this one: before a step's last run, or after an event."""
+        """Start a new execution from the middle of this one: before a step's last run, or after an event."""
         body = {"start": start, "ctx": dict(ctx or {}), "workload": dict(workload or {}), "playbook": playbook}
         return await self._http.ask("POST", _place(execution_id, "fork"), Forked, body)
 
     async def retry(self, execution_id: str, step: str | None = None, *, latest: bool = False) -> Forked:
-        """Go on in a new execution from the step that failed."""
+        """Continue from the failed step in a new execution."""
         return await self._http.ask("POST", _place(execution_id, "retry"), Forked, {"step": step, "latest": latest})
 
     async def result(self, ref: str) -> bytes:
-        """Give the bytes of a stored result."""
+        """Return the bytes of a stored result."""
         return (await self._http.send("GET", "/api/results/resolve", query={"ref": ref})).content
 
     # The team
@@ -308,7 +309,7 @@ class Client(LetterCalls):
         return (await self._http.ask("GET", "/api/workers", WorkerRows)).workers
 
     async def drain(self, worker_id: str) -> WorkerStatus:
-        """Let a worker take no more work."""
+        """Drain a worker: it finishes its work and takes no more."""
         return await self._http.ask("POST", f"/api/workers/{quote(worker_id, safe='')}/drain", WorkerStatus, {})
 
     async def pools(self) -> list[answers.PoolRow]:
@@ -316,11 +317,11 @@ class Client(LetterCalls):
         return (await self._http.ask("GET", "/api/pools", PoolRows)).pools
 
     async def credentials(self) -> list[CredentialRow]:
-        """List the credentials without what they hold."""
+        """List credentials without their data."""
         return (await self._http.ask("GET", "/api/credentials", CredentialRows)).credentials
 
     async def put_credential(self, name: str, data: Mapping[str, Any], kind: str = "generic") -> CredentialRow:
-        """Keep a credential; one of the same name is replaced."""
+        """Store a credential; one with the same name is replaced."""
         path = f"/api/credentials/{quote(name, safe='')}"
         return await self._http.ask("PUT", path, CredentialRow, {"data": dict(data), "kind": kind})
 
@@ -328,48 +329,108 @@ class Client(LetterCalls):
         return await self._http.ask("DELETE", f"/api/credentials/{quote(name, safe='')}", Removed)
 
     async def outbox(self, state: str | None = None, *, before: int | None = None, limit: int = 50) -> OutboxRows:
-        """List the messages for other systems, the newest first."""
+        """List outbox messages, the newest first."""
         return await self._http.ask(
             "GET", "/api/outbox", OutboxRows, query=_given(state=state, before=before, limit=limit)
         )
 
     async def outbox_message(self, number: int) -> OutboxRow:
-        """Give a message for another system whole."""
+        """Return an outbox message with its payload."""
         return await self._http.ask("GET", f"/api/outbox/{number}", OutboxRow)
 
     async def retry_message(self, number: int) -> OutboxNumber:
-        """Have a message that is dead or waits sent at once."""
+        """Retry a dead or pending outbox message now."""
         return await self._http.ask("POST", f"/api/outbox/{number}/retry", OutboxNumber, {})
 
     async def discard_message(self, number: int, reason: str) -> OutboxNumber:
-        """Give up a message that is dead or waits."""
+        """Discard a dead or pending outbox message."""
         return await self._http.ask("POST", f"/api/outbox/{number}/discard", OutboxNumber, {"reason": reason})
 
     async def keychain(
         self, path: str | None = None, *, execution_id: str | None = None, version: int | None = None
     ) -> KeychainEntries:
-        """List the entries of a playbook's keychain, or of an execution's, without what they hold."""
+        """List the keychain of a playbook or an execution, without secrets."""
         query = _given(path=path, execution_id=execution_id, version=version)
         return await self._http.ask("GET", "/api/keychain", KeychainEntries, query=query)
 
     async def audit(self, *, actor: str | None = None, entity: str | None = None, limit: int = 100) -> list[AuditRow]:
-        """List who did what, the newest first."""
+        """List audit entries, the newest first."""
         query = _given(actor=actor, entity=entity, limit=limit)
         return (await self._http.ask("GET", "/api/audit", AuditRows, query=query)).entries
 
     async def tokens(self) -> list[TokenRow]:
-        """List the tokens without their secrets."""
+        """List tokens without their secrets."""
         return (await self._http.ask("GET", "/api/tokens", TokenRows)).tokens
 
     async def create_token(
         self, role: str, name: str = "", expires_s: int | None = None, pool: str | None = None
     ) -> TokenMade:
-        """Make a token; its secret is in this answer only."""
+        """Create a token; only this answer holds its secret."""
         body = {"role": role, "name": name, "expires_s": expires_s, "pool": pool}
         return await self._http.ask("POST", "/api/tokens", TokenMade, body)
 
     async def revoke_token(self, token_id: str) -> Removed:
         return await self._http.ask("DELETE", f"/api/tokens/{quote(token_id, safe='')}", Removed)
+
+    # Dead letters
+
+    async def letters(
+        self, *, status: Sequence[str] = ("pending",), cursor: str | None = None, limit: int = 100, **asked: str | None
+    ) -> Letters:
+        """List dead letters, the most recent failure first; by `group`, `execution_id`, `path`, `step`, `kind`."""
+        query = _given(status=list(status), cursor=cursor, limit=limit, **asked)
+        return await self._http.ask("GET", _DLQ, Letters, query=query)
+
+    async def letter_groups(
+        self, *, status: Sequence[str] = ("pending",), limit: int = 100, **asked: str | None
+    ) -> list[LetterGroup]:
+        """List dead letters grouped by cause."""
+        query = _given(status=list(status), limit=limit, **asked)
+        return (await self._http.ask("GET", f"{_DLQ}/groups", LetterGroups, query=query)).groups
+
+    async def letter(self, message_id: str) -> Letter:
+        """Return a dead letter in detail."""
+        return await self._http.ask("GET", _letter_path(message_id), Letter)
+
+    async def replay_letter(
+        self,
+        message_id: str,
+        patch: Mapping[str, Any] | None = None,
+        *,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Replayed:
+        """Replay a dead letter."""
+        body = {"patch": dict(patch or {}), "dry_run": dry_run}
+        return await self._http.ask(
+            "POST", _letter_path(message_id, "replay"), Replayed, body, headers=_keyed(idempotency_key)
+        )
+
+    async def replay_letters(
+        self,
+        *,
+        patch: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        everything: bool = False,
+        idempotency_key: str | None = None,
+        **asked: str | None,
+    ) -> Replayed:
+        """Replay all pending letters that match: by `group`, `execution_id`, `path`, `step`, `kind`."""
+        body = {"patch": dict(patch or {}), "dry_run": dry_run, "all": everything, **_given(**asked)}
+        return await self._http.ask("POST", f"{_DLQ}/replay", Replayed, body, headers=_keyed(idempotency_key))
+
+    async def discard_letter(self, message_id: str, reason: str) -> Discarded:
+        """Discard a dead letter: its work is not done."""
+        return await self._http.ask("POST", _letter_path(message_id, "discard"), Discarded, {"reason": reason})
+
+    async def discard_letters(self, reason: str, *, everything: bool = False, **asked: str | None) -> Discarded:
+        """Discard all pending letters that match."""
+        body = {"reason": reason, "all": everything, **_given(**asked)}
+        return await self._http.ask("POST", f"{_DLQ}/discard", Discarded, body)
+
+
+def _letter_path(message_id: str, verb: str = "") -> str:
+    return f"{_DLQ}/{quote(message_id, safe='')}" + (f"/{verb}" if verb else "")
 
 
 def _place(execution_id: str, more: str = "") -> str:
@@ -382,7 +443,7 @@ def _keyed(key: str | None) -> dict[str, str]:
 
 
 def _given(**fields: Any) -> dict[str, Any]:
-    """Give the fields that are not left out."""
+    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""The port `History` over a client: what commands look at when the executions are on a server.
+"""The port `History` over a client, for commands that read from a server.
 
 Tested in tests/acceptance/servers/test_context_cli.py.
 """
@@ -17,7 +17,7 @@ from noetl.ports import Selection, WorkerInfo
 
 
 class RemoteHistory:
-    """Executions and their logs, on a server."""
+    """Executions and their logs on a server."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -50,9 +50,9 @@ class RemoteHistory:
         return await self.client.canonical(playbook)
 
     async def workers(self) -> list[WorkerInfo]:
-        """Give the workers of the server."""
+        """Return the workers of the server."""
         return [msgspec.convert(msgspec.to_builtins(row), WorkerInfo) for row in await self.client.workers()]
 
     def follow(self, execution_id: str) -> AsyncIterator[Event]:
-        """Give the events of an execution as they come."""
+        """Yield the events of an execution as they are committed."""
         return self.client.follow(execution_id)

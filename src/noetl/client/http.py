@@ -1,7 +1,7 @@
-"""Requests to one of the servers that may be asked, with a token, in types.
+"""Typed HTTP requests to one of several servers, and their errors.
 
-A request that never left is sent to the next server; one that may have arrived is sent again only by those who know that it
-is harmless (`patience_s`). Tested in tests/client/test_session.py.
+A request that was never sent fails over to the next server. One that may have arrived is retried only with `patience_s`,
+which callers set for idempotent requests. Tested in tests/client/test_session.py and test_api.py.
 """
 
 from __future__ import annotations
@@ -14,23 +14,54 @@ from typing import Any, TypeVar
 import httpx
 import msgspec
 
-from noetl.client.problems import error_of, problem_in
-from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, Unreachable
+from noetl.model.errors import (
+    BadReference,
+    Conflict,
+    Denied,
+    InvalidInput,
+    InvalidPayload,
+    InvalidPlaybook,
+    NoetlError,
+    StoreUnavailable,
+    UnknownExecution,
+    Unreachable,
+)
+from noetl.wire.problem import Problem
 
 Given = TypeVar("Given")
 _CONNECT_S = 5.0
 _ANSWER_S = 60.0
 _AGAIN_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 _JSON = {"Content-Type": "application/json"}
+_WORDS: dict[str, type[NoetlError]] = {
+    "invalid-playbook": InvalidPlaybook,
+    "invalid-payload": InvalidPayload,
+    "unknown-execution": UnknownExecution,
+    "bad-reference": BadReference,
+    "ended": InvalidInput,
+    "unknown-worker": Unreachable,
+}
+_STATUSES: dict[int, type[NoetlError]] = {
+    401: Denied,
+    403: Denied,
+    404: InvalidInput,
+    409: Conflict,
+    429: StoreUnavailable,
+    500: NoetlError,
+    502: Unreachable,
+    503: StoreUnavailable,
+    504: Unreachable,
+}
+_MOST_SHOWN = 20  # diagnostics of one playbook
 
 
 class Servers:
-    """Addresses of servers on one store; all are asked the same way, one at a time."""
+    """Addresses of servers that share a store; one is current."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = [checked(url) for url in urls]
         if not self._urls:
-            raise InvalidInput("no server is named: `--server URL` or NOETL_SERVER_URL does.")
+            raise InvalidInput("No server is configured. Set `--server URL` or NOETL_SERVER_URL.")
         self._at = 0
 
     def __len__(self) -> int:
@@ -38,29 +69,29 @@ class Servers:
 
     @property
     def url(self) -> str:
-        """The one that is asked now."""
+        """The current server."""
         return self._urls[self._at]
 
     def turn(self, away_from: str) -> None:
-        """Ask the next one, unless somebody has turned already."""
+        """Switch to the next server, unless another request has switched already."""
         if away_from == self.url:
             self._at = (self._at + 1) % len(self._urls)
 
 
 def checked(url: str) -> str:
-    """Give the address of a server without a slash at its end. Raises InvalidInput."""
+    """Return the address of a server without a trailing slash. Raises InvalidInput."""
     text = url.strip().rstrip("/")
     try:
         found = httpx.URL(text)
     except httpx.InvalidURL:
         found = httpx.URL("")
     if found.scheme not in ("http", "https") or not found.host:
-        raise InvalidInput(f"`{url}` is no address of a server; write http://HOST:8082.")
+        raise InvalidInput(f"`{url}` is not the address of a server. Write it as http://HOST:8082.")
     return text
 
 
 class Http:
-    """A pool of connections to the servers."""
+    """HTTP client with failover between servers."""
 
     def __init__(self, servers: Servers, token: str | None = None, *, patience_s: float = 0.0) -> None:
         self.servers = servers
@@ -71,19 +102,22 @@ class Http:
         try:
             self._client = httpx.AsyncClient(headers=headers, timeout=time, limits=limits)
         except UnicodeEncodeError:
-            raise InvalidInput("the token holds characters that no token has.") from None
+            raise InvalidInput("The token holds invalid characters. Check NOETL_TOKEN or `--token`.") from None
 
     async def close(self) -> None:
         await self._client.aclose()
 
     async def ask(self, method: str, path: str, gives: type[Given], body: Any = None, **more: Any) -> Given:
-        """Send a request with a JSON body and give its answer as what it must be."""
+        """Send a request with a JSON body and decode the answer."""
         content = None if body is None else msgspec.json.encode(body)
         answer = await self.send(method, path, content, **more)
         try:
             return msgspec.json.decode(answer.content, type=gives)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise NoetlError(f"{self.servers.url} answers what this version does not know: {error}") from None
+            raise NoetlError(
+                f"{self.servers.url} sent an answer that this version cannot read: {error}. "
+                "Use the same version of client and server."
+            ) from None
 
     async def send(
         self,
@@ -93,7 +127,7 @@ class Http:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Send a request; its answer is a success. Raises the error that it was answered with."""
+        """Send a request and return its successful answer. Raises the error of any other."""
         until = asyncio.get_running_loop().time() + self._patience_s
         tries = 0
         while True:
@@ -125,13 +159,13 @@ class Http:
         if answer.is_success:
             return answer
         problem = error_of(problem_in(answer.content, answer.status_code))
-        if isinstance(problem, Unreachable):  # nobody is behind it, or it does not know who asks: another one may
+        if isinstance(problem, Unreachable):  # a proxy without a server, or a server that does not know the worker
             self.servers.turn(url)
         raise problem
 
     @asynccontextmanager
     async def stream(self, path: str, query: Any, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
-        """Open a stream that may be silent for a while."""
+        """Open a stream of server-sent events."""
         url = self.servers.url
         try:
             async with self._client.stream("GET", url + path, params=query, headers=dict(headers)) as answer:
@@ -144,11 +178,55 @@ class Http:
 
 
 def away(servers: Servers) -> Unreachable:
-    """Say that nobody answers."""
     return Unreachable(
-        f"the server {servers.url} cannot be reached. Is it running (`noetl serve`, `noetl up`), and is this its address?"
+        f"The server {servers.url} cannot be reached. Check that it is running (`noetl serve`, `noetl up`) and its address."
     )
 
 
 def cut(url: str, error: Exception) -> Unreachable:
-    return Unreachable(f"the connection to {url} was lost: {str(error) or type(error).__name__}.")
+    return Unreachable(f"The connection to {url} was lost: {str(error) or type(error).__name__}.")
+
+
+def word_of(problem: Problem) -> str:
+    """Return the last word of a problem's type."""
+    return problem.type.partition("#")[2]
+
+
+def error_of(problem: Problem) -> NoetlError:
+    """Return the error of a problem."""
+    default = InvalidInput if 400 <= problem.status < 500 else NoetlError
+    kind = _WORDS.get(word_of(problem)) or _STATUSES.get(problem.status, default)
+    return kind(sentences(problem))
+
+
+def sentences(problem: Problem) -> str:
+    """Format a problem: what happened, where, what to do, and its diagnostics."""
+    where = f" ({problem.where})" if problem.where and problem.where != "$" else ""
+    text = _with_period(problem.detail or problem.title, where)
+    if problem.fix:
+        text += f" {_with_period(problem.fix)}"
+    lines = [_diagnostic(one) for one in problem.errors[:_MOST_SHOWN]]
+    if len(problem.errors) > _MOST_SHOWN:
+        lines.append(f"… and {len(problem.errors) - _MOST_SHOWN} more")
+    return "\n  ".join((text, *lines))
+
+
+def problem_in(body: bytes, status: int) -> Problem:
+    """Decode the problem of an answer; a proxy may have answered something else."""
+    try:
+        return msgspec.json.decode(body, type=Problem)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        text = body[:200].decode(errors="replace").strip()
+        return Problem("about:blank#other", f"HTTP {status}", status, f"The server answered {status}: {text}")
+
+
+def _with_period(text: str, more: str = "") -> str:
+    text = text.strip()
+    return text[:-1] + more + "." if text.endswith(".") else text + more + "."
+
+
+def _diagnostic(given: Any) -> str:
+    if not isinstance(given, dict) or "message" not in given:
+        return str(given)
+    place = f"{given.get('line', 0)}:{given.get('column', 0)}"
+    return f"{place} {given.get('severity', 'error')} {given.get('code', '')}: {given['message']}"

@@ -1,21 +1,19 @@
-"""The two ways to a server for a worker's frames: one WebSocket, or a request for each frame where no WebSocket gets through.
+"""Links that carry a worker's frames to a server: a WebSocket, or one request per frame where WebSockets are blocked.
 
-A link carries frames until it breaks; what is asked again after that is the session's business. Tested in
-tests/client/test_session.py.
+A link carries frames until it breaks; the session resends unanswered ones. Tested in tests/client/test_session.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
 
-from noetl.client.http import Http, cut
-from noetl.client.problems import error_of
+from noetl.client.http import Http, cut, error_of
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, Unreachable
 from noetl.wire.problem import Problem
 from noetl.wire.session import (
@@ -37,10 +35,11 @@ from noetl.wire.session import (
 _log = logging.getLogger(__name__)
 _PATH = "/api/worker/session"
 _OPEN_S = 5.0
-_PING_S, _PONG_S = 5.0, 10.0  # a connection that is cut without a word is noticed after both
+_CLOSE_S = 1.0
+_PING_S, _PONG_S = 5.0, 10.0  # a dead connection is detected after both
 _MOST_RECEIVED = 256 * 1024 * 1024
 _MOST_SENT = 15 * 1024 * 1024  # the server closes the session at 16 MB
-_NO_UPGRADE = (400, 404, 405, 426, 501)  # whoever is in between does not know WebSockets
+_NO_UPGRADE = (400, 404, 405, 426, 501)  # a proxy in between does not support WebSockets
 _to_worker: msgspec.json.Decoder[ToWorker] = msgspec.json.Decoder(ToWorker)
 _encode = msgspec.json.Encoder().encode
 _ANSWERS: dict[type[Any], Any] = {Claim: Leases, Report: Leases, Heartbeat: Stop, Ack: Stop, Release: Stop}
@@ -48,70 +47,73 @@ _ANSWERS: dict[type[Any], Any] = {Claim: Leases, Report: Leases, Heartbeat: Stop
 Receive = Callable[[Any], None]
 
 
-class NoSocket(Exception):  # noqa: N818  it leads to the other way
-    """No WebSocket gets through to the server."""
+class NoSocket(Exception):  # noqa: N818  it leads to HttpLink
+    """WebSockets to the server are blocked."""
 
 
 class Link(Protocol):
-    """Frames both ways until it breaks."""
+    """Carry frames both ways until the link breaks."""
 
     welcome: Welcome
 
-    def send(self, frame: FromWorker) -> Awaitable[None] | None:
-        """Send a frame; gives what is to be waited for, if anything is. Both raise Unreachable on a broken link."""
+    def send(self, frame: FromWorker) -> None:
+        """Queue a frame for sending. Raises Unreachable on a broken link."""
 
     async def broken(self) -> None:
-        """Wait until nothing goes through any more."""
+        """Wait until the link is broken."""
 
     async def close(self) -> None: ...
 
 
 class SocketLink:
-    """One WebSocket."""
+    """One WebSocket; a task of its own sends the frames in order."""
 
     def __init__(self, socket: Any, welcome: Welcome, receive: Receive) -> None:
         self.welcome = welcome
         self._socket = socket
         self._receive = receive
         self._closed = _connection_closed()
-        self._reading = asyncio.create_task(self._read())
-        socket.sink = self._take
+        self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
-    def send(self, frame: FromWorker) -> Awaitable[None] | None:
+    def send(self, frame: FromWorker) -> None:
         data = _encode(frame)
         if len(data) > _MOST_SENT:
             raise NoetlError(
-                f"a report of {len(data):,} bytes is more than the server takes; store results by reference."
+                f"A report of {len(data):,} bytes is larger than the server accepts. Store results by reference."
             )
-        waiting: Awaitable[None] | None = self._socket.send_message(data)
-        return None if waiting is None else self._sent(waiting)
-
-    async def _sent(self, waiting: Awaitable[None]) -> None:
-        try:
-            await waiting
-        except self._closed as error:
-            raise Unreachable(f"the session was closed: {error}") from None
+        if any(task.done() for task in self._tasks):
+            raise Unreachable("The session is closed.")
+        self._outgoing.put_nowait(data)
 
     async def broken(self) -> None:
-        await asyncio.wait([self._reading])
+        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
+        """Send what is queued, then close."""
+        flush = asyncio.create_task(self._outgoing.join())
+        await asyncio.wait([flush, *self._tasks], timeout=_CLOSE_S, return_when=asyncio.FIRST_COMPLETED)
         await self._socket.close()
-        self._reading.cancel()
-        await asyncio.wait([self._reading])
+        for task in (flush, *self._tasks):
+            task.cancel()
+        await asyncio.wait([flush, *self._tasks])
 
     async def _read(self) -> None:
-        """Take what comes the long way, until the connection is closed."""
+        """Receive frames until the connection is closed."""
         with suppress(self._closed):
             async for data in self._socket:
-                self._take(data)
+                try:
+                    frame = _to_worker.decode(data)
+                except msgspec.MsgspecError as error:
+                    _log.error("The server sent a frame that this version does not know: %s", error)
+                    return
+                self._receive(frame)
 
-    def _take(self, data: bytes) -> None:
-        try:
-            self._receive(_to_worker.decode(data))
-        except msgspec.MsgspecError as error:
-            _log.error("the server sent a frame that this version does not know: %s", error)
-            self._reading.cancel()  # so the link is broken
+    async def _write(self) -> None:
+        with suppress(self._closed):
+            while True:
+                await self._socket.send(await self._outgoing.get())
+                self._outgoing.task_done()
 
 
 def _connection_closed() -> type[Exception]:
@@ -125,8 +127,6 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
 
-    from noetl.client.sockets import QuickConnection
-
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         socket = await connect(
@@ -137,33 +137,34 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
             open_timeout=_OPEN_S,
             ping_interval=_PING_S,
             ping_timeout=_PONG_S,
-            close_timeout=1.0,
-            create_connection=QuickConnection,
+            close_timeout=_CLOSE_S,
         )
     except InvalidStatus as error:
         status = error.response.status_code
         if status in _NO_UPGRADE:
             raise NoSocket from None
         raise error_of(Problem("about:blank", "refused", status, f"{url} refused the session: {status}")) from None
-    except (InvalidMessage, ConnectionClosed) as error:  # it went away while it was asked
+    except (InvalidMessage, ConnectionClosed) as error:  # the server went away during the handshake
         raise cut(url, error) from None
     except InvalidHandshake:
         raise NoSocket from None
     except (OSError, TimeoutError) as error:
-        raise Unreachable(f"the server {url} cannot be reached: {str(error) or type(error).__name__}") from None
+        raise Unreachable(f"The server {url} cannot be reached: {str(error) or type(error).__name__}") from None
     try:
-        with suppress(ConnectionClosed):  # a server that refuses at once has said why
+        with suppress(ConnectionClosed):  # a server that refuses at once has sent the reason
             await socket.send(_encode(hello))
         async with asyncio.timeout(_OPEN_S):
             answer = _to_worker.decode(await socket.recv())
-            while isinstance(answer, Stop):  # said to whoever was known before; what must stop is in the welcome too
+            while isinstance(answer, Stop):  # for the previous session; the welcome repeats what must stop
                 answer = _to_worker.decode(await socket.recv())
     except (ConnectionClosed, TimeoutError) as error:
         await socket.close()
         raise cut(url, error) from None
     except msgspec.MsgspecError as error:
         await socket.close()
-        raise InvalidInput(f"what answers at {url} is no server of this version: {error}") from None
+        raise InvalidInput(
+            f"{url} is not a server of this version: {error}. Use the same version of worker and server."
+        ) from None
     if isinstance(answer, Welcome):
         return SocketLink(socket, answer, receive)
     await socket.close()
@@ -190,7 +191,7 @@ class HttpLink:
         if self._broken.is_set():
             raise Unreachable
         if isinstance(frame, Drain | Hello):
-            return  # the claims that wait end by themselves
+            return  # waiting claims time out
         task = asyncio.create_task(self._ask(msgspec.structs.replace(frame, worker=self._worker)))
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
@@ -216,11 +217,11 @@ class HttpLink:
 
 
 async def open_http(http: Http, hello: Hello, receive: Receive) -> HttpLink:
-    """Say hello over HTTP."""
+    """Register the worker over HTTP."""
     welcome = await http.ask("POST", "/api/worker/hello", Welcome, hello)
     return HttpLink(http, welcome, hello.worker, receive)
 
 
 def refused(frame: Refused) -> NoetlError:
-    """Give the error of a frame that was refused."""
+    """Return the error of a refused frame."""
     return error_of(_problem(frame))

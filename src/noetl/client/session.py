@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from noetl.client.http import Http
@@ -41,7 +41,6 @@ class Session:
         self._asked: dict[str, tuple[wire.FromWorker, asyncio.Future[wire.ToWorker]]] = {}
         self._unseen: set[wire.Held] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._sending: set[asyncio.Task[None]] = set()
         self._ended = False
 
     @property
@@ -93,9 +92,7 @@ class Session:
             if link.welcome.draining:
                 self.drained()
             for frame, _ in list(self._asked.values()):
-                waiting = link.send(frame)
-                if waiting is not None:
-                    await waiting
+                link.send(frame)
             await link.broken()
         except Unreachable:
             pass
@@ -110,9 +107,7 @@ class Session:
         answer: asyncio.Future[wire.ToWorker] = asyncio.get_running_loop().create_future()
         self._asked[frame.id] = (frame, answer)
         try:
-            waiting = self._send(frame)
-            if waiting is not None:
-                await waiting
+            self.tell(frame)
             return await answer
         except asyncio.CancelledError:
             if answer.done() and not answer.cancelled() and answer.exception() is None:
@@ -122,32 +117,12 @@ class Session:
             self._asked.pop(frame.id, None)
 
     def tell(self, frame: wire.FromWorker) -> None:
-        """Send a frame that nobody answers, if it can be sent now."""
-        waiting = self._send(frame)
-        if waiting is not None:
-            task = asyncio.create_task(waiting)
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
-
-    async def settle(self) -> None:
-        """Wait until what was told has been sent."""
-        if self._sending:
-            await asyncio.wait(self._sending)
-
-    def _send(self, frame: wire.FromWorker) -> Coroutine[Any, Any, None] | None:
-        """Send a frame if there is a link; gives what is to be waited for, if anything is."""
+        """Send a frame without waiting for an answer; without a link it is dropped."""
         try:
-            waiting = self._link.send(frame) if self._link is not None else None
+            if self._link is not None:
+                self._link.send(frame)
         except Unreachable as error:
-            _log.debug("a frame waits for the next link: %s", error)
-            return None
-        return None if waiting is None else self._sent(waiting)
-
-    async def _sent(self, waiting: Awaitable[None]) -> None:
-        try:
-            await waiting
-        except Unreachable as error:
-            _log.debug("a frame waits for the next link: %s", error)
+            _log.debug("A frame waits for the next link: %s", error)
 
     def _receive(self, frame: wire.ToWorker) -> None:
         if isinstance(frame, wire.Leases):

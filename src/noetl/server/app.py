@@ -1,19 +1,16 @@
-"""The HTTP application: every route of the API behind one guard.
+"""The HTTP application: one route table behind one guard.
 
-Made of Starlette's routing and msgspec alone. Starting and stopping its parts is `running`. Tested in tests/server.
+The background tasks of a server are started and stopped by `running`. Tested in tests/server.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.server.api import endpoints
 from noetl.server.attendance import strike_off
@@ -23,59 +20,105 @@ from noetl.server.guard import Guard
 from noetl.server.problems import Refusal, answer
 from noetl.server.relay import Relay
 from noetl.server.services import Services
-from noetl.server.sessions import session_route
+from noetl.server.sessions import PATH, session_app
 
-_WORDS = {404: "no-such-route", 405: "method"}
-_FIXES = {404: "GET /docs lists the routes.", 405: "GET /docs lists the routes and their methods."}
+_WEBSOCKET = "websocket"  # stands for the method of a WebSocket in the route table
+_PARAMETER = "{}"
+_APP = "/"  # key of a route in its node; no path segment holds a slash
 
 
 def app(services: Services) -> Guard:
-    """Make the application of a server."""
-    behind = Starlette(routes=routes(services), exception_handlers={HTTPException: _refused})
-    behind.router.redirect_slashes = False  # one spelling per route: nothing is opened by another
-    return Guard(behind, services, endpoints())
+    """Build the application of a server."""
+    return Guard(RouteTable(routes(services)), services)
 
 
-def routes(services: Services) -> list[BaseRoute]:
-    """Give all routes of a server."""
-    return [session_route(services), *(endpoint.route(services) for endpoint in endpoints())]
+def routes(services: Services) -> list[tuple[str, str, ASGIApp]]:
+    """Return method, path and application of every route."""
+    session = (_WEBSOCKET, PATH, session_app(services))
+    return [*((one.method, one.path, one.app(services)) for one in endpoints()), session]
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = f"{request.method} {request.url.path} is no route of this server"
-    headers = dict(getattr(error, "headers", None) or {})
-    refusal = Refusal(status, _WORDS.get(status, "refused"), detail, fix=_FIXES.get(status), headers=headers)
-    return answer(refusal, request.url.path)
+class RouteTable:
+    """Dispatch requests by method and path.
+
+    A segment in braces matches one non-empty path segment; a fixed segment wins over it. Unknown paths get 404, unknown
+    methods 405, and HEAD is served by the route for GET.
+    """
+
+    def __init__(self, routes: Iterable[tuple[str, str, ASGIApp]]) -> None:
+        self._tree: dict[str, Any] = {}  # method → segment → … → (parameters by position, application)
+        for method, path, served in routes:
+            segments = path.split("/")
+            names = {at: part[1:-1] for at, part in enumerate(segments) if part.startswith("{")}
+            node = self._tree.setdefault(method, {})
+            for at, part in enumerate(segments):
+                node = node.setdefault(_PARAMETER if at in names else part, {})
+            assert _APP not in node, f"{method} {path} is declared twice"
+            node[_APP] = (names, served)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method, segments = scope.get("method", _WEBSOCKET), scope["path"].split("/")
+        route = _match(self._tree.get("GET" if method == "HEAD" else method, {}), segments, 0)
+        if route is not None:
+            names, served = route
+            scope["path_params"] = {name: segments[at] for at, name in names.items()}
+            await served(scope, receive, send)
+        elif method == _WEBSOCKET:
+            await send({"type": "websocket.close", "code": 1000, "reason": ""})
+        else:
+            await answer(self._refusal(method, scope["path"], segments), scope["path"])(scope, receive, send)
+
+    def _refusal(self, method: str, path: str, segments: Sequence[str]) -> Refusal:
+        methods = [one for one, node in self._tree.items() if one != _WEBSOCKET and _match(node, segments, 0)]
+        if not methods:
+            return Refusal(404, "no-such-route", f"No route {path} on this server.", fix="GET /docs lists the routes.")
+        return Refusal(
+            405,
+            "method",
+            f"{path} has no method {method}.",
+            fix="GET /docs lists the routes and their methods.",
+            headers={"Allow": ", ".join(sorted({*methods, "HEAD"} if "GET" in methods else methods))},
+        )
+
+
+def _match(node: dict[str, Any], segments: Sequence[str], at: int) -> tuple[dict[int, str], ASGIApp] | None:
+    if at == len(segments):
+        return node.get(_APP)
+    segment = segments[at]
+    for key in (segment, _PARAMETER) if segment and segment != _PARAMETER else (segment,):
+        child = node.get(key)
+        if child is not None and (found := _match(child, segments, at + 1)) is not None:
+            return found
+    return None
 
 
 @asynccontextmanager
 async def running(
     services: Services, collector: Collector | None = None, relay: Relay | None = None
 ) -> AsyncIterator[None]:
-    """Run what the routes need beside the control plane; at the end, let streams and sessions go."""
+    """Run the background tasks that the routes need; on exit, end all streams and sessions."""
     services.control.sequencer.listeners.on_commits.append(services.metrics.committed)
     services.control.sequencer.listeners.on_letters.append(log_letters)
-    sweeping = asyncio.create_task(services.handouts.run(), name="noetl-handouts")
-    answering = asyncio.create_task(_answer_claims(services))
-    beside = [asyncio.create_task(strike_off(services.team, services.clock), name="noetl-strike-off")]
+    jobs = {"noetl-handouts": services.handouts.run(), "noetl-strike-off": strike_off(services.team, services.clock)}
     if collector is not None:
-        beside.append(asyncio.create_task(collector.run(), name="noetl-collector"))
+        jobs["noetl-collector"] = collector.run()
     if relay is not None:
         relay.on_attempt.append(services.metrics.sent)
-        beside.append(asyncio.create_task(relay.run(), name="noetl-relay"))
+        jobs["noetl-relay"] = relay.run()
+    tasks = [asyncio.create_task(job, name=name) for name, job in jobs.items()]
+    release = asyncio.create_task(_release_waiters(services))
     try:
         yield
     finally:
         services.stopping.set()
-        for task in (sweeping, *beside):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(sweeping, answering, *beside, return_exceptions=True)
+        await asyncio.gather(release, *tasks, return_exceptions=True)
         await services.handouts.close()
 
 
-async def _answer_claims(services: Services) -> None:
-    """Let no request for work, and none that waits for an end, hold up the end of the server."""
+async def _release_waiters(services: Services) -> None:
+    """Answer long-polling claims and starts when the server stops, so that they do not delay its shutdown."""
     await services.stopping.wait()
     services.handouts.answer_claims()
     services.control.endings.let_go()

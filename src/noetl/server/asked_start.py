@@ -1,4 +1,4 @@
-"""What a request that starts executions means: the playbook that it names, and the key with which it may be sent again.
+"""Parse a request that starts executions: its playbook and its idempotency key.
 
 Starts nothing. Tested in tests/server/test_api_executions.py and test_execute_many.py.
 """
@@ -18,29 +18,36 @@ from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import Started
 from noetl.wire.requests import StartAsked
 
-NAMED = "start:"  # begins the message of a start that may be sent again
+NAMED = "start:"  # prefix of the message id of a start with an idempotency key
 _MOST_KEY = 200
 
 
 def key_of(call: Call) -> str:
-    """Give the key of a request that may be sent again; none is empty."""
+    """Return the idempotency key of a request, or an empty text."""
     key = call.header(b"idempotency-key")
     if len(key) > _MOST_KEY:
-        raise Refusal(422, "invalid-input", f"the key is longer than {_MOST_KEY}", where="header Idempotency-Key")
+        raise Refusal(
+            422,
+            "invalid-input",
+            f"The idempotency key is longer than {_MOST_KEY} characters.",
+            where="header Idempotency-Key",
+            fix="Send a shorter key.",
+        )
     return key
 
 
 async def meant(call: Call, body: StartAsked) -> tuple[str, str]:
-    """Give the path and the content hash that a start means."""
+    """Return path and content hash of the playbook to start. Raises Refusal."""
     if (body.content is None) == (body.path is None and body.playbook is None):
         raise Refusal(
             422,
             "invalid-input",
-            "a start names one playbook: its `path`, its content hash in `playbook`, or its text in `content`",
+            "A start must name one playbook.",
             where="$",
+            fix="Send its `path`, its content hash in `playbook`, or its text in `content`.",
         )
     if body.content is not None:
-        if not may(call.actor, "editor"):  # it brings a playbook that nobody has registered
+        if not may(call.actor, "editor"):  # the playbook is not registered
             raise forbidden(call.actor, "editor")
         made = await checked(call.services, body.content)
         place = f"by-content/{made.playbook[:16]}"
@@ -53,10 +60,16 @@ async def meant(call: Call, body: StartAsked) -> tuple[str, str]:
         if playbook is None:
             which = f"version {body.version} of `{body.path}`" if body.version else f"`{body.path}`"
             raise not_found(
-                f"the catalog has no {which}", "Register it with POST /api/catalog, or check path and version."
+                f"The catalog has no {which}.", "Register it with POST /api/catalog, or check path and version."
             )
         if body.playbook is not None and body.playbook != playbook:
-            raise Refusal(409, "conflict", f"`{body.path}` has another content hash", where="$.playbook")
+            raise Refusal(
+                409,
+                "conflict",
+                f"`{body.path}` has another content hash.",
+                where="$.playbook",
+                fix="Send the path or the hash alone.",
+            )
         return body.path, playbook
     playbook = str(body.playbook)
     plan = await call.services.control.plan(playbook)
@@ -64,7 +77,7 @@ async def meant(call: Call, body: StartAsked) -> tuple[str, str]:
 
 
 async def found(call: Call, execution_id: str) -> Started | None:
-    """Give the execution of a key, where it has started before."""
+    """Return the execution that an earlier request with the same key started, or None."""
     row = await call.services.store.execution(execution_id)
     if row is None:
         return None
@@ -78,7 +91,7 @@ async def found(call: Call, execution_id: str) -> Started | None:
 
 
 async def told(call: Call, started: Started, ends: Mapping[str, Ended]) -> Started:
-    """Tell of a start how it ended, or how it stands."""
+    """Return a start with the outcome of its execution, or with its current status."""
     ended = ends.get(started.execution_id)
     if ended is not None:
         return replace(started, **asdict(ended))

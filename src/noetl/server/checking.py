@@ -1,7 +1,7 @@
-"""Checks the text of a playbook and pins it, for the catalog and for a start by content.
+"""Validate the text of a playbook and pin it, for the catalog and for a start by content.
 
-The checks are those of `noetl validate`. They run beside the event loop, a few at a time: a long text holds up nobody.
-Tested in tests/server/test_api_catalog.py.
+Runs the checks of `noetl validate` in a few threads, so a long text does not block the event loop. Tested in
+tests/server/test_api_catalog.py.
 """
 
 from __future__ import annotations
@@ -33,36 +33,37 @@ class Checked:
 
 
 async def checked(services: Services, text: str) -> Checked:
-    """Check a text. Raises Refusal with every diagnostic where it has errors."""
+    """Validate a text. Raises Refusal with all diagnostics if it has errors."""
     content = text.encode("utf-8", "surrogatepass")
     async with services.checking:
-        found, made = await asyncio.to_thread(_check, content, services.kinds)
-    if made is None:
-        raise _refused(found, "the playbook has errors")
-    path, canonical, playbook, wanted = made
-    missing = services.cannot_run(wanted)
+        diagnostics, pinned_tree = await asyncio.to_thread(_check, content, services.kinds)
+    if pinned_tree is None:
+        raise _refusal(diagnostics, "The playbook has errors")
+    path, canonical, playbook, required = pinned_tree
+    missing = services.cannot_run(required)
     if missing:
-        said = ", ".join(f"`{kind}`" for kind in missing)
-        raise _refused(
-            found, f"it requires the tool kinds {said} (`executor.requires.tools`), which cannot be run here"
+        names = ", ".join(f"`{kind}`" for kind in missing)
+        raise _refusal(
+            diagnostics,
+            f"The playbook requires tool kinds that this server cannot run (`executor.requires.tools`): {names}",
         )
-    return Checked(path, content, canonical, playbook, found)
+    return Checked(path, content, canonical, playbook, diagnostics)
 
 
 def _check(content: bytes, kinds: Kinds) -> tuple[list[Diagnosed], tuple[str, bytes, str, list[str]] | None]:
     document = parse(content, "playbook")
     found = examine(Subject(document, kinds))
-    told = [_told(one) for one in found]
+    diagnostics = [_as_answer(one) for one in found]
     if any(one.severity == "error" for one in found):
-        return told, None
+        return diagnostics, None
     tree = normalize(document)
     canonical, playbook = pinned(tree)
     required = tree.executor.requires.data if tree.executor.requires is not None else {}
-    wanted = required.get("tools") if isinstance(required, dict) else None
-    return told, (tree.path, canonical, playbook, list(map(str, wanted)) if isinstance(wanted, list) else [])
+    tools = required.get("tools") if isinstance(required, dict) else None
+    return diagnostics, (tree.path, canonical, playbook, list(map(str, tools)) if isinstance(tools, list) else [])
 
 
-def _told(found: Diagnostic) -> Diagnosed:
+def _as_answer(found: Diagnostic) -> Diagnosed:
     return Diagnosed(
         code=found.code,
         severity=found.severity,
@@ -74,14 +75,14 @@ def _told(found: Diagnostic) -> Diagnosed:
     )
 
 
-def _refused(found: list[Diagnosed], why: str) -> Refusal:
-    errors = [one for one in found if one.severity == "error"]
+def _refusal(diagnostics: list[Diagnosed], why: str) -> Refusal:
+    errors = [one for one in diagnostics if one.severity == "error"]
     where = f"$.content, line {errors[0].line}" if errors else "$.content"
     return Refusal(
         422,
         "invalid-playbook",
-        f"{why}; nothing was stored or started",
+        f"{why}. Nothing was stored or started.",
         where=where,
         fix=errors[0].fix if errors else None,
-        errors=tuple(found),
+        errors=tuple(diagnostics),
     )

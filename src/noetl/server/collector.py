@@ -1,8 +1,8 @@
-"""Removes stored results that may go: what has expired, whose scope is over, and what a crashed worker left behind.
+"""Garbage collection of stored results: expired ones, ones whose scope has ended, and leftovers of crashed workers.
 
-Which those are is decided in `engine.collect`, of the log alone: whoever runs this twice, or again after a crash, or on two
-servers, removes the same. Of a result that goes, a word stays as long as its execution is in the log, so that whoever reads
-it is told when and why it went. Tested in tests/unit/server/test_collector.py.
+`engine.collect` decides from the log alone, so it is safe to collect twice, again after a crash, or on two servers. A
+tombstone with time and reason replaces the result while the log of its execution exists. Tested in
+tests/unit/server/test_collector.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from noetl.ports import BlobStore, Clock, EventLog, Selection
 
 _log = logging.getLogger(__name__)
 _PAGE: Final = 500
-_BATCH: Final = 5_000  # results that are looked at together, so that a log is read once for many of them
+_BATCH: Final = 5_000  # results judged together, so that a log is read once for many of them
 _MOST_KIN: Final = 64
 _MOST_REMEMBERED: Final = 200_000
 _UNDER_WAY: Final = ("pending", "running", "waiting", "paused")
@@ -29,7 +29,7 @@ Stored = tuple[str, Mapping[str, Any]]
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """A stored result that was removed, or would be."""
+    """A stored result that was removed, or would be in a dry run."""
 
     ref: str
     bytes: int
@@ -38,7 +38,7 @@ class Gone(msgspec.Struct, frozen=True):
 
 
 class Collector:
-    """Looks through a blob store from time to time."""
+    """Scan a blob store periodically and remove garbage."""
 
     def __init__(self, log: EventLog, blobs: BlobStore, clock: Clock, terms: Terms, every_s: float = 0) -> None:
         self._log = log
@@ -46,12 +46,12 @@ class Collector:
         self._clock = clock
         self._terms = terms
         self._every_s = every_s
-        self._above: dict[str, str | None] = {}  # what an execution came from never changes
-        self._asked: set[str] = set()  # ended executions whose logs were asked this time
-        self._sound: set[str] = set()  # and before: all of their results are in the log, or gone
+        self._above: dict[str, str | None] = {}  # cache: execution → the one it came from, which never changes
+        self._asked: set[str] = set()  # ended executions whose logs were read in this scan
+        self._sound: set[str] = set()  # and in earlier scans: the log names all of their results
 
     async def run(self) -> None:
-        """Work until cancelled; without an interval, not at all."""
+        """Collect periodically until cancelled; do nothing without an interval."""
         wait = min(self._every_s, _FIRST_S)
         while self._every_s > 0:
             await self._clock.sleep(wait)
@@ -59,16 +59,16 @@ class Collector:
             try:
                 gone = await self.collect()
             except (NoetlError, OSError) as error:
-                _log.warning("stored results could not be collected: %s", error)
+                _log.warning("Stored results could not be collected: %s", error)
             else:
                 if gone:
-                    _log.info("removed %d stored results, %d bytes", len(gone), sum(one.bytes for one in gone))
+                    _log.info("Removed %d stored results, %d bytes", len(gone), sum(one.bytes for one in gone))
 
     async def collect(self, *, dry_run: bool = False) -> list[Gone]:
-        """Remove what may go now; gives what that is. A dry run removes nothing."""
-        for remembered in (self._above, self._sound):  # forgetting costs another look, and nothing else
-            if len(remembered) > _MOST_REMEMBERED:
-                remembered.clear()
+        """Remove garbage and return what was removed. A dry run removes nothing."""
+        for cache in (self._above, self._sound):
+            if len(cache) > _MOST_REMEMBERED:
+                cache.clear()
         self._asked.clear()
         live, kept = await self._under_way()
         gone: list[Gone] = []
@@ -89,7 +89,7 @@ class Collector:
             found = collect.verdict(meta, owner, now, terms)
             if ref in kept and (found is None or found.cause != "expired"):
                 continue
-            if REMOVED in meta:  # its bytes are gone already; the word about it goes with the log
+            if REMOVED in meta:  # a tombstone; it is removed with the log
                 if owner is not None and not owner.logged and not owner.live and not dry_run:
                     await self._blobs.delete([ref])
             elif found is not None:
@@ -113,8 +113,8 @@ class Collector:
     ) -> Gone:
         if not dry_run:
             if owner is not None and owner.logged:
-                word = {"at": self._clock.now(), "why": found.why}
-                await self._blobs.put(ref, b"", {**meta, REMOVED: word})
+                tombstone = {"at": self._clock.now(), "why": found.why}
+                await self._blobs.put(ref, b"", {**meta, REMOVED: tombstone})
             else:
                 await self._blobs.delete([ref])
         return Gone(ref, int(meta.get("bytes") or 0), found.cause, found.why)
@@ -128,7 +128,7 @@ class Collector:
         return known[execution_id]
 
     async def _look(self, execution_id: str, live: set[str]) -> Owner:
-        """Tell how an execution stands: whether it, and everything above it, has ended, and whether kin is under way."""
+        """Return whether an execution and its ancestors have ended, and whether a relative is still running."""
         row = await self._log.execution(execution_id)
         family = await self._line(execution_id)
         if row is None:
@@ -140,7 +140,7 @@ class Collector:
         return Owner(execution_id, logged=True, ended_at=max(int(end) for end in ends if end is not None))
 
     async def _under_way(self) -> tuple[set[str], set[str]]:
-        """Give the roots of the families that have somebody under way; and results that are read past a removed log."""
+        """Return the roots of families with a running execution, and results that are used though their log is gone."""
         live: set[str] = set()
         kept: set[str] = set()
         before: str | None = None
@@ -154,7 +154,7 @@ class Collector:
         return live, kept
 
     async def _line(self, execution_id: str) -> list[str]:
-        """Give an execution and everything above it, as far as there are logs; the last is the root of its family."""
+        """Return an execution and its ancestors, as far as their logs exist; the last one is the root."""
         found = [execution_id]
         while len(found) < _MOST_KIN:
             at = found[-1]
@@ -170,7 +170,7 @@ class Collector:
         return found
 
     async def _named(self, execution_id: str) -> set[str]:
-        """Give the addresses that the log of an execution names."""
+        """Return the addresses that the log of an execution names."""
         found: set[str] = set()
         after = 0
         while events := await self._log.read(execution_id, after, _PAGE):

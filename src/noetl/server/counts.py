@@ -1,6 +1,6 @@
-"""Plain numbers under the names and labels of metrics, which become the library's when somebody looks.
+"""Counters and histograms as plain numbers, converted for prometheus_client when the page is read.
 
-Counting is done while others wait, so it costs as little as it can. Tested in tests/unit/server/test_metrics.py.
+Cheaper to update than the library's own: counting happens on the commit path. Tested in tests/unit/server/test_metrics.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 
 
 class Counts(dict[tuple[str, ...], float]):
-    """What is counted under one name, by labels: plain numbers, until somebody looks."""
+    """A counter by labels."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Counts(dict[tuple[str, ...], float]):
 
 
 class Spread(dict[tuple[str, ...], list[float]]):
-    """How values are spread, by labels: a number for each bucket, one for what is above all, and the sum."""
+    """A histogram by labels: a count per bucket, one above all buckets, and the sum."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str], buckets: Sequence[float]) -> None:
         super().__init__()

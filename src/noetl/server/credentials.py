@@ -1,7 +1,7 @@
-"""Seals credentials before they are stored, and opens them for a worker: AES-256-GCM.
+"""Encrypt credentials before they are stored, and decrypt them for a worker: AES-256-GCM.
 
-A sealed credential is bound to its name, so one cannot be put in another's place. Several keys may be known: the first
-seals, all open, so a key can be replaced. Tested in tests/server/test_credentials.py.
+A sealed credential is bound to its name, so it cannot be swapped for another. The first of several keys encrypts, all of
+them decrypt, so keys can be rotated. Tested in tests/server/test_credentials.py.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from noetl.ports import Credentials
 Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
-_MARK_BYTES = 4  # which key sealed it: the start of the key's hash
+_MARK_BYTES = 4  # names the key: the start of its hash
 
 
 class Vault:
-    """Seals and opens with the keys of this server."""
+    """Encrypt and decrypt credentials with the keys of this server."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         if not keys or any(len(key) != _KEY_BYTES for key in keys):
-            raise InvalidInput(f"a key for credentials has {_KEY_BYTES} bytes")
+            raise InvalidInput(f"A key for credentials must have {_KEY_BYTES} bytes.")
         self._keys = {_mark(key): key for key in keys}
         self._first = keys[0]
 
     def seal(self, name: str, data: Mapping[str, Any]) -> bytes:
-        """Encrypt what a credential holds."""
+        """Encrypt the data of a credential."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = secrets.token_bytes(_NONCE_BYTES)
@@ -45,7 +45,7 @@ class Vault:
         return _mark(self._first) + nonce + sealed
 
     def open(self, name: str, sealed: bytes) -> dict[str, Any]:
-        """Decrypt it. Raises InvalidInput where no key fits or it was changed."""
+        """Decrypt the data of a credential. Raises InvalidInput if no key fits or the data was changed."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -56,16 +56,19 @@ class Vault:
         )
         key = self._keys.get(bytes(mark))
         if key is None:
-            raise InvalidInput(f"the credential `{name}` was sealed with a key that this server does not have")
+            raise InvalidInput(
+                f"The credential `{name}` was sealed with a key that this server does not have. "
+                "Add that key to NOETL_ENCRYPTION_KEY, or store the credential again."
+            )
         try:
             data: dict[str, Any] = msgspec.json.decode(AESGCM(key).decrypt(nonce, rest, name.encode()))
         except (InvalidTag, msgspec.DecodeError):
-            raise InvalidInput(f"the credential `{name}` cannot be opened: it is not what was stored") from None
+            raise InvalidInput(f"The credential `{name}` was changed in the store. Store it again.") from None
         return data
 
 
 def keys_of(text: str) -> list[bytes]:
-    """Read keys from a setting: URL-safe base64 of 32 bytes, several divided by commas, the newest first."""
+    """Parse keys of a setting: URL-safe base64 of 32 bytes, separated by commas, the newest first."""
     keys = []
     for part in text.split(","):
         try:
@@ -73,20 +76,20 @@ def keys_of(text: str) -> list[bytes]:
         except (Error, ValueError):
             key = b""
         if len(key) != _KEY_BYTES:
-            raise InvalidInput("a key for credentials is 32 bytes in URL-safe base64; `noetl serve --help` tells how")
+            raise InvalidInput("A key for credentials must be 32 bytes in URL-safe base64. See `noetl serve --help`.")
         keys.append(key)
     return keys
 
 
 def vault_beside(path: Path) -> Vault:
-    """Give a vault whose key is in a file that only this user reads; the file is made where there is none."""
+    """Return a vault whose key is in a file only this user can read; create the file if it is missing."""
     with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(urlsafe_b64encode(secrets.token_bytes(_KEY_BYTES)).decode())
     return Vault(keys_of(path.read_text(encoding="ascii")))
 
 
 def stored_credentials(first: Resolve, team: Credentials, vault: Vault | None) -> Resolve:
-    """Give what resolves credentials inside a server: what `first` knows wins over the store. It raises KeyError."""
+    """Return a resolver of credentials inside a server: `first` wins over the store. It raises KeyError."""
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):

@@ -1,7 +1,7 @@
-"""Replays and discards dead letters through the control plane: what each was doing is found in the log of its execution.
+"""Replay and discard dead letters, for the API and the command line.
 
-Everything is checked before anything is changed. The command line and the API share it; what a replay leads to is decided
-in `engine.replays`. Tested in tests/server/test_dead_letters.py and tests/acceptance/admin/test_dlq_cli.py.
+The work of a letter is recalled from the log of its execution. All letters are checked before any is changed; the engine
+decides what a replay leads to. Tested in tests/server/test_dead_letters.py and tests/acceptance/admin/test_dlq_cli.py.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _log = logging.getLogger(__name__)
 MOST: Final = 10_000  # letters that one request replays or discards
 _PAGE: Final = 1_000
 _TOGETHER: Final = 200  # letters of one execution in one commit
-Note = Callable[[str, int], Act]  # an execution, and how many of its letters → what the audit trail is to say
+Note = Callable[[str, int], Act]  # execution, number of its letters → audit entry
 
 
 class Store(EventLog, DeadLetters, Protocol):
-    """A log, and the dead letters that follow from it."""
+    """A log with its dead letters."""
 
 
 class Ready(Struct, frozen=True):
-    """The work of letters of one execution, found and checked."""
+    """Letters of one execution with their work, checked."""
 
     execution_id: str
     letters: tuple[DeadLetter, ...]
@@ -49,7 +49,7 @@ class Ready(Struct, frozen=True):
 
 
 async def pending(store: DeadLetters, selection: LetterSelection) -> list[DeadLetter]:
-    """Give the letters of a selection that wait, at most as many as one request may act on."""
+    """Return the pending letters of a selection, at most `MOST`."""
     found: list[DeadLetter] = []
     asked = replace(selection, status=(PENDING,), limit=_PAGE)
     while len(found) < MOST:
@@ -64,24 +64,24 @@ async def pending(store: DeadLetters, selection: LetterSelection) -> list[DeadLe
 async def ready(
     store: Store, control: LocalControl, letters: Iterable[DeadLetter], patch: Mapping[str, Any], kinds: Kinds
 ) -> list[Ready]:
-    """Find the work of letters in their logs, and check that a patch fits. Raises InvalidInput; changes nothing."""
+    """Recall the work of letters from their logs and check the patch. Raises InvalidInput; changes nothing."""
     made: list[Ready] = []
     for execution_id, own in _by_execution(letters).items():
         events = await store.read(execution_id)
         if not events:
             raise InvalidInput(
-                f"the log of execution {execution_id} is gone, so its dead letters can only be discarded."
+                f"The log of execution {execution_id} no longer exists. Its dead letters can only be discarded."
             )
         plan = await control.plan(str(events[0].payload.get("playbook", "")))
         found = recalled(events, own)
         missing = [letter.message_id for letter in own if letter.message_id not in found]
         if missing:
-            raise InvalidInput(
-                f"the log does not tell what dead letter {missing[0]} was doing; it can only be discarded."
-            )
+            raise InvalidInput(f"The log does not hold the work of dead letter {missing[0]}. It can only be discarded.")
         for letter in own if patch else ():
             if is_of_message(letter.run_id):
-                raise InvalidInput(f"dead letter {letter.message_id} is a message, and has nothing to patch.")
+                raise InvalidInput(
+                    f"Dead letter {letter.message_id} is a message and has nothing to patch. Replay it without a patch."
+                )
             step, args = plan.step(letter.step_id), found[letter.message_id].work["args"]
             is_item = letter.loop_index is not None
             check(plan.playbook, step, letter.task, patch, kinds, args=args, is_item=is_item)
@@ -98,12 +98,12 @@ async def replay(
     name: str,
     note: Note | None = None,
 ) -> int:
-    """Put the work of letters in the queue once more; gives how many were told. Under one `name` it happens once."""
+    """Queue the work of letters again and return their number. Idempotent under one `name`."""
     for one in found:
         for start in range(0, len(one.work), _TOGETHER):
             part = one.work[start : start + _TOGETHER]
-            told = _told("replay", name, one.execution_id, [(again.run_id, again.index) for again in part])
-            message = Replay(told, part, patch, by)
+            message_id = _message_id("replay", name, one.execution_id, [(again.run_id, again.index) for again in part])
+            message = Replay(message_id, part, patch, by)
             await _tell(control, one.execution_id, message, note, len(part))
     return sum(len(one.work) for one in found)
 
@@ -111,13 +111,13 @@ async def replay(
 async def discard(
     control: LocalControl, letters: Iterable[DeadLetter], reason: str, *, by: str, name: str, note: Note | None = None
 ) -> int:
-    """Close letters without doing their work; gives how many were told. Under one `name` it happens once."""
+    """Close letters without their work and return their number. Idempotent under one `name`."""
     count = 0
     for execution_id, own in _by_execution(letters).items():
         for start in range(0, len(own), _TOGETHER):
             part = tuple((one.step_id, one.run_id, one.loop_index) for one in own[start : start + _TOGETHER])
-            told = _told("discard", name, execution_id, [(run_id, index) for _, run_id, index in part])
-            message = Discard(told, part, reason, by)
+            message_id = _message_id("discard", name, execution_id, [(run_id, index) for _, run_id, index in part])
+            message = Discard(message_id, part, reason, by)
             await _tell(control, execution_id, message, note, len(part))
             count += len(part)
     return count
@@ -134,22 +134,22 @@ def _by_execution(letters: Iterable[DeadLetter]) -> dict[str, list[DeadLetter]]:
     return found
 
 
-def _told(verb: str, name: str, execution_id: str, letters: list[tuple[str, int | None]]) -> str:
-    """Name what is done to letters under a name: the same for the same letters, however often it is asked for."""
+def _message_id(verb: str, name: str, execution_id: str, letters: list[tuple[str, int | None]]) -> str:
+    """Return the same id for the same letters and name, so that a repeated request is applied once."""
     return f"{verb}:{name}:{execution_id}:{message_digest(repr(letters))}"
 
 
 async def was_told(store: EventLog, verb: str, name: str, letter: DeadLetter) -> bool:
-    """Tell whether what is done under a name was done to a letter before."""
-    told = _told(verb, name, letter.execution_id, [(letter.run_id, letter.loop_index)])
-    digest = f"{message_digest(told)}."
+    """Return whether a request under this name was applied to a letter before."""
+    message_id = _message_id(verb, name, letter.execution_id, [(letter.run_id, letter.loop_index)])
+    digest = f"{message_digest(message_id)}."
     return any(event.event_id.startswith(digest) for event in await store.read(letter.execution_id))
 
 
 async def first_found(keys: Keys, name: str, letters: list[DeadLetter], now: int) -> tuple[list[DeadLetter], int]:
-    """Give the letters that a request is about which may be sent again, and how many the first one of its name found.
+    """Return the letters of a repeatable request, and how many its first sending found.
 
-    What the first one found and did not come to is done by the next. A letter that has come back since is not meant.
+    A repeated request finishes what the first one left undone. Letters that failed again since then are left out.
     """
     newest = max((letter.last_seen for letter in letters), default=0)
     count = await keys.keep_key(f"{name}:count", str(len(letters)), now, now - KEY_MS)
@@ -158,16 +158,17 @@ async def first_found(keys: Keys, name: str, letters: list[DeadLetter], now: int
 
 
 def log_letters(commit: Commit) -> None:
-    """Write a line for every dead letter of a commit."""
+    """Log every dead letter of a commit."""
     for change in commit.letters:
         letter = change.letter
         if letter is not None:
-            told = (letter.message_id, letter.attempts, letter.error.get("class") or letter.reason, letter.last_error)
-            _log.warning("task_dlq message_id=%s attempt=%d error_class=%s error=%s", *told)
+            kind = letter.error.get("class") or letter.reason
+            values = (letter.message_id, letter.attempts, kind, letter.last_error)
+            _log.warning("task_dlq message_id=%s attempt=%d error_class=%s error=%s", *values)
 
 
 def preview(letter: DeadLetter, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what a replay would be given, as far as the letter tells it: secrets are masked, templates not rendered."""
+    """Return the input of a replay as far as the letter holds it: secrets masked, templates not rendered."""
     payload: Any = dict(letter.payload)
     for path, value in patch.items():
         payload = put_at(payload, path.split("."), value)

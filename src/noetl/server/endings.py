@@ -1,7 +1,7 @@
-"""Lets people wait for the ends of executions, of one or of many, and for nothing else of them.
+"""Wait for one or more executions to finish.
 
-Where the end is committed here, the commit tells how it ended, and nothing is read. Where somebody else may have committed
-it, the row of the execution is read, of many that of the first that has not ended: it keeps all waiting. Tested in
+An end that this server commits is delivered without a read. When another server may have committed it, the row of the
+execution is read; of many executions only up to the first that is still running. Tested in
 tests/unit/server/test_endings.py.
 """
 
@@ -19,7 +19,7 @@ from noetl.server.listeners import Listeners
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _FINISHED = "playbook.finished"
-_BETWEEN_S = 0.025  # two reads of somebody
+_BETWEEN_S = 0.025  # minimum time between two reads of one waiter
 
 
 class Ended(Struct, frozen=True):
@@ -32,15 +32,15 @@ class Ended(Struct, frozen=True):
 
 
 class Waiting:
-    """Somebody who waits while it is open; whoever starts the executions opens it before."""
+    """One waiter; open it before the executions start, so that no end is missed."""
 
     def __init__(self, endings: Endings, execution_ids: tuple[str, ...]) -> None:
         self._endings = endings
-        self.left = dict.fromkeys(execution_ids)  # those that have not ended, as far as is known
+        self.left = dict.fromkeys(execution_ids)  # not known to have ended
         self.ends: dict[str, Ended] = {}
         self._woken: asyncio.Future[None] | None = None
-        self._in_doubt = False  # somebody else may have ended one
-        self.looked_at = ""  # the one that had not ended, at which the last look stopped: others may be over behind it
+        self._in_doubt = False  # another server may have ended one
+        self.looked_at = ""  # where the last read stopped: executions after it may have ended
         self._let_go = False
 
     def __enter__(self) -> Waiting:
@@ -54,9 +54,9 @@ class Waiting:
             self._endings.remove(self)
 
     async def within(self, seconds: float, *, may_be_over: bool = False) -> Mapping[str, Ended]:
-        """Give the ends once all have ended, or those there are when that time is over or the server stops.
+        """Wait for all ends, the timeout or the shutdown of the server; return the ends so far.
 
-        Where an execution may have been there before, it `may_be_over`.
+        Pass `may_be_over` if an execution may have ended before this waiter was opened.
         """
         loop = asyncio.get_running_loop()
         self._in_doubt |= may_be_over
@@ -100,7 +100,7 @@ class Waiting:
 
 
 class Endings:
-    """Those who wait, by execution."""
+    """Waiters by execution."""
 
     def __init__(self, log: EventLog, listeners: Listeners) -> None:
         self._log = log
@@ -110,33 +110,33 @@ class Endings:
         listeners.on_doubt.append(self.doubt)
 
     def of(self, *execution_ids: str) -> Waiting:
-        """Give somebody who is to wait for all of these."""
+        """Return a waiter for all of these executions."""
         return Waiting(self, execution_ids)
 
     def committed(self, commit: Commit) -> None:
-        """Tell those who wait of a commit of an execution that is over after it."""
+        """Wake the waiters of an execution that a commit ends."""
         if commit.execution_id not in self._waiting:
             return
         for event in reversed(commit.events):
             if event.event_type == _FINISHED:
-                told = event.payload
-                end = Ended(told["status"], told.get("result"), told.get("error"), event.timestamp)
-                self._ended(commit.execution_id, end)
+                payload = event.payload
+                end = Ended(payload["status"], payload.get("result"), payload.get("error"), event.timestamp)
+                self._deliver(commit.execution_id, end)
                 return
         self.doubt(commit.execution_id)
 
     def doubt(self, execution_id: str) -> None:
-        """Let those who wait look: nobody knows what has become of an execution."""
+        """Make the waiters of an execution read its row: its status is unknown here."""
         for waiting in self._waiting.get(execution_id, ()):
             waiting.doubt()
 
     def doubt_all(self) -> None:
-        """Let everybody look: somebody else has committed."""
+        """Make all waiters read: another server has committed."""
         for execution_id in self._waiting:
             self.doubt(execution_id)
 
     def let_go(self) -> None:
-        """Let everybody go who waits: the server stops."""
+        """Release all waiters, because the server stops."""
         self._let_go = True
         for some in self._waiting.values():
             for waiting in some:
@@ -156,15 +156,15 @@ class Endings:
                 del self._waiting[execution_id]
 
     async def read(self, waiting: Waiting) -> None:
-        """Look up whether executions have ended, up to the first that has not."""
+        """Read the rows of executions, up to the first that has not ended."""
         while waiting.left:
             execution_id = waiting.looked_at = next(iter(waiting.left))
             row = await self._log.execution(execution_id)
             if row is None or row.get("status") not in ENDED:
                 return
-            if execution_id in waiting.left:  # nobody told of it meanwhile
-                self._ended(execution_id, Ended(row["status"], row.get("result"), row.get("error"), row["ended_at"]))
+            if execution_id in waiting.left:  # not delivered meanwhile
+                self._deliver(execution_id, Ended(row["status"], row.get("result"), row.get("error"), row["ended_at"]))
 
-    def _ended(self, execution_id: str, end: Ended) -> None:
+    def _deliver(self, execution_id: str, end: Ended) -> None:
         for waiting in self._waiting.pop(execution_id):
             waiting.note(execution_id, end)

@@ -1,8 +1,8 @@
-"""Routes as objects: each one declares its role, its body, its answer and its act, and is run in one place.
+"""Endpoints: each route declares its role, body, answer and audit action, and is run in one place.
 
-Authorisation, limits, decoding and errors are here, so no route can forget them; the OpenAPI document is made of the same
-declarations. The audit trail is written by the change itself, in its transaction; a call that hands on nothing for it is
-noted here. Tested in tests/server/test_matrix.py and test_audit.py.
+Authorisation, limits, decoding and errors are handled here, so no route can forget them; the OpenAPI document is generated
+from the same declarations. A change writes its own audit entry, in its transaction; for a call that has written none, the
+entry is added here. Tested in tests/server/test_matrix.py and test_audit.py.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 import msgspec
 from starlette.datastructures import QueryParams
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.ports import AuditEntry
 from noetl.server.auth import NOBODY, Actor, Role, forbidden, may, unauthorised
@@ -33,30 +32,30 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Call(msgspec.Struct, eq=False):
-    """One request on its way through a route."""
+    """One request to a route."""
 
     scope: Scope
     receive: Receive
     services: Services
     headers: Mapping[bytes, bytes]
-    parameters: Mapping[str, str]  # of its path
+    parameters: Mapping[str, str]  # of the path
     actor: Actor = NOBODY
-    action: str = ""  # what the audit trail calls it
-    is_noted: bool = False
+    action: str = ""  # its name in the audit trail
+    is_noted: bool = False  # an audit entry exists, or nothing changes
 
     def header(self, name: bytes) -> str:
-        """Give what a header says, by its name in small letters; empty where there is none."""
+        """Return a header by its lower-case name, or an empty text."""
         return self.headers.get(name, b"").decode("latin-1")
 
     def act(self, entity: str, **detail: Any) -> AuditEntry:
-        """Give what the audit trail is to say of this call, for whoever changes something to write down with it."""
+        """Return the audit entry of this call, to be committed together with the change."""
         self.is_noted = True
         return AuditEntry(self.services.clock.now(), self.actor.name, self.action, entity, detail)
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A route: what it is called with, what it gives, and who may call it."""
+    """A route: its role, what it takes and what it returns."""
 
     method: str
     path: str
@@ -65,8 +64,8 @@ class Endpoint:
     run: Handler
     summary: str
     status: int = 200
-    act: str = ""  # what the audit trail calls it; every route that changes something has one, or is the worker's
-    takes: str = JSON  # the media type of its body; where it is another, the route reads it
+    act: str = ""  # its name in the audit trail; required of routes that change something, except those of workers
+    takes: str = JSON  # the media type of the body; the route itself reads any other
     gives: str = JSON
     most: int = MOST_BYTES
     example: Any = None  # of the body
@@ -78,7 +77,7 @@ class Endpoint:
 
     @cached_property
     def body(self) -> Any:
-        """The type of the body; None where there is none."""
+        """Type of the body, or None."""
         return self._hints.get("body")
 
     @cached_property
@@ -87,14 +86,14 @@ class Endpoint:
 
     @cached_property
     def gives_type(self) -> Any:
-        found = self._hints.get("return")
-        return None if found is None or found is Response else found
+        hint = self._hints.get("return")
+        return None if hint is None or hint is Response else hint
 
     @cached_property
     def places(self) -> tuple[str, ...]:
         """Names of the parameters in the path."""
-        known = list(inspect.signature(self.run).parameters)[1:]
-        return tuple(name for name in known if name not in ("body", "query"))
+        names = list(inspect.signature(self.run).parameters)[1:]
+        return tuple(name for name in names if name not in ("body", "query"))
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Any]:
@@ -104,89 +103,98 @@ class Endpoint:
     def name(self) -> str:
         return f"{self.method} {self.path}"
 
-    def route(self, services: Services) -> Route:
-        """Give the route that serves this on an application."""
+    def app(self, services: Services) -> ASGIApp:
+        """Return the ASGI application that serves this route."""
+        headers = [one for one in Response(media_type=self.gives).raw_headers if one[0] != b"content-length"]
 
-        async def serve(request: Request) -> Response:
-            scope = request.scope
-            made = await self.answered(Call(scope, request.receive, services, headers_of(scope), request.path_params))
-            return made if isinstance(made, Response) else Response(made, self.status, media_type=self.gives)
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            call = Call(scope, receive, services, headers_of(scope), scope["path_params"])
+            result = await self.answer(call)
+            if isinstance(result, Response):
+                await result(scope, receive, send)
+                return
+            length = (b"content-length", b"%d" % len(result))
+            await send({"type": "http.response.start", "status": self.status, "headers": [length, *headers]})
+            await send({"type": "http.response.body", "body": result})
 
-        return Route(self.path, serve, methods=[self.method], name=self.name)
+        return serve
 
-    async def answered(self, call: Call) -> Response | bytes:
-        """Answer a request: with a response, or with the body of one that has this route's status and media type."""
+    async def answer(self, call: Call) -> Response | bytes:
+        """Run the route. Returns a response, or the body of one with this route's status and media type."""
         try:
             services = call.services
             gate = services.gate
             actor = call.actor = gate.everybody or await gate.who(call.header(b"authorization"))
             call.action = self.act
             if not may(actor, self.role):
-                raise unauthorised("this needs a token") if actor is NOBODY else forbidden(actor, self.role)
+                raise unauthorised("This route requires a token.") if actor is NOBODY else forbidden(actor, self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
                 raise _overloaded()
-            given: dict[str, Any] = {name: call.parameters[name] for name in self.places} if self.places else {}
+            arguments: dict[str, Any] = {name: call.parameters[name] for name in self.places} if self.places else {}
             if self.query is not None:
-                given["query"] = _query(call.scope["query_string"], self.query)
+                arguments["query"] = _parse_query(call.scope["query_string"], self.query)
             if self.body is not None:
-                given["body"] = self._decoded(call, await body_of(call.headers, call.receive, self.most))
-            made = await self.run(call, **given)
+                arguments["body"] = self._decode(call, await body_of(call.headers, call.receive, self.most))
+            result = await self.run(call, **arguments)
             if self.act and not call.is_noted:
-                await services.team.audit([call.act(next((str(given[name]) for name in self.places), ""))])
-            return made if isinstance(made, Response) else _encode(made)
+                await services.team.audit([call.act(next((str(arguments[name]) for name in self.places), ""))])
+            return result if isinstance(result, Response) else _encode(result)
         except ClientDisconnect:
             return Response(status_code=499)
-        except Exception as error:  # noqa: BLE001  every trouble has an answer; a mistake of ours is logged there
+        except Exception as error:  # noqa: BLE001  every error has an answer; unexpected ones are logged there
             return answer(error, call.scope["path"])
 
-    def _decoded(self, call: Call, body: bytes) -> Any:
+    def _decode(self, call: Call, body: bytes) -> Any:
         kind = call.header(b"content-type")
         if kind not in ("", JSON):
             kind = kind.partition(";")[0].strip().lower()
             if kind not in ("", JSON) and not kind.endswith("+json"):
                 raise Refusal(
-                    415, "media-type", f"the body is {kind}", where="header Content-Type", fix=f"Send {JSON}."
+                    415, "media-type", f"The body is {kind}.", where="header Content-Type", fix=f"Send {JSON}."
                 )
         return decoded(body or b"{}", self._decoder)
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """Give the headers of a request by their names; of one that is sent twice, the first."""
+    """Return the headers of a request by lower-case name; of repeated ones, the first."""
     return dict(reversed(scope["headers"]))
 
 
 def _overloaded() -> Refusal:
-    said = "too many messages wait for their commit"
-    return Refusal(429, "overloaded", said, fix="Try again soon.", retry_after_s=1.0)
+    detail = "Too many messages are waiting for a commit."
+    return Refusal(429, "overloaded", detail, fix="Try again soon.", retry_after_s=1.0)
 
 
 @cache
 def _fields(kind: Any) -> Mapping[str, bool]:
-    """Name the parameters of a query, and tell which may be given more than once."""
-    fields = msgspec.structs.fields(kind)
-    return {found.encode_name: getattr(found.type, "__origin__", None) is tuple for found in fields}
+    """Return the parameters of a query, and whether each may be repeated."""
+    return {field.encode_name: get_origin(field.type) is tuple for field in msgspec.structs.fields(kind)}
 
 
-def _query(text: bytes, kind: Any) -> Any:
+def _parse_query(text: bytes, kind: Any) -> Any:
     fields = _fields(kind)
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     params = QueryParams(text)
     for name in params:
-        values = params.getlist(name)
-        many = fields.get(name, False)
-        if len(values) > 1 and not many:
+        found = params.getlist(name)
+        is_repeatable = fields.get(name, False)
+        if len(found) > 1 and not is_repeatable:
             raise Refusal(
-                400, "invalid-input", f"the parameter `{name}` is given more than once", where=f"query {name}"
+                400,
+                "invalid-input",
+                f"The parameter `{name}` is given more than once.",
+                where=f"query {name}",
+                fix="Send it once.",
             )
-        given[name] = values if many else values[0]
+        values[name] = found if is_repeatable else found[0]
     try:
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise invalid(error, "the query") from None
+        raise invalid(error, "The query") from None
 
 
 class Noun:
-    """The routes of one noun, in order."""
+    """The routes of one noun of the API."""
 
     def __init__(self, name: str, about: str) -> None:
         self.name = name

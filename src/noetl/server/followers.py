@@ -1,9 +1,8 @@
-"""Lets people follow an execution: they read the log, and are woken when there is more.
+"""Follow the events of one or all executions: followers read the log, and commits wake them.
 
-Nothing is buffered, so a slow follower costs nothing and misses nothing. One that is told of many commits in a row reads
-them together, a few times a second; of an end it is told at once. One that wants events of some types only is not woken for
-others; and whoever wants those of the end alone costs no look at the events of other commits. Whoever waits for an end
-without reading is not a follower: see `endings`. Tested in tests/unit/server/test_followers.py.
+Nothing is buffered, so a slow follower costs no memory and misses nothing. Commits in quick succession are read together;
+the end of an execution wakes its followers at once. A follower of some types of events is not woken for others. To wait for
+an end without reading events, see `endings`. Tested in tests/unit/server/test_followers.py.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from noetl.server.listeners import Listeners
 _LAST = "playbook.processed"  # after it, only late reports and repairs
 _AT_END = frozenset({"playbook.finished", _LAST})  # only the commit that ends an execution has them
 _PAGE = 500
-_MOST_PASSED = 100  # commits in a row that a follower of all is not woken for, so that its position moves along
-_BETWEEN_MS = 25  # two reads
+_MOST_PASSED = 100  # commits after which a follower of all is woken anyway, to advance its position
+_BETWEEN_MS = 25  # minimum time between two reads
 _type_of = attrgetter("event_type")
 
 
 class _Follower(Struct, eq=False):
-    after: int = 0  # the last event that it has seen, or need not see
+    after: int = 0  # the last event that it has seen or can skip
     wanted: frozenset[str] | None = None  # types of events; None: all
-    passed: int = 0  # commits that it was not woken for since its last read
-    at_end: bool = False  # it wants events of the end alone
+    passed: int = 0  # commits since its last read that did not wake it
+    at_end: bool = False  # it only wants events of the end
     more: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -40,14 +39,14 @@ class _Follower(Struct, eq=False):
         self.at_end = self.wanted is not None and self.wanted <= _AT_END
 
     def passes_over(self, commit: Commit) -> bool:
-        """Tell whether a commit that ends nothing comes right after what it has seen, and is not for it; it is seen then."""
+        """Skip a commit that follows the last seen event and has no wanted ones; return whether it was skipped."""
         if commit.expected_seq != self.after or (not self.at_end and self.wants(commit)):
             return False
         self.after += len(commit.events)
         return True
 
     def wants(self, commit: Commit) -> bool:
-        """Tell whether a commit has events for it."""
+        """Return whether a commit has wanted events."""
         return self.wanted is None or not self.wanted.isdisjoint(map(_type_of, commit.events))
 
     def wake(self, ended: bool) -> None:
@@ -57,7 +56,7 @@ class _Follower(Struct, eq=False):
 
 
 class Followers:
-    """Those who follow, by execution."""
+    """Followers by execution, and those of all executions."""
 
     def __init__(self, log: EventLog, clock: Clock, listeners: Listeners) -> None:
         self._log = log
@@ -68,7 +67,7 @@ class Followers:
         listeners.on_doubt.append(self.doubt)
 
     def committed(self, commits: Sequence[Commit]) -> None:
-        """Wake those whom commits concern."""
+        """Wake the followers that commits concern."""
         followers = self._followers
         if followers:
             for commit in commits:
@@ -78,9 +77,9 @@ class Followers:
                         if ended or not follower.passes_over(commit):
                             follower.wake(ended)
         if self._of_all:
-            self._tell_of_all(commits)
+            self._wake_followers_of_all(commits)
 
-    def _tell_of_all(self, commits: Sequence[Commit]) -> None:
+    def _wake_followers_of_all(self, commits: Sequence[Commit]) -> None:
         ended = any("ended_at" in commit.projection for commit in commits)
         for follower in self._of_all:
             if not ended and (follower.at_end or not any(map(follower.wants, commits))):
@@ -90,12 +89,12 @@ class Followers:
             follower.wake(ended)
 
     def doubt(self, execution_id: str) -> None:
-        """Wake those who follow an execution that has changed, nobody knows how, or follow all."""
+        """Wake the followers of an execution, and those of all: its status is unknown here."""
         for follower in (*self._followers.get(execution_id, ()), *self._of_all):
             follower.wake(True)
 
     def tell_all(self) -> None:
-        """Wake everybody: somebody else has committed."""
+        """Wake all followers: another server has committed."""
         for followers in (*self._followers.values(), self._of_all):
             for follower in followers:
                 follower.more.set()
@@ -111,7 +110,7 @@ class Followers:
                 del self._followers[execution_id]
 
     async def follow(self, execution_id: str, after: int = 0) -> AsyncGenerator[Event, None]:
-        """Give the events of an execution as they come, until it has ended."""
+        """Yield the events of an execution as they are committed, until it has ended."""
         async with aclosing(self.follow_batches(execution_id, after)) as batches:
             async for events in batches:
                 for event in events:
@@ -120,9 +119,9 @@ class Followers:
     async def follow_batches(
         self, execution_id: str, after: int = 0, *, may_be_over: bool = True, wanted: frozenset[str] | None = None
     ) -> AsyncGenerator[list[Event], None]:
-        """Give the same events, those together that were read together; where some types are `wanted`, others may be left out.
+        """Yield the events of an execution in batches; with `wanted`, events of other types may be left out.
 
-        Whoever has just seen in its row that the execution had not ended need not ask again whether it `may_be_over`.
+        Pass `may_be_over=False` if its row has just shown that the execution is running: it saves a read.
         """
         with self._following(execution_id, _Follower(after, None if wanted is None else wanted | {_LAST})) as follower:
             while True:
@@ -150,7 +149,7 @@ class Followers:
     async def follow_all(
         self, position: Mapping[str, int], wanted: frozenset[str] | None = None
     ) -> AsyncGenerator[list[Position], None]:
-        """Give the events of all executions after a position as they come, in batches; of `wanted` types, see `feed`."""
+        """Yield the events of all executions after a position, in batches; for `wanted` see `feed`."""
         follower = _Follower(0, wanted)
         self._of_all.add(follower)
         after = dict(position)
@@ -166,7 +165,7 @@ class Followers:
                     after[one.writer_id] = one.writer_seq
                 if found:
                     yield found
-                if sum(after.values()) - passed < _PAGE:  # also those that were left out
+                if sum(after.values()) - passed < _PAGE:  # events that were left out count too
                     await self._wait(follower, read_at)
         finally:
             self._of_all.discard(follower)

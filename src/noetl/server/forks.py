@@ -1,7 +1,7 @@
-"""Begins a fork in the store: a new execution that shares an old one's history up to a step or an event.
+"""Fork an execution, for the API and the command line: a new one with a copy of the history up to a step or an event.
 
-Which history that is, is decided in `engine.fork`. The command line and the API share it. Tested in
-tests/acceptance/executions/test_run_fork.py and tests/server/test_api_executions.py.
+`engine.fork` decides which history is copied. Tested in tests/acceptance/executions/test_run_fork.py and
+tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Store(EventLog, Catalog, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A fork: its state before it moves, and the event that it goes on after."""
+    """A fork: its first state, and the number of the last event that it copied."""
 
     state: Execution
     seq: int
@@ -55,10 +55,10 @@ async def fork_from(
     pool: str = "",
     act: Act = None,
 ) -> Made:
-    """Write a fork down and let it go on."""
+    """Commit a fork and continue it."""
     events = await store.read(source)
     if not events:
-        raise UnknownExecution(f"there is no execution {source} in this store")
+        raise UnknownExecution(f"No execution {source} in this store. `noetl list` shows its executions.")
     pinned = playbook or str(events[0].payload.get("playbook", ""))
     seq = place(events, start)
     copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
@@ -68,9 +68,9 @@ async def fork_from(
     first = replace(made, inbox=())
     receipt = await store.commit([first if act is None else replace(first, audit=(act,))])
     if receipt.commits[0].status not in ("applied", "duplicate"):
-        raise Conflict(f"the id {execution_id} is that of another execution; fork again.")
+        raise Conflict(f"The id {execution_id} belongs to another execution. Fork again.")
     state = fold(execution_id, made.events)
-    # The message also moves the tokens that the cut left waiting.
+    # The message also moves tokens that wait where the history was cut.
     message: AnyMessage = PatchCtx(uuid4().hex, ctx, "fork") if ctx else Resume(uuid4().hex)
     await tell_surely(control, execution_id, message)
     return Made(state, seq)
@@ -79,10 +79,10 @@ async def fork_from(
 async def tell_surely(
     control: LocalControl, execution_id: str, message: AnyMessage, act: Act = None
 ) -> Mapping[str, Any]:
-    """Give an execution a message; somebody else's commit in between is not the caller's trouble."""
+    """Submit a message; retry when another server commits in between."""
     for _ in range(_TRIES):
         try:
             return await control.submit(execution_id, message, act)
         except Conflict:
             await asyncio.sleep(0.05)
-    raise Conflict(f"execution {execution_id} is changed by somebody else all the time; try again.")
+    raise Conflict(f"Execution {execution_id} is being changed by another server. Try again.")

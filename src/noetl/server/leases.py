@@ -1,4 +1,4 @@
-"""Takes leases back that ran out: the work is queued again, and a message tells its execution.
+"""Reap expired leases: their work is queued again, and their execution gets a message.
 
 Tested in tests/unit/server/test_leases.py.
 """
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Leases:
-    """Watches the leases for a sequencer."""
+    """Check for expired leases periodically."""
 
     def __init__(
         self, queue: WorkQueue, sequencer: Sequencer, clock: Clock, *, max_attempts: int = 6, every_s: float = 1.0
@@ -27,19 +27,19 @@ class Leases:
         self._every_s = every_s
 
     async def expire(self) -> int:
-        """Take back what has run out by now, and what was handed to nobody; gives how many leases had run out."""
+        """Reap leases that have expired, or that no worker received; return the number of expired ones."""
         await self._sequencer.handed.settle()
-        found = await self._queue.expired(self._clock.now(), self._max_attempts)
-        if found:
+        expired = await self._queue.expired(self._clock.now(), self._max_attempts)
+        if expired:
             await self._sequencer.gather()
             self._sequencer.look()
-        return len(found)
+        return len(expired)
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Reap periodically until cancelled."""
         while True:
             try:
                 await self.expire()
             except NoetlError as error:
-                _log.warning("leases wait for the store: %s", error)
+                _log.warning("Expired leases are reaped later: %s", error)
             await self._clock.sleep(self._every_s)

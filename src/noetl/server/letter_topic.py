@@ -1,8 +1,7 @@
-"""Publishes dead letters: each that comes, or comes again, is a message of the outbox too, under one topic.
+"""Publish dead letters: each new or repeated one is put in the outbox, under one topic.
 
-Letters are looked up in the store and put under a key of their own, so that all servers may do it and each goes out once; a
-server that was killed meanwhile is made up for by the next look. Delivers nothing itself: that is the relay. Tested in
-tests/conformance/test_letter_topic.py.
+Every letter has its own key in the outbox, so several servers can publish and each letter is sent once; after a crash the
+next scan catches up. The relay delivers the messages. Tested in tests/conformance/test_letter_topic.py.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from noetl.ports.letters import DeadLetters, LetterSelection
 from noetl.ports.outbox import OutboxIn, OutboxMessage
 
 _PAGE: Final = 500
-_OVERLAP_MS: Final = 60_000  # a letter may be written so much later than it says: clocks differ
+_OVERLAP_MS: Final = 60_000  # tolerated clock difference: a letter may be written this much later than its timestamp
 
 
 class LetterTopic:
-    """The dead letters of a store, as messages."""
+    """Publish the dead letters of a store as outbox messages."""
 
     def __init__(self, letters: DeadLetters, outbox: OutboxIn, clock: Clock, topic: str, kept_ms: int) -> None:
         self._letters = letters
         self._outbox = outbox
         self._clock = clock
         self._topic = topic
-        self._kept_ms = kept_ms  # how long the outbox knows what was delivered: what is older is never put again
+        self._kept_ms = kept_ms  # the outbox deduplicates for this long; older letters are never put again
         self._since: int | None = None
-        self._put: dict[str, int] = {}  # key → when its letter came
+        self._put: dict[str, int] = {}  # key → time of its letter
 
     async def publish(self) -> int:
-        """Put what came since the last look into the outbox; gives how many there were."""
+        """Put letters since the last scan into the outbox; return their number."""
         now = self._clock.now()
         since = now - max(self._kept_ms // 2, _OVERLAP_MS) if self._since is None else self._since - _OVERLAP_MS
         self._put = {key: at for key, at in self._put.items() if at >= since}
@@ -48,7 +47,7 @@ class LetterTopic:
         return count
 
     async def _found(self, since: int) -> list[DeadLetter]:
-        """Give the letters that wait and came since a time, the last one first."""
+        """Return pending letters since a time, the newest first."""
         found: list[DeadLetter] = []
         asked = LetterSelection(status=(PENDING,), limit=_PAGE)
         while page := await self._letters.letters(asked):

@@ -1,12 +1,12 @@
-"""Sees to it that no execution stands still for want of a row: what follows from its log and is missing is put back.
+"""Reconcile running executions with their logs: rows that follow from a log and are missing are restored.
 
-Every execution that has not ended has work in the queue or with a worker, a timer, a message on its way, a child, or it waits
-for somebody. From time to time one of several servers looks at some of those that have not ended: first at those that have
-none of it, then at some of the others in turn, so that all have theirs. A look compares the tables with the log, and what is
-missing is put back by a message like any other, with an event. It counts only where the log still ends where it ended for
-that look, and tables change only with the log; so what is under way is never taken for what is missing.
+Every running execution has queued or leased work, a timer, an undelivered message, a child, or it waits for a signal. One of
+several servers periodically checks some of the running executions: first those without any of these, then the others in
+turn. A check compares the tables with the log; a message with an event of its own restores what is missing. The message
+applies only if the log has not grown since the check, and tables change only together with the log, so rows in transit are
+never taken for lost.
 
-Makes no table again that is wrong otherwise: that is `noetl admin rebuild`. Tested in tests/conformance/test_liveness.py.
+It repairs no other damage: `noetl admin rebuild` does. Tested in tests/conformance/test_liveness.py.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from noetl.server.states import States
 
 _log = logging.getLogger(__name__)
 _DUTY: Final = "liveness"
-_PAGE: Final = 1_000  # executions that one look goes over
+_PAGE: Final = 1_000  # executions of one scan
 _MOST: Final = 50  # of them that are compared with their logs
-_MOST_CHILDREN: Final = 100  # of one execution that are looked at
+_MOST_CHILDREN: Final = 100  # children of one execution that are checked
 _OLD_ENOUGH_S: Final = 5.0
 
 
 class Liveness:
-    """Looks after the executions of a store, while no other server does."""
+    """Check executions periodically, on one server at a time."""
 
     def __init__(
         self,
@@ -59,25 +59,23 @@ class Liveness:
         self._holder = holder
         self._every_s = every_s
         self._old_enough_s = old_enough_s
-        self._states = States(
-            log, most=2 * _MOST
-        )  # never those of the sequencer: these are looked at while others wait
-        self._after = 0  # where the next look begins
-        self._turn = 0  # of those that have rows
+        self._states = States(log, most=2 * _MOST)  # not shared with the sequencer, which changes its states
+        self._after = 0  # where the next scan begins
+        self._turn = 0  # offset among executions that have rows
 
     async def run(self) -> None:
-        """Work until cancelled; without an interval, not at all."""
+        """Check periodically until cancelled; do nothing without an interval."""
         while self._every_s > 0:
             try:
                 now = self._clock.now()
                 if await self._upkeep.on_duty(_DUTY, self._holder, now, now + round(3_000 * self._every_s)):
                     await self.look()
             except NoetlError as error:
-                _log.warning("whether executions stand still is looked at later: %s", error)
+                _log.warning("Executions are reconciled later: %s", error)
             await self._clock.sleep(self._every_s)
 
     async def look(self) -> list[str]:
-        """Go over some of the executions that have not ended; gives those that were repaired."""
+        """Check some of the running executions; return those that were repaired."""
         before = self._clock.now() - round(self._old_enough_s * 1000)
         page = await self._upkeep.open(self._after, before, _PAGE)
         bare = [one for one in page if one.bare]
@@ -85,35 +83,35 @@ class Liveness:
         room = max(1, _MOST - len(bare))
         start = self._turn % len(rest) if rest else 0
         chosen = [*bare[:_MOST], *(rest[start:] + rest[:start])[:room]]
-        if len(bare) > _MOST:  # the others have their turn with the next look
+        if len(bare) > _MOST:  # the next scan checks the rest
             self._after = bare[_MOST - 1].number
         else:
             self._after = page[-1].number if len(page) == _PAGE else 0
         self._turn += room if self._after == 0 else 0  # once around
-        return [one.execution_id for one in chosen if await self._kept(one.execution_id)]
+        return [one.execution_id for one in chosen if await self._try_check(one.execution_id)]
 
-    async def _kept(self, execution_id: str) -> bool:
+    async def _try_check(self, execution_id: str) -> bool:
         try:
             return await self.check(execution_id)
         except StoreUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001  of another version, or a mistake of ours: others have their turn
-            _log.warning("execution %s cannot be looked at: %s", execution_id, error)
+        except Exception as error:  # noqa: BLE001  written by another version, or a bug: check the others
+            _log.warning("Execution %s cannot be reconciled: %s", execution_id, error)
             return False
 
     async def check(self, execution_id: str) -> bool:
-        """Compare one execution with its log and put back what is missing; tells whether anything was."""
+        """Restore the missing rows of an execution; return whether there were any."""
         if not await self._is_suspect(execution_id):
             return False
         mend = await self._missing(execution_id)
         if mend is None:
             return False
         await self._sequencer.submit(execution_id, mend)
-        _log.warning("execution %s had lost rows that follow from its log; they were put back", execution_id)
+        _log.warning("Execution %s had lost rows; they were restored from its log", execution_id)
         return True
 
     async def _is_suspect(self, execution_id: str) -> bool:
-        """Tell from the state alone, which is cheap to have, whether something may be missing."""
+        """Return whether rows may be missing, judged by the state alone, which is cheap."""
         state = await self._state(execution_id)
         family = await self._family(state)
         there = await self._upkeep.beside(execution_id)
@@ -137,7 +135,7 @@ class Liveness:
         return state
 
     async def _family(self, state: Execution) -> bool:
-        """Tell whether a child has ended or was never born, or the parent is not there any more."""
+        """Return whether a child has ended or never started, or the parent no longer waits."""
         for child in list(state.children)[:_MOST_CHILDREN]:
             row = await self._log.execution(child)
             if row is None or row.get("ended_at") is not None:
@@ -152,9 +150,9 @@ class Liveness:
         return state.execution_id not in over.children or state.execution_id in left_alone(over)
 
     async def _missing(self, execution_id: str) -> Mend | None:
-        """Give what is missing, all of it derived from the log; None where nothing is, or it went on meanwhile.
+        """Return the missing rows, derived from the log; None if there are none, or the execution has moved on.
 
-        What others have is read before what it has itself: a message is put there in the commit that causes it.
+        Rows of relatives are read before its own: a message is inserted by the commit that causes it.
         """
         rebuild = Rebuild(self._log, self._upkeep, self._plans)
         derived = await rebuild.derived(execution_id)
@@ -193,7 +191,7 @@ class Liveness:
 
 
 def could_move(plan: Plan, state: Execution) -> bool:
-    """Tell whether an execution that holds nothing would go on if only somebody looked at it."""
+    """Return whether an execution without rows would continue if it were decided again."""
     if state.phase == "ended" or state.runs or state.timers or state.children or state.paused:
         return False
     made = decide(plan, load(dump(state)), Mend("look", state.seq), state.at)
@@ -201,12 +199,12 @@ def could_move(plan: Plan, state: Execution) -> bool:
 
 
 def _is_over(state: Execution) -> bool:
-    """Tell whether nothing is under way: it has not begun, or has ended and no dead letter of it is replayed."""
+    """Return whether an execution is idle: not started, or ended without a dead letter in replay."""
     return state.phase == "pending" or (state.phase == "ended" and not state.replays)
 
 
 def _work(plan: Plan, state: Execution) -> list[str]:
-    """Name the work that a state has in the queue or with workers."""
+    """Return the ids of the queued and leased work of a state."""
     found: list[str] = []
     for run in state.runs.values():
         if run.phase not in ("scheduled", "started"):
@@ -220,7 +218,7 @@ def _work(plan: Plan, state: Execution) -> list[str]:
 
 
 def _undead(there: Beside) -> list[Any]:
-    """Give work of which no delivery is left, and of which nobody is going to be told."""
+    """Return dead work whose execution has no message about it."""
     told = {(sent.run_id, sent.chunk) for _, sent in there.inbox if isinstance(sent, LeaseLost)}
     items = [item for _, item in there.work if item.work_id in there.dead]
     return [item for item in items if (item.run_id, item.chunk.chunk_id if item.chunk else None) not in told]

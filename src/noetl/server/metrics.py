@@ -1,15 +1,14 @@
-"""Counts what this server does, in the words of its operators: `/metrics`.
+"""Prometheus metrics of this server: `/metrics`.
 
-Everything is read off the commits that this server has applied, some at a time: nobody waits for a number before somebody
-looks. The queue's depth is asked of the store then. Tested in tests/unit/server/test_metrics.py and
+Every counter is read off the commits that this server has applied. Commits are counted in batches, at the latest when the
+page is read; the depth of the queue is read from the store at that time. Tested in tests/unit/server/test_metrics.py and
 tests/server/test_serve.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import Metric
@@ -24,38 +23,8 @@ from noetl.server.task_metrics import TASK_EVENTS, PlanOf, TaskMetrics
 
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
 _STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
-_MOST_RUNS = 10_000  # whose start is remembered
-_MOST_UNCOUNTED = 500  # commits and their events
-_MOST_SHAPES = 1_000
-_MOST_ALIKE = 2_000
-_LONGEST_SHAPE = 32  # longer commits are hardly ever alike
-_type_of = attrgetter("event_type")
-_events_of = attrgetter("events")
-_Adds = list[tuple[Counts, tuple[str, ...]]]
-_SPANS = frozenset(("step.scheduled", "step.done", "step.failed", "loop.done"))
-
-
-class _Alike:
-    """Commits that add the same: of one shape and step, with the very same word about where to go on, as plans have ready."""
-
-    def __init__(self, word: Mapping[str, Any], adds: _Adds) -> None:
-        self.word = word  # kept, so that no other can be taken for it
-        self.adds = adds
-        self.count = 0  # those that are not added yet
-
-
-class _Shape(NamedTuple):
-    """Where in a commit what is that is counted: the same wherever the events are of the same types."""
-
-    started: list[int]
-    spans: list[tuple[int, bool]]  # where a step-run begins or, True, ends
-    routed: list[int]
-    tokens: list[int]
-    tasks: list[int]  # that went well
-    others: Sequence[tuple[int, Callable[[Metrics, str, str, Event], None]]]
-    executions: list[tuple[int, Callable[[Metrics, str, Event], None]]]  # where one begins or ends
-    word: int | None  # where the only word about where to go on is, in a commit of one step and nothing special
-    alike: dict[tuple[str, str, int], _Alike]  # by workflow, step and the word's identity
+_MAX_RUNS = 10_000  # step-runs whose start is remembered
+_MAX_UNCOUNTED = 200  # commits
 
 
 class Metrics:
@@ -64,157 +33,62 @@ class Metrics:
     def __init__(self, plan_of: PlanOf | None = None) -> None:
         self.registry = registry = CollectorRegistry()
         self._tasks = TaskMetrics(plan_of)
-        self._counted: list[Counts | Spread] = [*self._tasks.counted]
+        self._counters: list[Counts | Spread] = [*self._tasks.counted]
         registry.register(self)
 
         def counter(name: str, text: str, *labels: str) -> Counts:
             made = Counts(name, text, labels)
-            self._counted.append(made)
+            self._counters.append(made)
             return made
 
         self._started = counter("noetl_executions_started_total", "Executions started.", "workflow")
         self._completed = counter("noetl_executions_completed_total", "Executions ended.", "workflow", "status")
         self._calls = counter("noetl_step_calls_total", "Tokens sent to a step.", "workflow", "step")
-        self._runs = counter("noetl_step_runs_total", "Step-runs that a worker began.", "workflow", "step")
-        took = "noetl_step_duration_seconds", "From scheduled to ended.", ("workflow", "step")
-        self._took = Spread(*took, _STEP_BUCKETS)
-        self._counted.append(self._took)
-        self._items = counter("noetl_loop_items_total", "Items of loops.", "workflow", "step")
-        self._ended_items = counter("noetl_loop_completed_total", "Items that ended.", "workflow", "step", "ok")
-        self._whens = counter("noetl_when_eval_total", "Conditions of gates.", "workflow", "step", "outcome")
-        self._edges = counter("noetl_edge_eval_total", "Arcs looked at.", "workflow", "from", "to", "outcome")
-        self._late = counter("noetl_reports_late_total", "Reports from workers that had lost the lease.", "workflow")
-        self._repaired = counter(
-            "noetl_executions_repaired_total", "Executions with rows put back.", "workflow", "what"
-        )
-        self._queue = Gauge("noetl_task_queue_inflight", "Work that is queued or leased.", ("pool",), registry=registry)
-        self._letters = counter("noetl_dlq_total", "Dead letters, new or again.", "kind", "sink")
-        self._closed = counter("noetl_dlq_closed_total", "Dead letters that were replayed or discarded.", "status")
-        self._open = Gauge("dlq_entries", "Dead letters that there are.", ("status",), registry=registry)
-        self._waiting = Gauge("noetl_messages_unanswered", "Messages that wait for a commit.", registry=registry)
-        self._workers = Gauge("noetl_workers", "Workers that speak to this server.", registry=registry)
-        self._sent = counter(
-            "noetl_outbox_attempts_total", "Attempts to deliver messages of the outbox.", "target", "ok"
-        )
-        self._outbox = Gauge("noetl_outbox_messages", "Messages that are not delivered.", ("state",), registry=registry)
-        self._begun: dict[tuple[str, str | None], int] = {}
+        self._runs = counter("noetl_step_runs_total", "Step-runs started by a worker.", "workflow", "step")
+        duration = "noetl_step_duration_seconds", "Time from scheduled to ended.", ("workflow", "step")
+        self._durations = Spread(*duration, _STEP_BUCKETS)
+        self._counters.append(self._durations)
+        self._items = counter("noetl_loop_items_total", "Loop items.", "workflow", "step")
+        self._ended_items = counter("noetl_loop_completed_total", "Loop items ended.", "workflow", "step", "ok")
+        self._whens = counter("noetl_when_eval_total", "Admission conditions.", "workflow", "step", "outcome")
+        self._edges = counter("noetl_edge_eval_total", "Arcs evaluated.", "workflow", "from", "to", "outcome")
+        self._late = counter("noetl_reports_late_total", "Reports on a lost lease.", "workflow")
+        self._repaired = counter("noetl_executions_repaired_total", "Executions repaired.", "workflow", "what")
+        self._queue = Gauge("noetl_task_queue_inflight", "Work queued or leased.", ("pool",), registry=registry)
+        self._letters = counter("noetl_dlq_total", "Dead letters, new or repeated.", "kind", "sink")
+        self._closed = counter("noetl_dlq_closed_total", "Dead letters replayed or discarded.", "status")
+        self._open = Gauge("dlq_entries", "Dead letters by status.", ("status",), registry=registry)
+        self._waiting = Gauge("noetl_messages_unanswered", "Messages waiting for a commit.", registry=registry)
+        self._workers = Gauge("noetl_workers", "Workers connected to this server.", registry=registry)
+        self._sent = counter("noetl_outbox_attempts_total", "Outbox delivery attempts.", "target", "ok")
+        self._outbox = Gauge("noetl_outbox_messages", "Outbox messages not delivered.", ("state",), registry=registry)
+        self._scheduled_at: dict[tuple[str, str | None], int] = {}
         self._uncounted: list[Commit] = []
-        self._size = 0  # how many those and their events are
-        self._shapes: dict[tuple[str, ...], _Shape] = {}
-        self._alike = 0  # kinds of commits that are remembered
 
     def collect(self) -> Iterator[Metric]:
-        """Give what was counted, to the library."""
+        """Yield all metrics; called by the registry."""
         self._count()
-        self._settle()
-        for counted in self._counted:
-            yield from counted.collect()
+        for counter in self._counters:
+            yield from counter.collect()
 
     def committed(self, commits: Sequence[Commit]) -> None:
-        """Count what commits hold, some time before somebody looks."""
+        """Count commits, at the latest when the page is read."""
         self._uncounted += commits
-        self._size += len(commits) + sum(map(len, map(_events_of, commits)))
-        if self._size >= _MOST_UNCOUNTED:
+        if len(self._uncounted) >= _MAX_UNCOUNTED:
             self._count()
 
     def _count(self) -> None:
-        """Count what was committed since the last time; of commits that are alike only how many there are."""
-        commits, self._uncounted, self._size = self._uncounted, [], 0
-        took, begun = self._took, self._begun
+        commits, self._uncounted = self._uncounted, []
         for commit in commits:
-            events, workflow = commit.events, commit.projection.get("path", "")
-            types = tuple(map(_type_of, events))
-            shape = self._shapes.get(types) or self._shape(types)
-            for place, is_end in shape.spans:
-                event = events[place]
-                if not is_end:
-                    begun[event.execution_id, event.step_run_id] = event.timestamp
-                elif (since := begun.pop((event.execution_id, event.step_run_id), None)) is not None:
-                    took.observe((workflow, event.entity_id), (event.timestamp - since) / 1000)
-            for place, count in shape.executions:
-                count(self, workflow, events[place])
+            workflow, playbook = commit.projection.get("path", ""), commit.projection.get("playbook", "")
+            for event in commit.events:
+                handler = _HANDLERS.get(event.event_type)
+                if handler is not None:
+                    handler(self, workflow, playbook, event)
             if commit.letters:
                 self._count_letters(commit)
-            if shape.word is not None:
-                event = events[shape.word]
-                alike = shape.alike.get((workflow, event.entity_id, id(event.payload)))
-                if alike is not None:
-                    alike.count += 1
-                    continue
-            self._count_one(commit, workflow, shape)
-        while len(begun) > _MOST_RUNS:
-            del begun[next(iter(begun))]
-
-    def _count_one(self, commit: Commit, workflow: str, shape: _Shape) -> None:
-        """Count what a commit holds, and remember it for those that are alike."""
-        events, playbook = commit.events, commit.projection.get("playbook", "")
-        adds = self._adds(events, workflow, shape)
-        for counts, labels in adds:
-            counts[labels] += 1
-        for place, handle in shape.others:
-            handle(self, workflow, playbook, events[place])
-        if shape.tasks and self._tasks.has_sinks(playbook):
-            for place in shape.tasks:
-                self._tasks.count(workflow, playbook, events[place])
-        elif shape.word is not None:
-            if self._alike >= _MOST_ALIKE:
-                self._settle(forget=True)
-            event = events[shape.word]
-            shape.alike[workflow, event.entity_id, id(event.payload)] = _Alike(event.payload, adds)
-            self._alike += 1
-
-    def _adds(self, events: Sequence[Event], workflow: str, shape: _Shape) -> _Adds:
-        """Give what a commit adds one to: runs that began, arcs that were looked at, tokens that were sent."""
-        found: _Adds = [(self._runs, (workflow, events[place].entity_id)) for place in shape.started]
-        for place in shape.routed:
-            step, word = events[place].entity_id, events[place].payload
-            taken = word.get("taken", ())
-            for arc in word.get("arcs", ()):
-                outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
-                found.append((self._edges, (workflow, step, str(arc.get("step", "")), outcome)))
-        for place in shape.tokens:
-            step = str(events[place].payload.get("step", events[place].entity_id))
-            found.append((self._calls, (workflow, step)))
-        return found
-
-    def _settle(self, *, forget: bool = False) -> None:
-        """Add up what commits that are alike have added."""
-        for shape in self._shapes.values():
-            for alike in shape.alike.values():
-                for counts, labels in alike.adds if alike.count else ():
-                    counts[labels] += alike.count
-                alike.count = 0
-            if forget:
-                shape.alike.clear()
-        self._alike = 0 if forget else self._alike
-
-    def _shape(self, types: tuple[str, ...]) -> _Shape:
-        places = list(enumerate(types))
-        started, routed, tokens, tasks = [
-            [place for place, name in places if name == wanted]
-            for wanted in ("step.started", "next.evaluated", "token.created", "task.done")
-        ]
-        others = [(place, _HANDLERS[name]) for place, name in places if name in _HANDLERS]
-        entries = tokens if "playbook.started" in types else []
-        is_known = len(types) <= _LONGEST_SHAPE
-        is_plain = is_known and not others and len(started) == len(routed) <= 1 and len(tokens) <= 1
-        made = _Shape(
-            started,
-            [(place, name != "step.scheduled") for place, name in places if name in _SPANS],
-            routed,
-            tokens,
-            tasks,
-            others,
-            [(place, _EXECUTIONS[name]) for place, name in places if name in _EXECUTIONS],
-            next(iter(routed or entries), None) if is_plain else None,
-            {},
-        )
-        if is_known:
-            if len(self._shapes) >= _MOST_SHAPES:
-                self._settle(forget=True)
-                self._shapes.clear()
-            self._shapes[types] = made
-        return made
+        while len(self._scheduled_at) > _MAX_RUNS:
+            del self._scheduled_at[next(iter(self._scheduled_at))]
 
     def _count_letters(self, commit: Commit) -> None:
         for change in commit.letters:
@@ -235,7 +109,7 @@ class Metrics:
         outbox: Mapping[str, int],
         letters: Mapping[str, int],
     ) -> bytes:
-        """Give everything in the text format."""
+        """Return all metrics in the text format of Prometheus."""
         for status in STATUSES:
             self._open.labels(status).set(letters.get(status, 0))
         for state in ("pending", "dead"):
@@ -251,26 +125,56 @@ class Metrics:
         self._workers.set(workers)
         return generate_latest(self.registry)
 
-    def _execution_started(self, workflow: str, _event: Event) -> None:
+    # One method per type of event
+
+    def _execution_started(self, workflow: str, _playbook: str, _event: Event) -> None:
         self._started[workflow,] += 1
 
-    def _execution_ended(self, workflow: str, event: Event) -> None:
+    def _execution_ended(self, workflow: str, _playbook: str, event: Event) -> None:
         status = str(event.status or event.payload.get("status", ""))
         self._completed[workflow, _STATUSES.get(status, status)] += 1
 
-    def _loop(self, workflow: str, _playbook: str, event: Event) -> None:
+    def _step_scheduled(self, _workflow: str, _playbook: str, event: Event) -> None:
+        self._scheduled_at[event.execution_id, event.step_run_id] = event.timestamp
+
+    def _step_started(self, workflow: str, _playbook: str, event: Event) -> None:
+        self._runs[workflow, event.entity_id] += 1
+
+    def _step_ended(self, workflow: str, _playbook: str, event: Event) -> None:
+        since = self._scheduled_at.pop((event.execution_id, event.step_run_id), None)
+        if since is not None:
+            self._durations.observe((workflow, event.entity_id), (event.timestamp - since) / 1000)
+
+    def _step_failed(self, workflow: str, playbook: str, event: Event) -> None:
+        self._step_ended(workflow, playbook, event)
+        self._tasks.count(workflow, playbook, event)
+
+    def _next_evaluated(self, workflow: str, _playbook: str, event: Event) -> None:
+        taken = event.payload.get("taken", ())
+        for arc in event.payload.get("arcs", ()):
+            outcome = "error" if arc.get("error") else "taken" if arc.get("arc") in taken else "skipped"
+            self._edges[workflow, event.entity_id, str(arc.get("step", "")), outcome] += 1
+
+    def _token_created(self, workflow: str, _playbook: str, event: Event) -> None:
+        self._calls[workflow, str(event.payload.get("step", event.entity_id))] += 1
+
+    def _loop_started(self, workflow: str, _playbook: str, event: Event) -> None:
         total = event.payload.get("total", len(event.payload.get("items") or ()))
         self._items[workflow, event.entity_id] += total if isinstance(total, int) else 0
 
-    def _item(self, workflow: str, playbook: str, event: Event) -> None:
+    def _item_ended(self, workflow: str, playbook: str, event: Event) -> None:
         ok = "true" if event.event_type == "loop.iteration.done" else "false"
         self._ended_items[workflow, event.entity_id, ok] += 1
         self._tasks.count(workflow, playbook, event)
 
+    def _task_done(self, workflow: str, playbook: str, event: Event) -> None:
+        if self._tasks.has_sinks(playbook):
+            self._tasks.count(workflow, playbook, event)
+
     def _task(self, workflow: str, playbook: str, event: Event) -> None:
         self._tasks.count(workflow, playbook, event)
 
-    def _gate(self, workflow: str, _playbook: str, event: Event) -> None:
+    def _admission_evaluated(self, workflow: str, _playbook: str, event: Event) -> None:
         self._whens[workflow, event.entity_id, "true" if event.payload.get("allow") else "false"] += 1
 
     def _report_late(self, workflow: str, _playbook: str, _event: Event) -> None:
@@ -281,13 +185,22 @@ class Metrics:
             self._repaired[workflow, what] += 1
 
 
-_EXECUTIONS = {"playbook.started": Metrics._execution_started, "playbook.finished": Metrics._execution_ended}
-# Those of tasks that went well are looked at only where there are sinks.
-_HANDLERS = dict.fromkeys(TASK_EVENTS - {"task.done"}, Metrics._task) | {
-    "loop.started": Metrics._loop,
-    "loop.iteration.done": Metrics._item,
-    "loop.iteration.failed": Metrics._item,
-    "policy.admit.evaluated": Metrics._gate,
+_Handler = Callable[[Metrics, str, str, Event], None]
+_HANDLERS: dict[str, _Handler] = dict.fromkeys(TASK_EVENTS, Metrics._task) | {
+    "playbook.started": Metrics._execution_started,
+    "playbook.finished": Metrics._execution_ended,
+    "step.scheduled": Metrics._step_scheduled,
+    "step.started": Metrics._step_started,
+    "step.done": Metrics._step_ended,
+    "step.failed": Metrics._step_failed,
+    "loop.done": Metrics._step_ended,
+    "next.evaluated": Metrics._next_evaluated,
+    "token.created": Metrics._token_created,
+    "loop.started": Metrics._loop_started,
+    "loop.iteration.done": Metrics._item_ended,
+    "loop.iteration.failed": Metrics._item_ended,
+    "task.done": Metrics._task_done,
+    "policy.admit.evaluated": Metrics._admission_evaluated,
     "report.late": Metrics._report_late,
     "execution.repaired": Metrics._repair,
 }

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the declarations of the routes.
+"""The OpenAPI document, generated from the declarations of the routes.
 
 Tested in tests/server/test_openapi.py.
 """
@@ -25,19 +25,21 @@ _ROLE = "x-noetl-role"
 
 
 def _nouns() -> list[Noun]:
-    found: list[Noun] = import_module("noetl.server.api").nouns()  # they in turn offer this document
-    return found
+    nouns: list[Noun] = import_module(
+        "noetl.server.api"
+    ).nouns()  # imported late: a route of theirs serves this document
+    return nouns
 
 
 def described() -> Iterator[tuple[str, str, list[Endpoint]]]:
-    """Give every noun with its routes, for people."""
+    """Yield name, description and routes of every noun."""
     for noun in _nouns():
         yield noun.name, noun.about, noun.endpoints
 
 
 @cache
 def document() -> bytes:
-    """Give the document as JSON."""
+    """Return the document as JSON."""
     endpoints = [endpoint for noun in _nouns() for endpoint in noun.endpoints]
     kinds = [kind for one in endpoints for kind in (one.body, one.gives_type) if kind is not None]
     _, components = msgspec.json.schema_components([*dict.fromkeys(kinds), Problem], ref_template=_REF)
@@ -50,7 +52,7 @@ def document() -> bytes:
             "info": {
                 "title": "NoETL",
                 "version": __version__,
-                "description": "Every error is application/problem+json: what, where, why, what to do.",
+                "description": "Every error is application/problem+json: what happened, where, why, and what to do.",
             },
             "tags": [{"name": noun.name, "description": noun.about} for noun in _nouns()],
             "paths": paths,
@@ -84,7 +86,10 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         }
     if endpoint.act == "execution.start" or endpoint.act == "execution.signal":
         key = {"name": "Idempotency-Key", "in": "header", "required": False}
-        key |= {"schema": {"type": "string", "maxLength": 200}, "description": "The same key is the same request."}
+        key |= {
+            "schema": {"type": "string", "maxLength": 200},
+            "description": "A request with the same key is applied once.",
+        }
         operation["parameters"].append(key)
     return operation
 
@@ -97,20 +102,19 @@ def _in_path(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
 def _in_query(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     if endpoint.query is None:
         return
-    (schema,), components = msgspec.json.schema_components([endpoint.query], ref_template=_REF)
-    found = components[endpoint.query.__name__]
-    for name, one in found["properties"].items():
+    _, components = msgspec.json.schema_components([endpoint.query], ref_template=_REF)
+    query = components[endpoint.query.__name__]
+    for name, schema in query["properties"].items():
         yield {
             "name": name,
             "in": "query",
-            "required": name in found.get("required", ()),
-            "schema": _without_null(one),
+            "required": name in query.get("required", ()),
+            "schema": _without_null(schema),
         }
-    del schema
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Give the schema of a parameter, which is left out and never null."""
+    """Return the schema of a query parameter, which is omitted and never null."""
     kept = {key: value for key, value in schema.items() if not (key == "default" and value is None)}
     choices = [one for one in kept.get("anyOf", ()) if one != {"type": "null"}]
     if len(choices) == 1:
@@ -126,7 +130,7 @@ def _ref(kind: Any) -> dict[str, Any]:
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
     content: dict[str, Any] = {"schema": {}} if endpoint.gives_type is None else {"schema": _ref(endpoint.gives_type)}
-    found: dict[str, Any] = {str(endpoint.status): {"description": "Done.", "content": {endpoint.gives: content}}}
+    found: dict[str, Any] = {str(endpoint.status): {"description": "Success.", "content": {endpoint.gives: content}}}
     for status in sorted({*_ALWAYS, *endpoint.problems}):
         problem = {"description": HTTPStatus(status).phrase, "content": {MEDIA: {"schema": _ref(Problem)}}}
         found[str(status)] = problem

@@ -1,7 +1,7 @@
-"""Turns everything that can go wrong with a request into one shape: `application/problem+json`.
+"""Errors of the HTTP API: every exception becomes `application/problem+json`.
 
-One table from the error tree to statuses. A mistake of ours is logged and told as 500 without its insides. Tested in
-tests/server/test_problems.py.
+One table maps the error tree to statuses. An unexpected exception is logged and answered with 500 without its details.
+Tested in tests/server/test_problems.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from noetl.model.errors import (
 from noetl.wire.problem import Problem
 
 MEDIA = "application/problem+json"
-STATUSES: dict[type[NoetlError], tuple[int, str]] = {  # the first that fits; then the word that `type` ends with
+STATUSES: dict[type[NoetlError], tuple[int, str]] = {  # first match wins; then the word that `type` ends with
     InvalidPlaybook: (422, "invalid-playbook"),
     InvalidPayload: (422, "invalid-payload"),
     UnknownExecution: (404, "unknown-execution"),
@@ -54,8 +54,8 @@ _PLACE = re.compile(r"^(?P<why>.*?)(?: - at `(?:key in )?(?P<where>\$[^`]*)`)?$"
 _log = logging.getLogger(__name__)
 
 
-class Refusal(Exception):  # noqa: N818  it is an answer, not a mistake
-    """An answer that is an error."""
+class Refusal(Exception):  # noqa: N818  it is an answer, not a bug
+    """An error answer: `detail` says what happened, `fix` what to do."""
 
     def __init__(
         self,
@@ -81,17 +81,17 @@ def not_found(detail: str, fix: str | None = None) -> Refusal:
 
 
 def invalid(error: msgspec.ValidationError | msgspec.DecodeError, what: str) -> Refusal:
-    """Tell where a body or a query does not fit, and why."""
+    """Return the refusal of a body or a query that does not match its schema."""
     text = str(error)
     if not isinstance(error, msgspec.ValidationError):
-        return Refusal(400, "malformed", f"{what} is not JSON: {text}", fix="Send one JSON value, encoded as UTF-8.")
-    found = _PLACE.match(text)
-    why, where = (found["why"], found["where"] or "$") if found else (text, "$")
-    return Refusal(422, "invalid-input", f"{what} does not fit: {why}.", where=where, fix="See /api/openapi.json.")
+        return Refusal(400, "malformed", f"{what} is not JSON: {text}.", fix="Send one JSON value, encoded as UTF-8.")
+    match = _PLACE.match(text)
+    why, where = (match["why"], match["where"] or "$") if match else (text, "$")
+    return Refusal(422, "invalid-input", f"{what} is invalid: {why}.", where=where, fix="See /api/openapi.json.")
 
 
 def problem_of(error: BaseException) -> tuple[Problem, dict[str, str]]:
-    """Give the problem that an exception is, and the headers that go with it."""
+    """Return the problem of an exception, and its headers."""
     if isinstance(error, Refusal):
         return error.problem, error.headers
     if isinstance(error, NoetlError):
@@ -100,14 +100,15 @@ def problem_of(error: BaseException) -> tuple[Problem, dict[str, str]]:
         kind = f"about:blank#{word}"
         return Problem(kind, HTTPStatus(status).phrase, status, str(error), retry_after_s=retry), {}
     if isinstance(error, RecursionError | OverflowError):
-        return Refusal(400, "out-of-bounds", "what was sent is nested too deeply, or a number is too large").problem, {}
-    _log.error("a request failed", exc_info=error)
-    detail = "the server made a mistake; its log tells more"
+        detail = "The request is nested too deeply, or a number in it is too large."
+        return Refusal(400, "out-of-bounds", detail, fix="Send flatter data and smaller numbers.").problem, {}
+    _log.error("A request failed", exc_info=error)
+    detail = "The server failed unexpectedly; see its log."
     return Problem("about:blank#internal", "Internal Server Error", 500, detail), {}
 
 
 def answer(error: BaseException, path: str) -> Response:
-    """Give the HTTP answer for an exception."""
+    """Return the HTTP response for an exception."""
     problem, headers = problem_of(error)
     if problem.retry_after_s is not None:
         headers = {**headers, "Retry-After": str(max(1, round(problem.retry_after_s)))}

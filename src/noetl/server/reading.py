@@ -1,6 +1,6 @@
-"""Gives states and histories to those who look: read from the log, never from a decision that is under way.
+"""Read states and histories of executions from the log, for queries.
 
-The last states are kept and brought up to date by the events after them. Decides nothing. Tested in
+Recent states are cached and updated by the events after them. Never reads the sequencer's uncommitted states. Tested in
 tests/server/test_api_executions.py.
 """
 
@@ -22,38 +22,42 @@ from noetl.wire.requests import EventsQuery
 
 _ID = re.compile(r"[0-9]{1,18}")
 _PAGE = 1_000
-_MOST_PAGES = 20  # looked through for one request
+_MOST_PAGES = 20  # read for one request
 _MOST_STATES = 64
 
 
 def known_id(text: str) -> str:
-    """Give an id of an execution as stores know it. Raises UnknownExecution."""
+    """Return a well-formed execution id. Raises UnknownExecution."""
     if _ID.fullmatch(text) is None:
-        raise UnknownExecution(f"there is no execution {text[:40]!r}: an id is a number")
+        raise UnknownExecution(f"No execution {text[:40]!r}: an execution id is a number.")
     return text
 
 
+def _unknown(execution_id: str) -> UnknownExecution:
+    return UnknownExecution(f"No execution {execution_id} in this store.")
+
+
 class Reader:
-    """States by execution, for looking at."""
+    """Cache of states by execution."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self._states: OrderedDict[str, tuple[asyncio.Lock, Execution]] = OrderedDict()
 
     async def row(self, execution_id: str) -> dict[str, Any]:
-        """Give the row of an execution. Raises UnknownExecution."""
-        found = await self._log.execution(known_id(execution_id))
-        if found is None:
-            raise UnknownExecution(f"there is no execution {execution_id} in this store")
-        return dict(found)
+        """Return the row of an execution. Raises UnknownExecution."""
+        row = await self._log.execution(known_id(execution_id))
+        if row is None:
+            raise _unknown(execution_id)
+        return dict(row)
 
     async def state(self, execution_id: str) -> Execution:
-        """Give the state as it is committed; not to be changed, nor kept while something else is awaited."""
+        """Return the committed state. Callers must not change it, nor keep it across an await."""
         known = self._states.get(known_id(execution_id))
         if known is None:
             known = (asyncio.Lock(), await States(self._log).get(execution_id))
             if not known[1].seq:
-                raise UnknownExecution(f"there is no execution {execution_id} in this store")
+                raise _unknown(execution_id)
             known = self._states.setdefault(execution_id, known)
             if len(self._states) > _MOST_STATES:
                 self._states.popitem(last=False)
@@ -67,11 +71,11 @@ class Reader:
         return state
 
     def forget(self, execution_id: str) -> None:
-        """Forget an execution that was removed."""
+        """Drop an execution that was removed."""
         self._states.pop(execution_id, None)
 
     async def events(self, execution_id: str, query: EventsQuery) -> Events:
-        """Give events of an execution that a query wants, a page at a time."""
+        """Return a page of the events that match a query."""
         wanted = types(query.type) if query.type else None
         await self.row(execution_id)
         found: list[EventRow] = []

@@ -1,8 +1,8 @@
-"""Compares what is kept beside the log with what follows from it, and makes it again.
+"""Compare all derived tables with the log, and rebuild them from it.
 
-A whole log is folded at a time, so a store of any size takes the memory of its largest execution. Servers and workers are
-to be ended before: all work is queued again, and a report on an older lease is late. Tested in
-tests/unit/server/test_rebuild.py and, after every commit of every scenario, in tests/scenarios/test_derived.py.
+One log is folded at a time, so memory is bounded by the largest execution. Stop servers and workers first: all work is
+queued again, and reports on older leases are late. Tested in tests/unit/server/test_rebuild.py and, after every commit of
+every scenario, in tests/scenarios/test_derived.py.
 """
 
 from __future__ import annotations
@@ -29,20 +29,18 @@ _PAGE = 500
 
 
 class Rebuild:
-    """Makes the tables of a store again."""
+    """Rebuild the derived tables of a store."""
 
     def __init__(self, log: EventLog, upkeep: Upkeep, plans: Plans) -> None:
         self._log = log
         self._upkeep = upkeep
         self._plans = plans
-        self._children: dict[
-            str, dict[str, bool]
-        ] = {}  # of parents that were looked at: which have to undo what they did
+        self._children: dict[str, dict[str, bool]] = {}  # parent → child → whether the child is to compensate
 
     async def rebuild(self) -> int:
-        """Empty the tables and fill them from the log; gives for how many executions."""
+        """Empty the tables and fill them from the log; return the number of executions."""
         epoch = 0
-        async for execution_id in self._logged():  # everything must be readable before anything is taken out
+        async for execution_id in self._logged():  # everything must be readable before anything is removed
             epoch = max(epoch, (await self._folded(execution_id))[1].epoch)
         await self._upkeep.empty(epoch)
         self._children.clear()
@@ -53,38 +51,38 @@ class Rebuild:
         return count
 
     async def check(self) -> list[str]:
-        """Tell every difference in one sentence."""
+        """Return a sentence for every difference between tables and log."""
         self._children.clear()
         return [text async for execution_id in self._logged() for text in await self.differences(execution_id)]
 
     async def differences(self, execution_id: str) -> list[str]:
-        """Tell how the tables differ from the log of one execution."""
+        """Return a sentence for every difference of one execution."""
         derived, there = await self.derived(execution_id), await self._upkeep.beside(execution_id)
         found = []
         if derived.last_seq != there.last_seq:
-            found.append(f"its row ends at event {there.last_seq}, its log at {derived.last_seq}")
+            found.append(f"the row ends at event {there.last_seq}, the log at {derived.last_seq}")
         elif _plain(derived.projection) != _plain(there.projection):
-            found.append(f"its row says {there.projection.get('status')} and differs from its log")
+            found.append(f"the row (status {there.projection.get('status')}) differs from the log")
         mine, theirs = dict(map(_lasting, derived.work)), dict(map(_lasting, there.work))
         for name, right, wrong in (
             ("work", mine.keys(), theirs.keys()),
             ("timers", set(derived.timers), set(there.timers)),
         ):
             if right != wrong:
-                found.append(f"{name}: missing {sorted(right - wrong)}, too many {sorted(wrong - right)}")
+                found.append(f"{name}: missing {sorted(right - wrong)}, unexpected {sorted(wrong - right)}")
         changed = sorted(work_id for work_id in mine.keys() & theirs.keys() if mine[work_id] != theirs[work_id])
-        found += [f"work {work_id} is not what was scheduled" for work_id in changed]
-        said, kept = _open(derived.letters), _open(await self._upkeep.letters_of(execution_id))
-        if said != kept:
-            names = sorted(name for name in said.keys() | kept.keys() if said.get(name) != kept.get(name))
-            found.append(f"dead letters {names} are not what its log says")
+        found += [f"work {work_id} differs from what was scheduled" for work_id in changed]
+        expected, actual = _open(derived.letters), _open(await self._upkeep.letters_of(execution_id))
+        if expected != actual:
+            names = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
+            found.append(f"dead letters {names} differ from the log")
         for to, message in derived.inbox:
             if not await self._under_way(execution_id, to, message):
-                found.append(f"a {type(message).__name__} for execution {to} is missing")
+                found.append(f"message {type(message).__name__} for execution {to} is missing")
         return [f"execution {execution_id}: {text}" for text in found]
 
     async def derived(self, execution_id: str) -> Beside:
-        """Give what follows from the log of an execution, and from those of its parent and its children."""
+        """Return the rows derived from the log of an execution, its parent and its children."""
         state, recorded = await self._folded(execution_id)
         self._children[execution_id] = _awaited(state)
         inbox: list[tuple[str, AnyMessage]] = []
@@ -103,7 +101,7 @@ class Rebuild:
         )
 
     async def _family(self, state: Execution) -> list[tuple[str, AnyMessage]]:
-        """Give what passes between an execution and its parent, where the parent still has a log."""
+        """Return the messages between an execution and its parent, if the parent still has a log."""
         parent = None if state.parent is None else str(state.parent.get("execution_id"))
         if parent is None:
             return []
@@ -120,17 +118,17 @@ class Rebuild:
         return [] if end is None else [(state.execution_id, end)]
 
     async def _is_sent(self, child: str) -> bool:
-        """Tell whether the start of a child is on its way."""
+        """Return whether the start message of a child exists."""
         return any(isinstance(found, Start) for _, found in (await self._upkeep.beside(child)).inbox)
 
     async def _under_way(self, sender: str, to: str, message: AnyMessage) -> bool:
         there = [found for _, found in (await self._upkeep.beside(to)).inbox]
         if isinstance(message, ChildEnded):
             return any(isinstance(found, ChildEnded) and found.child_id == message.child_id for found in there)
-        if isinstance(message, Start):  # or it could not be started, and its parent is to be told
-            told = [found for _, found in (await self._upkeep.beside(sender)).inbox]
+        if isinstance(message, Start):  # or it could not be started, and its parent has a message about that
+            replies = [found for _, found in (await self._upkeep.beside(sender)).inbox]
             return any(isinstance(found, Start) for found in there) or any(
-                isinstance(found, ChildEnded) and found.child_id == to for found in told
+                isinstance(found, ChildEnded) and found.child_id == to for found in replies
             )
         if isinstance(message, Collect):
             return any(found.message_id == message.message_id for found in there)
@@ -140,7 +138,9 @@ class Rebuild:
         state, recorded = Execution(execution_id), derive.Recorded()
         while events := await self._log.read(execution_id, state.seq, _PAGE):
             if max(event.version for event in events) > SCHEMA_VERSION:
-                raise Foreign(f"execution {execution_id} holds events of a newer version; rebuild with that version.")
+                raise Foreign(
+                    f"Execution {execution_id} holds events of a newer version of NoETL. Rebuild with that version."
+                )
             recorded.note(events)
             fold(execution_id, events, state)
         return state, recorded
@@ -153,18 +153,18 @@ class Rebuild:
 
 
 def _awaited(state: Execution) -> dict[str, bool]:
-    """Give the children that an execution waits for, and whether they are to undo what they did."""
+    """Return the children that an execution waits for, and whether each is to compensate."""
     alone = left_alone(state)
     return {child: child in alone for child in state.children}
 
 
 def _open(letters: Iterable[DeadLetter]) -> dict[str, Any]:
-    """Give the letters that wait for somebody; the others may have been pruned."""
+    """Return open letters; closed ones may have been pruned."""
     return {letter.message_id: _plain(msgspec.structs.asdict(letter)) for letter in letters if letter.status in OPEN}
 
 
 def _lasting(row: tuple[int, WorkItem]) -> tuple[str, bytes]:
-    """Give what stays the same of a piece of work while a worker gets on with it."""
+    """Return what stays the same of a work item while a worker progresses."""
     item = msgspec.structs.replace(row[1], chunk=None, resume=None)
     return item.work_id, msgspec.json.encode(item, order="deterministic")
 

@@ -1,7 +1,7 @@
-"""The relay: delivers the messages of the outbox, at least once, each by one of the servers that share a store.
+"""Deliver the messages of the outbox at least once, each by one of the servers that share a store.
 
-A message that is refused for good, or was tried as often as the settings allow, is dead: it waits for a person. How a
-message reaches its target is somebody else's business. Tested in tests/unit/server/test_relay.py.
+A message with a permanent error, or without attempts left, is dead until an operator retries or discards it. The transport
+is passed in as `deliver`. Tested in tests/unit/server/test_relay.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORGET_EVERY_S: Final = 3600.0
 
 
 class Relay:
-    """Delivers for one process."""
+    """Deliver outbox messages in this process."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class Relay:
         self._clock = clock
         self._schedule = schedule
         self._kept_ms = kept_ms
-        self._topic = topic  # of dead letters, which are put in the outbox before it is looked into
-        self._try_s = timeout_ms / 1000  # how long one attempt may take
-        self._hold_ms = timeout_ms * 3 // 2 + 1_000  # how long a message is kept from other servers
+        self._topic = topic  # dead letters, which are put in the outbox before every scan
+        self._try_s = timeout_ms / 1000  # timeout of one attempt
+        self._hold_ms = timeout_ms * 3 // 2 + 1_000  # a claimed message is hidden from other servers for this long
         self.on_attempt: list[Callable[[OutboxMessage, Outcome], None]] = []
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Deliver until cancelled."""
         rest = 0.0
         while True:
             try:
@@ -60,13 +60,13 @@ class Relay:
                     rest = _FORGET_EVERY_S
                     await self._outbox.forget(self._clock.now() - self._kept_ms)
             except NoetlError as error:
-                _log.warning("the outbox waits for the store: %s", error)
-            except Exception as error:  # noqa: BLE001 - a relay that ended would be missed by nobody
-                _log.exception("the outbox is tried again", exc_info=error)
+                _log.warning("Outbox messages are delivered later: %s", error)
+            except Exception as error:  # noqa: BLE001 - the relay must not end silently
+                _log.exception("Delivering outbox messages failed; it is tried again", exc_info=error)
             await self._clock.sleep(_EVERY_S)
 
     async def drain(self) -> int:
-        """Try everything that is due once; gives how many were delivered. One that takes long holds up no other."""
+        """Try every due message once, concurrently; return how many were delivered."""
         if self._topic is not None:
             await self._topic.publish()
         done = 0
@@ -96,11 +96,12 @@ class Relay:
             async with asyncio.timeout(self._try_s):
                 outcome = await self._deliver(message)
         except TimeoutError:
-            outcome = failed("timeout", f"it took longer than {self._try_s:g} s", code="OUTBOX_TIMEOUT", retryable=True)
-        except Exception as error:  # noqa: BLE001 - what delivers may come from a package, and must not end the relay
+            detail = f"delivery took longer than {self._try_s:g} s"
+            outcome = failed("timeout", detail, code="OUTBOX_TIMEOUT", retryable=True)
+        except Exception as error:  # noqa: BLE001 - `deliver` may come from a plug-in, and must not end the relay
             outcome = raised(error) or failed("unknown", f"the target raised {type(error).__name__}: {error}")
-        for told in self.on_attempt:
-            told(message, outcome)
+        for callback in self.on_attempt:
+            callback(message, outcome)
         now = self._clock.now()
         if outcome.error is None:
             return await self._outbox.delivered(message.number, message.attempts, now)
@@ -110,7 +111,7 @@ class Relay:
         return False
 
     def _again_at(self, message: OutboxMessage, outcome: Outcome, now: int) -> int | None:
-        """Give when to try again; None where that makes no sense, or was done often enough."""
+        """Return the time of the next attempt; None if the error is permanent or no attempt is left."""
         if outcome.error is None or not outcome.error.retryable or message.attempts >= self._schedule.attempts:
             return None
         delay = delay_ms(self._schedule, message.attempts, chance(message.key, message.attempts))

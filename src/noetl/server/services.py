@@ -1,6 +1,6 @@
-"""What the routes of one server share: the control plane, the store, and whoever else they ask.
+"""Dependencies of the routes of one server: the control plane, the store, and others.
 
-Made by `wiring`. Holds no logic. Tested with the routes in tests/server.
+Built by `wiring`. Holds no logic. Tested with the routes in tests/server.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
 
 class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
-    """A store that is all of these."""
+    """Log, queue, catalog and dead letters of one store."""
 
 
 class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):
-    """What a server keeps for a team."""
+    """Workers, tokens, credentials, idempotency keys and the audit trail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much a server takes on at once, and from whom."""
+    """Limits of a server."""
 
-    hosts: tuple[str, ...] = ()  # names in the Host header; none: any
+    hosts: tuple[str, ...] = ()  # allowed names in the Host header; none: any
     origins: tuple[str, ...] = ()  # other origins whose pages may call
-    most_requests: int = 2_000  # at once; then 503
-    most_unanswered: int = 4_000  # messages that wait for a commit; then 429
+    most_requests: int = 2_000  # concurrent requests; above it 503
+    most_unanswered: int = 4_000  # messages waiting for a commit; above it 429
 
 
 @dataclass(frozen=True)
 class Services:
-    """What a route may use."""
+    """What a route can use."""
 
     server_id: str
     control: LocalControl
@@ -61,9 +61,9 @@ class Services:
     reader: Reader
     lookups: Lookups
     metrics: Metrics
-    vault: Vault | None = None  # None: no key was given, so credentials cannot be kept
+    vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
-    checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # playbooks checked at once
-    resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results held whole at once
-    streams: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(500))  # open at once
+    checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # concurrent checks of playbooks
+    resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results in memory
+    streams: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(500))  # open streams
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

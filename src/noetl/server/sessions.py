@@ -10,11 +10,10 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import msgspec
-from starlette.routing import WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from noetl.model.letters import NO_LETTERS
@@ -24,7 +23,6 @@ from noetl.server.hands import Hand
 from noetl.server.limits import decoded
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.services import Services
-from noetl.server.sockets import quick_socket
 from noetl.wire import session as wire
 
 PATH = "/api/worker/session"
@@ -37,14 +35,15 @@ _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
 
 
-def session_route(services: Services) -> WebSocketRoute:
-    """Give the route of the workers' sessions."""
+def session_app(services: Services) -> ASGIApp:
+    """Return the ASGI application that serves workers' sessions."""
 
-    async def serve(websocket: WebSocket) -> None:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        websocket = WebSocket(scope, receive, send)
         await websocket.accept()
         await Session(websocket, services).run()
 
-    return WebSocketRoute(PATH, serve)
+    return serve
 
 
 def worker_name(actor: Actor, given: str) -> str:
@@ -83,9 +82,9 @@ class Session:
 
     def __init__(self, websocket: WebSocket, services: Services) -> None:
         self._websocket = websocket
-        self._socket = quick_socket(websocket.scope)
         self._services = services
         self._tasks: set[asyncio.Task[None]] = set()
+        self._outgoing: asyncio.Queue[wire.ToWorker] = asyncio.Queue()
         self._over = False
 
     async def run(self) -> None:
@@ -98,28 +97,25 @@ class Session:
             await self._send(wire.Refused(problem_of(error)[0]))
             await self._close(_POLICY)
             return
-        if self._socket is not None:
-            self._socket.sink = partial(self._came, hand)
         stopping = asyncio.create_task(self._services.stopping.wait())
-        reading = asyncio.create_task(self._read(hand))
+        jobs = [asyncio.create_task(self._read(hand)), asyncio.create_task(self._write())]
         try:
-            await asyncio.wait({stopping, reading}, return_when=asyncio.FIRST_COMPLETED)
-            if not reading.done():
+            await asyncio.wait({stopping, *jobs}, return_when=asyncio.FIRST_COMPLETED)
+            if not any(job.done() for job in jobs):
                 await self._close(_RESTART)
         finally:
             self._over = True
-            if self._socket is not None:
-                self._socket.sink = None
             if not self._services.stopping.is_set():
                 self._services.handouts.closed(hand, self.push)
-            for task in (stopping, reading, *self._tasks):
+            left = (stopping, *jobs, *self._tasks)
+            for task in left:
                 task.cancel()
-            await asyncio.gather(stopping, reading, *self._tasks, return_exceptions=True)
+            await asyncio.gather(*left, return_exceptions=True)
 
     async def _begin(self) -> Hand:
         services = self._services
         actor = await services.gate.who(self._websocket.headers.get("authorization"))
-        frame = decoded(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "the frame")
+        frame = decoded(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
         if actor is NOBODY and frame.token:
@@ -137,19 +133,27 @@ class Session:
         return message.get("bytes") or message.get("text") or b""
 
     async def _read(self, hand: Hand) -> None:
-        """Take what comes the long way, until the connection is closed."""
+        """Serve incoming frames until the connection is closed; stop reading while too many are unanswered."""
         while True:
             try:
                 self._came(hand, await self._receive())
             except (WebSocketDisconnect, RuntimeError):
                 return
+            if self._outgoing.qsize() >= _MOST_AT_ONCE:
+                await self._outgoing.join()
             while len(self._tasks) >= _MOST_AT_ONCE:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _write(self) -> None:
+        """Send outgoing frames in order until the connection is closed."""
+        while True:
+            await self._send(await self._outgoing.get())
+            self._outgoing.task_done()
 
     def _came(self, hand: Hand, data: bytes | str) -> None:
         """Serve a frame, beside the others."""
         try:
-            frame = decoded(data, _decoder, "the frame")
+            frame = decoded(data, _decoder, "The frame")
         except Refusal as refusal:
             self.push(wire.Refused(refusal.problem))
             return
@@ -166,7 +170,7 @@ class Session:
                 return False
             if made is None:
                 self._start(self._serve(hand, frame))
-            elif self._socket is None or not self._socket.write(_encode(made)):
+            else:
                 self.push(made)
             return True
 
@@ -175,14 +179,7 @@ class Session:
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._served)
-        if len(self._tasks) >= _MOST_AT_ONCE and self._socket is not None:
-            self._socket.hold()
-
-    def _served(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if self._socket is not None and self._socket.read_paused and len(self._tasks) < _MOST_AT_ONCE:
-            self._socket.go_on()
+        task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, hand: Hand, frame: wire.FromWorker) -> None:
         try:
@@ -192,7 +189,7 @@ class Session:
         except Exception as error:  # noqa: BLE001  told to whoever asked; a mistake of ours is logged there
             answer = wire.Refused(problem_of(error)[0], getattr(frame, "id", ""))
         if answer is not None:
-            await self._send(answer)
+            self.push(answer)
 
     async def _answer(self, hand: Hand, frame: wire.FromWorker) -> wire.ToWorker | None:
         handouts = self._services.handouts
@@ -209,15 +206,13 @@ class Session:
         return None
 
     def push(self, frame: wire.ToWorker) -> None:
-        """Send something that was not asked for."""
-        self._start(self._send(frame))
+        """Queue a frame for sending."""
+        self._outgoing.put_nowait(frame)
 
     async def _send(self, frame: wire.ToWorker) -> None:
         if self._websocket.application_state is not WebSocketState.CONNECTED:
             return
         data: Any = _encode(frame)
-        if self._socket is not None and self._socket.write(data):
-            return
         with suppress(WebSocketDisconnect, RuntimeError):  # it closed meanwhile; its leases are looked after
             await self._websocket.send_bytes(data)
 

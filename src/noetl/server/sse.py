@@ -1,8 +1,8 @@
-"""Server-sent events: one execution until it ends, or all of them.
+"""Server-sent events: one execution until it ends, or all executions.
 
-One execution's events are numbered without gaps, so their `seq` is the id. Across executions the id is a position
-{writer: number}: whoever goes on from it misses nothing and sees nothing twice, whichever server answers. Nothing is
-buffered: a slow reader is read for more slowly. Tested in tests/server/test_sse.py.
+Events of one execution are numbered without gaps, so `seq` is the id. Across executions the id is a position
+{writer: number}: a client that resumes from it misses nothing and sees nothing twice, on any server. Nothing is buffered:
+the log is read at the pace of the client. Tested in tests/server/test_sse.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from noetl.server.problems import Refusal
 from noetl.server.services import Services
 from noetl.wire.requests import FeedQuery, FollowQuery
 
-_BEAT_S = 10.0  # a line now and then, so that a dead connection is noticed
+_BEAT_S = 10.0  # comment line to detect dead connections
 _PIECE = 64 * 1024
 _SHOWN = ("playbook.*", "execution.cancelled")
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -39,7 +39,7 @@ async def followed(call: Call, execution_id: str, query: FollowQuery) -> Respons
     wanted = types(query.type) if query.type else None
     last = call.header(b"last-event-id").strip()
     if last and not last.isdecimal():
-        raise Refusal(400, "invalid-input", "Last-Event-ID is no number of an event", where="header Last-Event-ID")
+        raise _bad_event_id("the number of an event")
     after = int(last) if last else query.after
 
     async def texts() -> AsyncGenerator[str, None]:
@@ -63,12 +63,12 @@ async def listed_live(call: Call, query: FeedQuery) -> Response:
         try:
             position = _position.decode(last)
         except (msgspec.DecodeError, msgspec.ValidationError):
-            raise Refusal(400, "invalid-input", "Last-Event-ID is no position", where="header Last-Event-ID") from None
+            raise _bad_event_id("a position of this stream") from None
     else:
         position = dict(await call.services.store.writers())
 
     async def texts() -> AsyncGenerator[str, None]:
-        # The first line tells where the stream begins: whoever is cut off before an event goes on from there.
+        # The first line holds the start position, so that a client can resume before the first event.
         yield f"id: {_id(position)}\nevent: begin\ndata: {{}}\n\n"
         async with aclosing(call.services.control.followers.follow_all(position, wanted)) as positions:
             async for batch in positions:
@@ -79,7 +79,7 @@ async def listed_live(call: Call, query: FeedQuery) -> Response:
 
 
 def _positioned(batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str]) -> Iterator[str]:
-    """Give the texts of a batch, and move the position along."""
+    """Yield the texts of a batch and advance the position."""
     for found in batch:
         position[found.writer_id] = found.writer_seq
         if found.event.event_type in wanted:
@@ -87,7 +87,7 @@ def _positioned(batch: Iterable[Position], position: dict[str, int], wanted: fro
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[str]:
-    """Join texts for one write each, up to a size."""
+    """Join texts into pieces of bounded size, one write each."""
     piece, size = [], 0
     for text in texts:
         piece.append(text)
@@ -109,12 +109,17 @@ def _text(event: Event, name: str) -> str:
 
 def _stream(call: Call, texts: AsyncGenerator[str, None]) -> Response:
     if call.services.streams.locked():
-        raise Refusal(503, "busy", "too many streams are open", fix="Try again later.", retry_after_s=5.0)
+        raise Refusal(503, "busy", "Too many streams are open.", fix="Try again later.", retry_after_s=5.0)
     return _Stream(call.services, texts)
 
 
+def _bad_event_id(expected: str) -> Refusal:
+    detail = f"Last-Event-ID is not {expected}."
+    return Refusal(400, "invalid-input", detail, where="header Last-Event-ID", fix="Send the last id you received.")
+
+
 class _Stream(Response):
-    """An answer that goes on until its texts end, its reader goes away or the server stops."""
+    """A response that ends with its texts, when the client disconnects or when the server stops."""
 
     def __init__(self, services: Services, texts: AsyncGenerator[str, None]) -> None:
         super().__init__(None, 200, _HEADERS, "text/event-stream")
@@ -149,6 +154,6 @@ class _Stream(Response):
 
 
 async def _gone(receive: Receive) -> None:
-    """Wait until whoever asked has gone."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass

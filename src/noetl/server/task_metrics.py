@@ -1,8 +1,8 @@
-"""Counts what tasks came to: sinks, retries, errors, time-outs and cancellations.
+"""Metrics of tasks: sinks, retries, errors, timeouts and cancellations.
 
-Read off the log like the other metrics. What a task is, its kind, its sink and how it writes, is read off the plan. The log
-tells of an item of a loop that went well only that it did: then every task of it ran once, unless a policy of it said
-otherwise. How long a sink took is known where the log tells of the task. Tested in tests/unit/server/test_task_metrics.py.
+Counted from committed events; kind, sink and mode of a task come from the plan. For a successful loop item the log holds
+one event only: every task of it ran once, unless a policy changed the flow. The duration of a sink is known only where the
+log has an event of the task. Tested in tests/unit/server/test_task_metrics.py.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from noetl.model.events import Event
 from noetl.model.outcome import class_of
 from noetl.server.counts import Counts, Spread
 
-PlanOf = Callable[[str], Plan | None]  # a content hash → the plan, where it is in memory
+PlanOf = Callable[[str], Plan | None]  # content hash → plan, if it is in memory
 TASK_EVENTS: Final = frozenset((
     "task.done", "task.failed", "task.attempt.failed", "policy.task.evaluated", "loop.iteration.done",
     "loop.iteration.failed", "timer.fired", "execution.cancelled", "step.failed",
 ))  # fmt: skip
 _SINK_BUCKETS: Final = (0.01, 0.05, 0.1, 0.2, 0.5, 1, 2)
 _DEADLINES: Final = ("execution", "step", "loop", "deadline")
-_MOST: Final = 10_000  # tasks that are known, and items that are remembered
+_MOST: Final = 10_000  # cached tasks, and remembered items
 _Item = tuple[str, str, int | None]
 
 
 class About(NamedTuple):
-    """What a task is."""
+    """Kind, sink and write mode of a task."""
 
     kind: str
     sink: str | None = None
@@ -43,26 +43,26 @@ class TaskMetrics:
     def __init__(self, plan_of: PlanOf | None = None) -> None:
         self._plan_of = plan_of or (lambda _: None)
         where = ("sink", "workflow", "step")
-        self._dispatched = Counts("noetl_sink_dispatch_total", "Writes of sinks, each attempt.", where)
-        self._took = Spread("noetl_sink_duration_seconds", "How long a write took.", where, _SINK_BUCKETS)
-        self._completed = Counts("noetl_sink_tasks_completed_total", "Sinks that ended.", ("sink", "ok"))
-        self._modes = Counts("noetl_sink_mode_total", "Writes that went well, by mode.", ("sink", "mode"))
-        self._sink_retries = Counts("noetl_sink_retry_total", "Writes that are tried again.", ("sink",))
-        self._retries = Counts("noetl_task_retries_total", "Tasks that are tried again.", ("workflow", "step", "kind"))
-        self._errors = Counts("noetl_plugin_errors_total", "Attempts that failed.", ("kind", "error_class"))
-        self._timeouts = Counts("noetl_timeouts_total", "Time-outs that ended something.", ("workflow", "step", "of"))
-        self._cancelled = Counts("noetl_cancellations_total", "What was cancelled.", ("workflow", "what"))
+        self._dispatched = Counts("noetl_sink_dispatch_total", "Sink write attempts.", where)
+        self._took = Spread("noetl_sink_duration_seconds", "Duration of a sink write.", where, _SINK_BUCKETS)
+        self._completed = Counts("noetl_sink_tasks_completed_total", "Sink tasks ended.", ("sink", "ok"))
+        self._modes = Counts("noetl_sink_mode_total", "Successful sink writes by mode.", ("sink", "mode"))
+        self._sink_retries = Counts("noetl_sink_retry_total", "Sink writes retried.", ("sink",))
+        self._retries = Counts("noetl_task_retries_total", "Tasks retried.", ("workflow", "step", "kind"))
+        self._errors = Counts("noetl_plugin_errors_total", "Failed attempts.", ("kind", "error_class"))
+        self._timeouts = Counts("noetl_timeouts_total", "Timeouts.", ("workflow", "step", "of"))
+        self._cancelled = Counts("noetl_cancellations_total", "Cancellations.", ("workflow", "what"))
         self.counted = (
             self._dispatched, self._took, self._completed, self._modes, self._sink_retries, self._retries, self._errors,
             self._timeouts, self._cancelled,
         )  # fmt: skip
         self._known: dict[tuple[str, str, str], About] = {}
-        self._quiet: dict[tuple[str, str], tuple[tuple[str, About], ...]] = {}  # of loops with sinks: their tasks
-        self._sinks_of: dict[str, bool] = {}  # by playbook: whether it has any
-        self._led: dict[_Item, None] = {}  # items whose policies left the usual way
+        self._quiet: dict[tuple[str, str], tuple[tuple[str, About], ...]] = {}  # tasks of loops with sinks
+        self._sinks_of: dict[str, bool] = {}  # playbook → whether it has sinks
+        self._led: dict[_Item, None] = {}  # items whose policies changed the flow
 
     def has_sinks(self, playbook: str) -> bool:
-        """Tell whether a task of a playbook stores something: others that went well are not counted."""
+        """Return whether a playbook has sinks; successful tasks of others are not counted."""
         found = self._sinks_of.get(playbook)
         if found is None:
             plan = self._plan_of(playbook)
@@ -98,7 +98,7 @@ class TaskMetrics:
             self._task(workflow, step, self._about(playbook, step, event.entity_id), event)
 
     def _task(self, workflow: str, step: str, about: About, event: Event) -> None:
-        """Count a task that ended, or an attempt of it that failed; the last attempt is counted with its task."""
+        """Count an ended task, or a failed attempt; the last attempt is counted with its task."""
         error: Any = event.payload.get("error")
         again = event.event_type == "task.attempt.failed"
         if again and "delay_ms" not in event.payload:
@@ -131,13 +131,13 @@ class TaskMetrics:
                 del self._led[next(iter(self._led))]
 
     def _item(self, workflow: str, playbook: str, step: str, event: Event) -> None:
-        """Count an item, and those of its sinks that went well, where the log tells nothing of its tasks."""
+        """Count a loop item, and its successful sinks where the log has no events of its tasks."""
         error = event.payload.get("error")
         if error is not None and error.get("kind") == "timeout" and "task" not in error:
             self._timeouts[workflow, step, "item"] += 1
         led = bool(self._led) and self._led.pop(_item_of(event), self) is None
         if led or (error is not None and "task" not in error):
-            return  # nobody knows how far it came
+            return  # the log does not show which tasks ran
         for label, about in self._sinks(playbook, step):
             if error is not None and label == error["task"].partition("/")[0]:
                 return
@@ -146,7 +146,7 @@ class TaskMetrics:
                 self._sunk(about, about.sink, True)
 
     def _sinks(self, playbook: str, step: str) -> tuple[tuple[str, About], ...]:
-        """Give the tasks of a loop's items in their order; none where the log tells of each."""
+        """Return the tasks of a loop's items in order; none where the log has an event of each."""
         found = self._quiet.get((playbook, step))
         plan = self._plan_of(playbook) if found is None else None
         if plan is not None and step in plan.net.index:
@@ -172,7 +172,7 @@ class TaskMetrics:
 
 
 def _named(plan: Plan, step: str, label: str) -> Task | None:
-    """Give a task by its label; that of a workbook stands behind a slash."""
+    """Return a task by its label; the label of a workbook task follows a slash."""
     inner = label.rpartition("/")[2]
     tasks = plan.playbook.workbook if inner != label else plan.step(step).tasks if step in plan.net.index else ()
     return next((task for task in tasks if task.label == inner), None)

@@ -1,6 +1,6 @@
-"""Does once a day, while a server runs, what its store needs in the long run.
+"""Run the maintenance of a store once a day while a server runs.
 
-What that is, the store knows. Tested in tests/unit/server/test_tending.py.
+The store defines the work. Tested in tests/unit/server/test_tending.py.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from noetl.ports import Clock
 
 _log = logging.getLogger(__name__)
 _DAY_S = 24 * 3600.0
-_AGAIN_S = 600.0  # after it could not be done
+_AGAIN_S = 600.0  # pause after a failure
 
 
 @asynccontextmanager
 async def tended(tend: Callable[[], Awaitable[None]] | None, clock: Clock) -> AsyncIterator[None]:
-    """Have a store tended while this is open, where it needs that; it was when it was opened."""
+    """Run `tend` daily while the block is active; opening the store has run it before."""
     if tend is None:
         yield
         return
@@ -40,5 +40,5 @@ async def _every_day(tend: Callable[[], Awaitable[None]], clock: Clock) -> None:
             await tend()
             pause = _DAY_S
         except NoetlError as error:
-            _log.warning("the store is tended later: %s", error)
+            _log.warning("Maintenance of the store failed and is tried again later: %s", error)
             pause = _AGAIN_S

@@ -1,6 +1,6 @@
-"""Turns times that have come into messages: due timers, and delayed work that can be claimed.
+"""Fire due timers as messages, and wake claims when delayed work becomes available.
 
-A timer's row stays until the commit that applies it, so no time is lost with a process. Tested in
+The row of a timer stays until the commit that applies it, so a crash loses no timer. Tested in
 tests/unit/server/test_timers.py.
 """
 
@@ -16,13 +16,13 @@ from noetl.server.sequencer import Sequencer
 
 _log = logging.getLogger(__name__)
 _MOST_AT_ONCE = 1_000
-_LONGEST_S = 1.0  # between two looks; others may have set timers that nobody told us of
-_AFTER_TROUBLE_S = 0.5
+_LONGEST_S = 1.0  # between two reads; other servers set timers too
+_AFTER_ERROR_S = 0.5
 _FAR = 2**62
 
 
 class Timers:
-    """Watches the clock for a sequencer."""
+    """Fire the timers of a store."""
 
     def __init__(self, queue: WorkQueue, sequencer: Sequencer, clock: Clock) -> None:
         self._queue = queue
@@ -33,38 +33,39 @@ class Timers:
         sequencer.listeners.on_time.append(self.notice)
 
     def notice(self, at: int) -> None:
-        """Wake up in time for something new."""
+        """Wake up no later than this time."""
         if at < self._next:
             self._earlier.set()
 
     async def fire(self) -> int:
-        """Send what is due now and wait until it is decided; gives how many."""
+        """Submit due timers and wait until they are committed; return their number."""
         due = await self._queue.due(self._clock.now(), _MOST_AT_ONCE)
-        # The time is in the id: a timer that is set again is another one.
-        messages = [(found, TimerDue(f"timer:{name}:{at}", name)) for found, name, at in due]
-        done = await asyncio.gather(
-            *(self._sequencer.submit(found, message) for found, message in messages), return_exceptions=True
+        # The time is part of the id: a timer that is set again is a new one.
+        messages = [(execution_id, TimerDue(f"timer:{name}:{at}", name)) for execution_id, name, at in due]
+        answers = await asyncio.gather(
+            *(self._sequencer.submit(execution_id, message) for execution_id, message in messages),
+            return_exceptions=True,
         )
-        for (found, message), answer in zip(messages, done, strict=True):
-            if isinstance(answer, BaseException):  # it stays due, and is tried again with the next look
-                _log.warning("timer %s of execution %s: %s", message.timer_id, found, answer)
-        return sum(not isinstance(answer, BaseException) for answer in done)
+        for (execution_id, message), answer in zip(messages, answers, strict=True):
+            if isinstance(answer, BaseException):  # it stays due and is tried again
+                _log.warning("Timer %s of execution %s failed: %s", message.timer_id, execution_id, answer)
+        return sum(not isinstance(answer, BaseException) for answer in answers)
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Fire timers until cancelled."""
         while True:
             try:
                 pause = await self._round()
             except NoetlError as error:
-                _log.warning("timers wait for the store: %s", error)
-                pause = _AFTER_TROUBLE_S
+                _log.warning("Timers are fired later: %s", error)
+                pause = _AFTER_ERROR_S
             await self._pause(pause)
 
     async def _round(self) -> float:
         self._earlier.clear()
         self._next = _FAR
         fired = await self.fire()
-        self._sequencer.look()  # delayed work may have come of age
+        self._sequencer.look()  # delayed work may be available now
         now = self._clock.now()
         at = await self._queue.next_time(now)
         self._next = min(now + round(_LONGEST_S * 1000), _FAR if at is None else at)

@@ -11,7 +11,9 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 Result = TypeVar("Result")
 BEGIN = 1_800_000_000_000  # start time of every run, in milliseconds since the epoch
@@ -51,6 +53,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._pretended = _Selector()
+        self.scheduled: WeakSet[asyncio.TimerHandle] = WeakSet()
         super().__init__(self._pretended)
         self._clock_resolution = (
             1e-6  # a finer one is lost in the sum after a hundred days, and nothing would ever be due
@@ -58,6 +61,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._pretended.time
+
+    def call_at(  # type: ignore[override]  # the type of the arguments does not matter here
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = super().call_at(when, callback, *args, context=context)
+        self.scheduled.add(handle)
+        return handle
 
     def leap_by(self, leap: Callable[[float], float]) -> None:
         """Set a callback that maps the next due time to the time to advance to."""

@@ -1,6 +1,5 @@
-"""What goes over the wire: the bodies of HTTP requests and answers, and the frames of a worker's session.
+"""The wire format: bodies of HTTP requests and answers, and frames of a worker's session. Structs only.
 
-Structs only: whoever speaks to a server (workers, the command line, a client) and the server itself read and write these.
-Unknown fields of a request are refused, so nothing can be smuggled in; of an answer they are ignored, so that an older
-client reads a newer server. Tested in tests/server.
+Unknown fields of a request are refused; unknown fields of an answer are ignored, so that an older client can read a newer
+server. Tested in tests/server.
 """

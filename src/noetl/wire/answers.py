@@ -1,4 +1,4 @@
-"""Bodies of answers. Ids are strings, times are milliseconds since the epoch.
+"""Bodies of answers. Ids are strings, times are milliseconds since the Unix epoch.
 
 Fields are added, never renamed or removed. Tested in tests/server/test_api_*.py.
 """
@@ -11,13 +11,13 @@ import msgspec
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What every answer is."""
+    """Base of all answers."""
 
 
 class Started(Answer, frozen=True):
-    """An execution that was started; `repeated` where the same Idempotency-Key had started it before.
+    """A started execution; `repeated` if an earlier request with the same Idempotency-Key started it.
 
-    How it ended is told where the request waited for it, and it did.
+    With `wait_ms`, also its outcome, if it has ended.
     """
 
     execution_id: str
@@ -31,7 +31,7 @@ class Started(Answer, frozen=True):
 
 
 class StartedMany(Answer, frozen=True):
-    """Executions that were started by one request, in the order of its payloads, and how many have which status."""
+    """Executions started by one request, in the order of its payloads, and their number by status."""
 
     executions: list[Started]
     counts: dict[str, int]
@@ -54,19 +54,19 @@ class ExecutionRow(Answer, frozen=True):
 
 
 class Executions(Answer, frozen=True):
-    """A page of executions, the newest first; `next` is the cursor of the one after."""
+    """A page of executions, the newest first; `next` is the cursor of the next page."""
 
     executions: list[ExecutionRow]
     next: str | None = None
 
 
 class Execution(ExecutionRow, frozen=True):
-    """Everything that people ask of one execution."""
+    """An execution in detail."""
 
     result: Any = None
     ctx: dict[str, Any] = {}
     workload: dict[str, Any] = {}
-    steps: dict[str, Any] = {}  # step → how many runs are done, failed, skipped
+    steps: dict[str, Any] = {}  # step → number of runs done, failed, skipped
     failures: list[Any] = []
     children: list[str] = []
     compensated: bool | None = None
@@ -106,14 +106,14 @@ class EventRow(Answer, frozen=True):
 
 
 class Events(Answer, frozen=True):
-    """A page of events; `next` is the `after` of the one that follows, where there may be more."""
+    """A page of events; `next` is the `after` of the next page, if there may be more."""
 
     events: list[EventRow]
     next: int | None = None
 
 
 class State(Answer, frozen=True):
-    """The state after an event, as plain data; with `diff`, what changed."""
+    """The state after an event, as plain data; with `diff`, the changes."""
 
     seq: int
     event: str | None
@@ -124,7 +124,7 @@ class State(Answer, frozen=True):
 
 
 class Explained(Answer, frozen=True):
-    """Why an execution is where it is."""
+    """Explanation of an execution's current state."""
 
     execution_id: str
     status: str
@@ -134,7 +134,7 @@ class Explained(Answer, frozen=True):
 
 
 class Forked(Answer, frozen=True):
-    """A new execution that goes on from the middle of an old one."""
+    """A new execution that continues from the middle of another one."""
 
     execution_id: str
     source: str
@@ -143,7 +143,7 @@ class Forked(Answer, frozen=True):
 
 
 class Diagnosed(Answer, frozen=True):
-    """One finding of the checker."""
+    """A diagnostic of a playbook."""
 
     code: str
     severity: str
@@ -155,7 +155,7 @@ class Diagnosed(Answer, frozen=True):
 
 
 class Registered(Answer, frozen=True):
-    """A playbook in the catalog; `version` is 0 where it was only checked."""
+    """A playbook in the catalog; `version` is 0 if it was only validated."""
 
     path: str
     version: int
@@ -174,14 +174,14 @@ class CatalogEntry(Answer, frozen=True):
 
 
 class CatalogPage(Answer, frozen=True):
-    """A page of the catalog in order of path."""
+    """A page of the catalog, ordered by path."""
 
     playbooks: list[CatalogEntry]
     next: str | None = None
 
 
 class CatalogVersion(Answer, frozen=True):
-    """A version of a playbook; `content` only where one was asked for."""
+    """A version of a playbook; lists omit `content`."""
 
     path: str
     version: int
@@ -198,7 +198,7 @@ class Versions(Answer, frozen=True):
 
 
 class Difference(Answer, frozen=True):
-    """What changed between two versions: as text, and as places in the canonical tree."""
+    """Changes between two versions: as text, and as places in the canonical tree."""
 
     path: str
     since: int
@@ -208,7 +208,7 @@ class Difference(Answer, frozen=True):
 
 
 class UiSchema(Answer, frozen=True):
-    """What a form that starts a playbook shows: a JSON Schema, and the defaults."""
+    """JSON Schema and defaults for a form that starts a playbook."""
 
     path: str
     version: int
@@ -217,7 +217,7 @@ class UiSchema(Answer, frozen=True):
 
 
 class Removed(Answer, frozen=True):
-    """How many were removed."""
+    """Number of removed items."""
 
     removed: int
 
@@ -238,7 +238,7 @@ class Variable(Answer, frozen=True):
 
 
 class CredentialRow(Answer, frozen=True):
-    """A credential without what it holds."""
+    """A credential without its data."""
 
     name: str
     kind: str
@@ -249,15 +249,15 @@ class CredentialRow(Answer, frozen=True):
 
 
 class CredentialRows(Answer, frozen=True):
-    """The credentials by name."""
+    """Credentials by name."""
 
     credentials: list[CredentialRow]
 
 
 class KeychainEntry(Answer, frozen=True):
-    """An entry of a keychain without what it holds; `fields` are the names of what it says itself.
+    """An entry of a keychain without secrets; `fields` are the names of its own fields.
 
-    `stored` tells whether this server keeps the credential behind it; a worker's environment may hold it instead.
+    `stored`: this server stores its credential. Otherwise the environment of a worker may hold it.
     """
 
     name: str
@@ -295,20 +295,20 @@ class WorkerRow(Answer, frozen=True):
 
 
 class WorkerRows(Answer, frozen=True):
-    """The workers that are known."""
+    """The known workers."""
 
     workers: list[WorkerRow]
 
 
 class WorkerStatus(Answer, frozen=True):
-    """How a worker stands."""
+    """The status of a worker."""
 
     worker_id: str
     status: str
 
 
 class PoolRow(Answer, frozen=True):
-    """A pool: its workers, and its queue."""
+    """A pool with its workers and its queue."""
 
     pool: str
     workers: int
@@ -320,7 +320,7 @@ class PoolRow(Answer, frozen=True):
 
 
 class PoolRows(Answer, frozen=True):
-    """The pools that have workers or work."""
+    """Pools with workers or work."""
 
     pools: list[PoolRow]
 
@@ -339,19 +339,19 @@ class TokenRow(Answer, frozen=True):
 
 
 class TokenRows(Answer, frozen=True):
-    """The tokens that were made."""
+    """The tokens."""
 
     tokens: list[TokenRow]
 
 
 class TokenMade(TokenRow, frozen=True):
-    """A new token: the only time that its secret is shown."""
+    """A new token with its secret, which is shown only once."""
 
     secret: str
 
 
 class AuditRow(Answer, frozen=True):
-    """One act."""
+    """An audit entry."""
 
     number: int
     at: int
@@ -362,14 +362,14 @@ class AuditRow(Answer, frozen=True):
 
 
 class AuditRows(Answer, frozen=True):
-    """Acts, the newest first."""
+    """Audit entries, the newest first."""
 
     entries: list[AuditRow]
     next: int | None = None
 
 
 class Health(Answer, frozen=True):
-    """The process is there, and what it is."""
+    """Status and version of a server."""
 
     status: str
     version: str
@@ -378,6 +378,6 @@ class Health(Answer, frozen=True):
 
 
 class RenderedValue(Answer, frozen=True):
-    """What a template came to."""
+    """The value of a rendered template."""
 
     result: Any

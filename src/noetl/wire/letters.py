@@ -1,7 +1,4 @@
-"""Dead letters over HTTP: what is asked and what is answered.
-
-Tested in tests/server/test_dead_letters.py.
-"""
+"""Dead letters: bodies of requests and answers. Tested in tests/server/test_dead_letters.py."""
 
 from __future__ import annotations
 
@@ -17,27 +14,27 @@ Reason = Annotated[str, Meta(min_length=1, max_length=2_000)]
 
 
 class LettersQuery(Asked, frozen=True):
-    """Which dead letters to list."""
+    """Filter of a list of dead letters."""
 
-    status: tuple[str, ...] = ("pending",)  # pending, replaying, replayed, discarded, all; may be given often
+    status: tuple[str, ...] = ("pending",)  # pending, replaying, replayed, discarded, all; repeatable
     execution_id: str | None = None
     path: str | None = None
     step: str | None = None
-    kind: str | None = None  # of the tool
+    kind: str | None = None  # tool kind
     group: str | None = None  # a fingerprint
-    cursor: str | None = None  # `next` of the page before
+    cursor: str | None = None  # `next` of the previous page
     limit: Limit = 100
 
 
 class LetterReplay(Asked, frozen=True):
-    """Do the work of a dead letter once more; `patch` is {"spec.url": "https://…"}, over what the playbook says."""
+    """Replay a dead letter; `patch` overrides the playbook, such as {"spec.url": "https://…"}."""
 
     patch: Patch = field(default_factory=dict)
     dry_run: bool = False
 
 
 class LettersReplay(LetterReplay, frozen=True):
-    """Do the work of all letters that wait and fit: of a group, an execution, a playbook, a step; or of `all`."""
+    """Replay all pending letters that match: of a group, an execution, a playbook, a step; or `all`."""
 
     group: Name | None = None
     execution_id: Name | None = None
@@ -48,13 +45,13 @@ class LettersReplay(LetterReplay, frozen=True):
 
 
 class LetterDiscard(Asked, frozen=True):
-    """Close a dead letter without doing its work."""
+    """Discard a dead letter: its work is not done."""
 
     reason: Reason
 
 
 class LettersDiscard(LetterDiscard, frozen=True):
-    """Close all letters that wait and fit."""
+    """Discard all pending letters that match."""
 
     group: Name | None = None
     execution_id: Name | None = None
@@ -88,7 +85,7 @@ class LetterRow(Answer, frozen=True):
 
 
 class Letter(LetterRow, frozen=True):
-    """All that is known of a dead letter."""
+    """A dead letter in detail."""
 
     last_stack: str = ""
     payload: dict[str, Any] = field(default_factory=dict)
@@ -100,14 +97,14 @@ class Letter(LetterRow, frozen=True):
 
 
 class Letters(Answer, frozen=True):
-    """A page of dead letters, the one that failed last first; `next` is the cursor of the one after."""
+    """A page of dead letters, the most recent failure first; `next` is the cursor of the next page."""
 
     letters: list[LetterRow]
     next: str | None = None
 
 
 class LetterGroup(Answer, frozen=True):
-    """Dead letters of one cause; what is told of one is told of the last."""
+    """Dead letters with the same cause; details are those of the most recent one."""
 
     fingerprint: str
     count: int
@@ -124,13 +121,13 @@ class LetterGroup(Answer, frozen=True):
 
 
 class LetterGroups(Answer, frozen=True):
-    """The causes of dead letters, the one with most letters first."""
+    """Groups of dead letters, the largest first."""
 
     groups: list[LetterGroup]
 
 
 class LetterPreview(Answer, frozen=True):
-    """What a replay would be given."""
+    """Input of a replay in a dry run."""
 
     message_id: str
     step_id: str
@@ -139,7 +136,7 @@ class LetterPreview(Answer, frozen=True):
 
 
 class Replayed(Answer, frozen=True):
-    """How many dead letters were put in the queue once more, and which; with `dry_run`, which would be."""
+    """Number and ids of replayed dead letters; with `dry_run`, of those that would be."""
 
     count: int
     letters: list[str]
@@ -148,7 +145,7 @@ class Replayed(Answer, frozen=True):
 
 
 class Discarded(Answer, frozen=True):
-    """How many dead letters were closed."""
+    """Number and ids of discarded dead letters."""
 
     count: int
     letters: list[str]

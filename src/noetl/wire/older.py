@@ -1,4 +1,4 @@
-"""Bodies and answers in the older words, of the routes that workers and callers before the session protocol use.
+"""Bodies of the older form of the API, for workers and callers that predate the session protocol.
 
 Tested in tests/server/test_seed_paths.py.
 """
@@ -16,7 +16,7 @@ from noetl.wire.requests import Asked, Name, Number, Seconds, Version
 
 
 class SeedExecute(Asked, frozen=True):
-    """Start an execution in the older words: `playbook_id` or `playbook_path` is a path, `context` the payload."""
+    """Start an execution (older form): `playbook_id` or `playbook_path` is a path, `context` the payload."""
 
     playbook_id: Name | None = None
     playbook_path: Name | None = None
@@ -31,33 +31,33 @@ class SeedExecute(Asked, frozen=True):
 
 
 class SeedLease(Asked, frozen=True):
-    """Lease work in the older words."""
+    """Lease work (older form)."""
 
     worker_id: Name
-    lease_seconds: Seconds | None = None  # at least the server's own time
+    lease_seconds: Seconds | None = None  # no shorter than the server's lease time
     pool: str = ""
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 1
 
 
 class SeedHeartbeat(Asked, frozen=True):
-    """Keep one lease, in the older words."""
+    """Renew one lease (older form)."""
 
     worker_id: Name
-    epoch: Number | None = None  # of the lease that this worker has here, where none is named
-    extend_seconds: Seconds | None = None  # at least the server's own time
+    epoch: Number | None = None  # default: that of the worker's current lease
+    extend_seconds: Seconds | None = None  # no shorter than the server's lease time
 
 
 class EventSent(Asked, frozen=True):
-    """What happened on a lease: an event in the older words, with `event_type` and `node_id`; or a frame `report`.
+    """An event of leased work, with `event_type` and `node_id`; or a frame `report`.
 
-    `action_started`, `action_completed` with its `result`, and `action_error` with its `error` are taken.
+    Types: `action_started`, `action_completed` with `result`, and `action_error` with `error`.
     """
 
     event_type: str | None = None
-    node_id: Name | None = None  # the work, as the lease called it
+    node_id: Name | None = None  # the `id` of the lease
     execution_id: str | int | None = None
-    event_id: Annotated[str, Meta(max_length=500)] | int | None = None  # sent again under it, nothing is done twice
-    worker_id: Name | None = None  # whoever holds the work, where none is named
+    event_id: Annotated[str, Meta(max_length=500)] | int | None = None  # idempotency key
+    worker_id: Name | None = None  # default: the worker that holds the work
     epoch: Number | None = None
     status: str | None = None
     node_name: str | None = None
@@ -76,7 +76,7 @@ class EventSent(Asked, frozen=True):
 
 
 class Job(Answer, frozen=True):
-    """A piece of work in the older words; `action` is the step as JSON, `context` what it may read."""
+    """A work item (older form); `action` is the step as JSON, `context` its scopes."""
 
     id: str
     execution_id: str
@@ -93,7 +93,7 @@ class Job(Answer, frozen=True):
 
 
 class Leased(Answer, frozen=True):
-    """Work that was leased: as leases, and the first of them in the older words; null where there is none."""
+    """Leased work; `job` is the first lease in the older form, or null."""
 
     id: str
     leases: list[Lease]
@@ -101,7 +101,7 @@ class Leased(Answer, frozen=True):
 
 
 class EventTaken(Answer, frozen=True):
-    """What became of an event: applied, duplicate, or late; and the work that was wanted with it."""
+    """Outcome of an event (applied, duplicate or late), and new work."""
 
     id: str
     status: str

@@ -1,4 +1,4 @@
-"""What goes over HTTP about the outbox: requests and answers. Tested in tests/server/test_outbox.py."""
+"""The outbox: bodies of requests and answers. Tested in tests/server/test_outbox.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from noetl.wire.session import Held
 
 
 class OutboxPut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Put a message, on the strength of a lease: POST `/api/worker/outbox`."""
+    """Put a message, authorised by a lease: POST `/api/worker/outbox`."""
 
     work: Held
     key: Name
@@ -28,27 +28,27 @@ class OutboxPut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OutboxNumber(Answer, frozen=True):
-    """A message that is in the outbox."""
+    """The number of a message in the outbox."""
 
     number: int
 
 
 class OutboxQuery(Asked, frozen=True):
-    """Which messages to list."""
+    """Filter of a list of messages."""
 
     state: Literal["pending", "delivered", "dead", "discarded"] | None = None
-    before: Count | None = None  # the number where the last page ended
+    before: Count | None = None  # the last number of the previous page
     limit: Limit = 50
 
 
 class OutboxDiscard(Asked, frozen=True):
-    """Why a message is given up."""
+    """Discard a message."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=500)]
 
 
 class OutboxRow(Answer, frozen=True):
-    """A message; `payload` and `headers` only where one is asked for."""
+    """A message; lists omit `payload` and `headers`."""
 
     number: int
     key: str
@@ -68,7 +68,7 @@ class OutboxRow(Answer, frozen=True):
 
 
 class OutboxRows(Answer, frozen=True):
-    """A page of messages, the newest first, and how many wait in all."""
+    """A page of messages, the newest first, and the total number by state."""
 
     messages: list[OutboxRow]
     pending: int

@@ -1,8 +1,4 @@
-"""Bodies and query parameters of requests.
-
-What a field does not name cannot be asked for: there is none for `spec`, `auth` or a pool of another's playbook.
-Tested in tests/server/test_api_*.py.
-"""
+"""Bodies and query parameters of requests. Tested in tests/server/test_api_*.py."""
 
 from __future__ import annotations
 
@@ -14,8 +10,8 @@ from msgspec import Meta
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
-MOST = 2**53  # of every number: what all readers of JSON can hold
-MOST_STARTS = 1_000  # of one request
+MOST = 2**53  # largest integer that every JSON parser can hold
+MOST_STARTS = 1_000  # executions per request
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
 Seconds = Annotated[int, Meta(ge=1, le=86_400)]
@@ -23,112 +19,112 @@ Version = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every request's body or query is: a field that is not known is refused."""
+    """Base of all bodies and queries: unknown fields are refused."""
 
 
 class StartAsked(Asked, frozen=True):
-    """What every start says: a playbook by `path` (and `version`), by content hash, or by its text, and how it is to run."""
+    """Base of all starts: a playbook by `path` (and `version`), by content hash or by text, and options."""
 
     path: Name | None = None
-    version: Version | None = None  # the latest, where none is named
-    playbook: Name | None = None  # content hash, as `POST /api/catalog` gave it
+    version: Version | None = None  # default: the latest
+    playbook: Name | None = None  # content hash, as `POST /api/catalog` returned it
     content: Annotated[str, Meta(max_length=2_000_000)] | None = (
-        None  # YAML; it is checked, and kept as by-content/<hash>
+        None  # YAML; it is validated, and registered as by-content/<hash>
     )
     tags: tuple[Name, ...] = ()
     priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
-    parent: Name | None = None  # an execution that this one belongs to
+    parent: Name | None = None  # the parent execution
     trace: Annotated[str, Meta(max_length=200)] | None = None  # a W3C traceparent
-    wait_ms: Annotated[int, Meta(ge=0, le=30_000)] = 0  # for so long the answer waits for the end
+    wait_ms: Annotated[int, Meta(ge=0, le=30_000)] = 0  # wait this long for the end
 
 
 class Execute(StartAsked, frozen=True):
-    """Start an execution of a playbook: by `path` (and `version`), by content hash, or by its text."""
+    """Start an execution of a playbook."""
 
     payload: dict[str, Any] = {}  # merged into `workload`
 
 
 class ExecuteMany(StartAsked, frozen=True, kw_only=True):
-    """Start an execution of a playbook for each payload; everything else is said of all of them."""
+    """Start an execution of a playbook for each payload; all other fields apply to all of them."""
 
     payloads: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MOST_STARTS)]  # each merged into `workload`
 
 
 class ExecutionsQuery(Asked, frozen=True):
-    """Which executions to list."""
+    """Filter of a list of executions."""
 
-    status: tuple[str, ...] = ()  # may be given often
+    status: tuple[str, ...] = ()  # repeatable
     path: str | None = None
     search: Annotated[str, Meta(max_length=500)] | None = None  # in id, path, tags, the error's message
     tag: str | None = None
     parent: str | None = None
-    since: Number | None = None  # milliseconds since the epoch
+    since: Number | None = None  # milliseconds since the Unix epoch
     until: Number | None = None
-    cursor: str | None = None  # `next` of the page before
+    cursor: str | None = None  # `next` of the previous page
     limit: Limit = 50
 
 
 class EventsQuery(Asked, frozen=True):
-    """Which events of an execution to give."""
+    """Filter of the events of an execution."""
 
     after: Count = 0
-    type: tuple[str, ...] = ()  # step.done, step.*, StepDone; may be given often
+    type: tuple[str, ...] = ()  # step.done, step.*, StepDone; repeatable
     step: str | None = None
     limit: Limit = 500
 
 
 class FollowQuery(Asked, frozen=True):
-    """Which events to follow; `Last-Event-ID` wins over `after`."""
+    """Filter of a stream of events; `Last-Event-ID` wins over `after`."""
 
     after: Count = 0
     type: tuple[str, ...] = ()
 
 
 class FeedQuery(Asked, frozen=True):
-    """Which events of all executions to follow; without `type`, those that begin or end an execution."""
+    """Filter of the stream of all executions; default: events that start or end an execution."""
 
     type: tuple[str, ...] = ()
 
 
 class StateQuery(Asked, frozen=True):
-    """At which event to show the state; the last one, where none is named."""
+    """The event whose state to return; default: the last one."""
 
     seq: Count | None = None
-    diff: Count | None = None  # only what changed since this event
+    diff: Count | None = None  # only the changes since this event
 
 
 class Cancellation(Asked, frozen=True):
-    """End an execution, its children with it, or one step of it."""
+    """Cancel an execution with its children, or one step."""
 
     reason: Text = ""
-    run: str | None = None  # such as fetch#1; a step's name stands for all of its runs that have not ended
-    compensate: bool = False  # what was done is undone first, newest first, as after a failure
-    abandon: bool = False  # where something is being undone: give that up too; without it a cancellation is refused
+    run: str | None = None  # such as fetch#1; the name of a step means all of its active runs
+    compensate: bool = False  # roll back completed steps in reverse order first, as after a failure
+    abandon: bool = False  # also stop a running compensation; otherwise the request is refused
     cascade: bool = True  # children are always cancelled with their parent; only true is allowed
 
 
 class SignalSent(Asked, frozen=True):
-    """A signal and what comes with it."""
+    """A signal with its data."""
 
     name: Name
     data: Any = None
 
 
 class CtxPatch(Asked, frozen=True):
-    """Changes of `ctx`; a key may be a path such as a.b."""
+    """Changes to `ctx`; a key may be a path such as a.b."""
 
     writes: dict[str, Any]
 
 
 class Forced(Asked, frozen=True):
-    """Take a step as done without its work, with this result."""
+    """Complete a step without its work, with this result."""
 
     result: Any = None
     reason: Text = ""
 
 
 class Fork(Asked, frozen=True):
-    """Go on in a new execution from the middle of this one."""
+    """Continue in a new execution from the middle of this one."""
 
     start: Annotated[str, Meta(min_length=1, max_length=500)]  # before the last run of this step, or after this event
     ctx: dict[str, Any] = {}
@@ -137,23 +133,23 @@ class Fork(Asked, frozen=True):
 
 
 class Retry(Asked, frozen=True):
-    """Go on in a new execution from the step that failed."""
+    """Continue in a new execution from the failed step."""
 
-    step: str | None = None  # another step than the first that failed
+    step: str | None = None  # default: the first step that failed
     ctx: dict[str, Any] = {}
-    latest: bool = False  # with the latest version of the playbook
+    latest: bool = False  # use the latest version of the playbook
 
 
 class Registration(Asked, frozen=True):
-    """A playbook to be checked and put in the catalog."""
+    """A playbook to validate and register."""
 
     content: Annotated[str, Meta(max_length=2_000_000)]
-    path: Name | None = None  # must be the playbook's own `metadata.path`, where it is named
+    path: Name | None = None  # must equal `metadata.path` of the playbook
     check_only: bool = False
 
 
 class CatalogQuery(Asked, frozen=True):
-    """Which playbooks to list."""
+    """Filter of a list of playbooks."""
 
     search: Annotated[str, Meta(max_length=500)] | None = None
     cursor: str | None = None
@@ -161,14 +157,14 @@ class CatalogQuery(Asked, frozen=True):
 
 
 class PlaybookQuery(Asked, frozen=True):
-    """Which version of a path is meant; the latest, where none is named."""
+    """A version of a path; default: the latest."""
 
     path: Name
     version: Version | None = None
 
 
 class DiffQuery(Asked, frozen=True):
-    """Which two versions to compare; the one before, and the latest."""
+    """Two versions to compare; default: the latest and the one before."""
 
     path: Name
     version: Version | None = None
@@ -176,7 +172,7 @@ class DiffQuery(Asked, frozen=True):
 
 
 class ResultQuery(Asked, frozen=True):
-    """Which stored result is meant, and which bytes of it."""
+    """A stored result, and a range of its bytes."""
 
     ref: Annotated[str, Meta(min_length=1, max_length=2_000)]
     start: Count = 0
@@ -184,7 +180,7 @@ class ResultQuery(Asked, frozen=True):
 
 
 class BlobQuery(Asked, frozen=True):
-    """Which blob is meant, and on the strength of which lease a worker asks."""
+    """A blob, and the lease that authorises the worker."""
 
     ref: Annotated[str, Meta(min_length=1, max_length=2_000)]
     work: str = ""
@@ -192,11 +188,11 @@ class BlobQuery(Asked, frozen=True):
     worker: str = ""
     start: Count = 0
     length: Count | None = None
-    meta: str = "{}"  # a JSON object; kept with what is put
+    meta: str = "{}"  # a JSON object, stored with the bytes
 
 
 class CredentialPut(Asked, frozen=True):
-    """A credential to keep; its `data` is sealed before it is stored and never shown again."""
+    """A credential to store; its `data` is encrypted and never returned."""
 
     data: dict[str, Any]
     kind: Name = "generic"
@@ -204,7 +200,7 @@ class CredentialPut(Asked, frozen=True):
 
 
 class KeychainQuery(Asked, frozen=True):
-    """Whose keychain is meant: an execution's, or that of a path; the latest version, where none is named."""
+    """An execution, or a path with a version (default: the latest)."""
 
     execution_id: Name | None = None
     path: Name | None = None
@@ -212,7 +208,7 @@ class KeychainQuery(Asked, frozen=True):
 
 
 class TokenAsked(Asked, frozen=True):
-    """A token to make; its secret is shown once."""
+    """A token to create."""
 
     role: str
     name: Annotated[str, Meta(max_length=200)] = ""
@@ -221,7 +217,7 @@ class TokenAsked(Asked, frozen=True):
 
 
 class WorkerRegistered(Asked, frozen=True):
-    """A worker that tells of itself without a session."""
+    """A worker without a session."""
 
     worker_id: Name
     pool: str = ""
@@ -232,13 +228,13 @@ class WorkerRegistered(Asked, frozen=True):
 
 
 class WorkerSeen(Asked, frozen=True):
-    """A sign of life."""
+    """A heartbeat of a worker without a session."""
 
     active: Count = 0
 
 
 class AuditQuery(Asked, frozen=True):
-    """Which acts to list."""
+    """Filter of the audit trail."""
 
     actor: str | None = None
     entity: str | None = None
@@ -247,7 +243,7 @@ class AuditQuery(Asked, frozen=True):
 
 
 class Rendered(Asked, frozen=True):
-    """A template, or data that holds some, to be rendered with what an execution knows."""
+    """A template, or data with templates, to render with the values of an execution."""
 
     execution_id: Name
     template: Any

@@ -1,20 +1,20 @@
-"""The worker's protocol: frames of a session, and the same as HTTP bodies.
+"""The worker protocol: frames of a session, and the same as HTTP bodies.
 
-One WebSocket at `/api/worker/session`; every frame is one JSON object with a `type`. The worker speaks first:
+One WebSocket at `/api/worker/session`; every frame is one JSON object with a `type`. The worker sends first:
 
     worker → hello                 server → welcome, or refused
-    worker → claim {id, most}      server → leases {id, leases}       when there is work, or the wait is over
-    worker → report {id, …, want}  server → leases {id, leases}       after the commit; new work came with it
-    worker → ack {held}                                               of every lease; else it goes back after `ack_ms`
-    worker → heartbeat {id, held}  server → stop {id, work}           what is not the worker's any more
-                                   server → stop {work}               at once when work is cancelled here
+    worker → claim {id, most}      server → leases {id, leases}       when there is work, or the wait has timed out
+    worker → report {id, …, want}  server → leases {id, leases}       after the commit, with new work
+    worker → ack {held}                                               for every lease; else it is taken back after `ack_ms`
+    worker → heartbeat {id, held}  server → stop {id, work}           work of lost leases
+                                   server → stop {work}               at once when work is cancelled
                                    server → drain                     take no more work
     worker → release {held}                                           work that was not started
-    worker → drain                                                    claims that wait are answered empty
+    worker → drain                                                    waiting claims are answered empty
 
-Sending a claim or a report again under its id is harmless: it is answered with the same leases, also on another session of
-the same worker. Held work is named by (work_id, epoch). Over HTTP: POST `/api/worker/hello`, `claim`, `report`, `ack`,
-`heartbeat`, `release`, with the frame as the body (its `type` may be left out) and the answering frame as the answer.
+Claims and reports are idempotent by `id`, also on another session of the same worker: the answer holds the same leases. Held
+work is named by (work_id, epoch). Over HTTP: POST `/api/worker/hello`, `claim`, `report`, `ack`, `heartbeat`, `release`, with
+the frame as body (`type` is optional) and the answering frame as answer.
 Tested in tests/server/test_sessions.py and test_worker_http.py.
 """
 
@@ -28,30 +28,30 @@ from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
 
 Held = tuple[str, Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]]  # (work_id, epoch)
-ACK_MS: Final = 2_000  # a hand-off that is not acknowledged by then goes back to the queue
-RECONNECT_MS: Final = 300  # a closed session may come back within this; then its leases run out
+ACK_MS: Final = 2_000  # a lease that is not acknowledged within this goes back to the queue
+RECONNECT_MS: Final = 300  # a worker may reconnect within this; then its leases expire
 
 
 class Frame(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag=str.lower):
-    """What every frame is."""
+    """Base of all frames."""
 
 
 class Asked(Frame, frozen=True, forbid_unknown_fields=True):
-    """What a worker sends; a field that is not known is refused."""
+    """Base of the frames of a worker; unknown fields are refused."""
 
 
 class Hello(Asked, frozen=True):
-    """Who speaks: sent first, and again after every reconnect."""
+    """Register a worker: sent first, and after every reconnect."""
 
-    worker: str  # a name of its own, such as host:process; the same after a reconnect
-    pools: tuple[str, ...] = ("",)  # whose work it takes; "" is where work goes that names no pool
-    tags: tuple[str, ...] = ()  # what it has, such as gpu
+    worker: str  # a unique name, such as host:process; the same after a reconnect
+    pools: tuple[str, ...] = ("",)  # "" is the default pool
+    tags: tuple[str, ...] = ()  # capabilities, such as gpu
     capacity: int = 1
-    held: tuple[Held, ...] = ()  # all that it still has in its hands; whatever else it had leases of runs out
-    token: str | None = None  # where the Authorization header cannot be set
+    held: tuple[Held, ...] = ()  # all leases that it holds; its other leases expire
+    token: str | None = None  # for clients that cannot set the Authorization header
     host: str = ""
     version: str = ""
-    acks: bool = True  # it acknowledges leases; one that does not keeps them for the whole lease, seen or not
+    acks: bool = True  # it acknowledges leases; otherwise an undelivered lease is lost until it expires
 
 
 class Claim(Asked, frozen=True):
@@ -59,12 +59,12 @@ class Claim(Asked, frozen=True):
 
     id: str
     most: int = 1
-    wait_s: float = 0.0  # how long the answer may wait for work; at most 30
-    worker: str = ""  # over HTTP: who asks
+    wait_s: float = 0.0  # how long to wait for work; at most 30
+    worker: str = ""  # over HTTP: the calling worker
 
 
 class Report(Asked, frozen=True):
-    """What was done on a lease, and how much new work is wanted with the answer."""
+    """The outcome of leased work, and how much new work the worker wants with the answer."""
 
     id: str
     execution_id: str
@@ -74,14 +74,14 @@ class Report(Asked, frozen=True):
 
 
 class Ack(Asked, frozen=True):
-    """These leases have arrived."""
+    """Acknowledge leases."""
 
     held: tuple[Held, ...]
     worker: str = ""
 
 
 class Heartbeat(Asked, frozen=True):
-    """These leases are to be kept."""
+    """Renew leases."""
 
     held: tuple[Held, ...] = ()
     id: str = ""
@@ -89,33 +89,33 @@ class Heartbeat(Asked, frozen=True):
 
 
 class Release(Asked, frozen=True):
-    """These leases go back unstarted; the delivery is not counted."""
+    """Return leases whose work was not started; the delivery is not counted as an attempt."""
 
     held: tuple[Held, ...]
     worker: str = ""
 
 
 class Drain(Asked, frozen=True):
-    """From a worker: it takes no more work. From a server: it is to take no more."""
+    """From a worker: it takes no more work. From a server: take no more work."""
 
     worker: str = ""
 
 
 class Welcome(Frame, frozen=True):
-    """The session stands. `stop` names work of `held` that is not the worker's any more."""
+    """The session is open. `stop` names work of `held` whose lease is lost."""
 
-    worker: str  # as it is known from now on: in the log, in lists
+    worker: str  # the worker's name in logs and lists
     server: str
     lease_ms: int
-    heartbeat_ms: int  # how often to send a heartbeat at least
+    heartbeat_ms: int  # maximum time between heartbeats
     ack_ms: int = ACK_MS
     stop: tuple[str, ...] = ()
     draining: bool = False
-    layer: dict[str, Any] = {}  # the server's settings for executions, below those of their playbooks
+    layer: dict[str, Any] = {}  # the server's settings for executions; playbooks override them
 
 
 class Leases(Frame, frozen=True):
-    """Work, as the answer to a claim or a report. `status` tells what became of a report."""
+    """Answer to a claim or a report: new leases, and the `status` of the report."""
 
     id: str
     leases: tuple[Lease, ...] = ()
@@ -123,7 +123,7 @@ class Leases(Frame, frozen=True):
 
 
 class Stop(Frame, frozen=True):
-    """Work ids that are not the worker's any more: lost or cancelled. The answer to a heartbeat names its id."""
+    """Ids of work whose lease is lost or that was cancelled. The answer to a heartbeat has its `id`."""
 
     work: tuple[str, ...] = ()
     id: str = ""
@@ -131,9 +131,9 @@ class Stop(Frame, frozen=True):
 
 
 class Refused(Frame, frozen=True):
-    """A frame could not be used, or could not be used now: `problem` is the same object that HTTP errors have."""
+    """A frame was refused; `problem` has the format of HTTP errors."""
 
-    problem: Any  # of wire.problem.Problem
+    problem: Any  # wire.problem.Problem
     id: str = ""
 
 
@@ -142,7 +142,7 @@ ToWorker = Welcome | Leases | Stop | Drain | Refused
 
 
 class CredentialAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ask for a credential that a task names, on the strength of a lease: POST `/api/worker/credential`."""
+    """Request a credential of a task, authorised by a lease: POST `/api/worker/credential`."""
 
     name: str
     work: Held
@@ -150,7 +150,7 @@ class CredentialAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CredentialGiven(msgspec.Struct, frozen=True):
-    """What a credential holds, for the worker's memory only."""
+    """The decrypted credential; the worker keeps it in memory only."""
 
     name: str
     kind: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from noetl.model.errors import InvalidInput
 
 Address = IPv4Address | IPv6Address
+_IDLE_S = 5.0  # a connection without a request is kept for this long
 _TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 addresses as IPv6 networks see them
 
 
@@ -142,6 +144,50 @@ def guarded(rules: Egress, verify: Any) -> Any:
         async def sleep(self, seconds: float) -> None:
             await asyncio.sleep(seconds)
 
-    transport = httpx.AsyncHTTPTransport(verify=verify, limits=httpx.Limits(max_connections=None))
-    transport._pool._network_backend = Guarded()  # httpx has no parameter for it; the tests notice when this breaks
-    return transport
+    context = httpx.create_ssl_context(verify=verify)
+    pool = httpcore.AsyncConnectionPool(
+        ssl_context=context, max_connections=None, keepalive_expiry=_IDLE_S, network_backend=Guarded()
+    )
+    return _transport(pool)
+
+
+def _transport(pool: Any) -> Any:
+    """Return an httpx transport over a pool of httpcore; httpx itself has no parameter for the network backend."""
+    import httpcore
+    import httpx
+
+    @contextmanager
+    def translated() -> Iterator[None]:
+        try:
+            yield
+        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+            raise getattr(httpx, type(error).__name__)(str(error)) from error  # the same names in both
+
+    class Body(httpx.AsyncByteStream):
+        def __init__(self, parts: Any) -> None:
+            self._parts = parts
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            with translated():
+                async for part in self._parts:
+                    yield part
+
+        async def aclose(self) -> None:
+            await self._parts.aclose()
+
+    class Transport(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            place = request.url
+            url = httpcore.URL(scheme=place.raw_scheme, host=place.raw_host, port=place.port, target=place.raw_path)
+            headers, content, more = request.headers.raw, request.stream, request.extensions
+            with translated():
+                answer = await pool.handle_async_request(
+                    httpcore.Request(request.method, url, headers=headers, content=content, extensions=more)
+                )
+            body = Body(answer.stream)
+            return httpx.Response(answer.status, headers=answer.headers, stream=body, extensions=answer.extensions)
+
+        async def aclose(self) -> None:
+            await pool.aclose()
+
+    return Transport()

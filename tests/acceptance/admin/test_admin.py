@@ -37,7 +37,7 @@ def test_a_damaged_store_is_told_of_made_again_and_goes_on(tmp_path: Path) -> No
     connection.close()
     damaged = noetl(tmp_path, "admin", "rebuild", "--check")
     assert damaged.returncode == 1
-    assert "its row ends at event 0" in damaged.stdout
+    assert "the row ends at event 0" in damaged.stdout
     made = noetl(tmp_path, "admin", "rebuild")
     assert (made.returncode, made.stdout) == (0, "rebuilt 1 executions from the event log\n")
     assert noetl(tmp_path, "admin", "rebuild", "--check").returncode == 0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from noetl.model.events import Event
 from noetl.ports import Commit
-from noetl.server.metrics import _MOST_UNCOUNTED, _STEP_BUCKETS, Metrics
+from noetl.server.metrics import _MAX_UNCOUNTED, _STEP_BUCKETS, Metrics
 
 pytestmark = pytest.mark.asyncio
 TOOK_MS = (40, 100, 101, 700, 5_000, 400_000)
@@ -28,9 +26,9 @@ async def test_a_page_says_what_the_library_would_say_of_the_same() -> None:
     metrics, events = Metrics(), []
     registry = CollectorRegistry()
     runs = Counter(
-        "noetl_step_runs_total", "Step-runs that a worker began.", ("workflow", "step"), registry=registry
+        "noetl_step_runs_total", "Step-runs started by a worker.", ("workflow", "step"), registry=registry
     ).labels("a/b", 'odd "step"')
-    about = ("noetl_step_duration_seconds", "From scheduled to ended.", ("workflow", "step"))
+    about = ("noetl_step_duration_seconds", "Time from scheduled to ended.", ("workflow", "step"))
     spread = Histogram(*about, registry=registry, buckets=_STEP_BUCKETS).labels("a/b", 'odd "step"')
     for number, took in enumerate(TOOK_MS):
         run = f"s#{number}"
@@ -79,7 +77,7 @@ async def test_commits_wait_to_be_counted_but_not_without_bound() -> None:
     commits = [commit([Event(str(n), "1", n, "step.started", 0, entity_id=f"s{n % 7}")]) for n in range(1_000)]
     for made in commits:
         one.committed([made])
-        assert len(one._uncounted) < _MOST_UNCOUNTED
+        assert len(one._uncounted) < _MAX_UNCOUNTED
     other.committed(commits)
     assert other._uncounted == []
     name = "noetl_step_runs_total"
@@ -100,54 +98,3 @@ async def test_arcs_and_tokens_are_counted_by_where_they_lead() -> None:
         'noetl_edge_eval_total{from="a",outcome="taken",to="c",workflow="a/b"} 2.0',
     ]
     assert told(page, "noetl_step_calls_total{") == ['noetl_step_calls_total{step="c",workflow="a/b"} 2.0']
-
-
-def steps(*, own: bool) -> list[Commit]:
-    """Give the commits of steps with two ways on each; the words of routers are shared as a plan shares them, or not."""
-    words = [
-        {"arcs": [{"arc": 0, "step": "a"}, {"arc": 1, "step": "b"}], "taken": [taken], "mode": "exclusive"}
-        for taken in (0, 1)
-    ]
-    made = []
-    for n in range(300):
-        step, word = f"s{n % 3}", words[n % 2]
-        names = ("step.started", "task.started", "task.done", "step.done", "next.evaluated", "token.created")
-        payloads: dict[str, Any] = {
-            "next.evaluated": dict(word) if own else word,
-            "token.created": {"step": "ab"[n % 2]},
-        }
-        events = [
-            Event(
-                f"{n}{name}", "1", 0, name, n, entity_id=step, step_run_id=f"{step}#{n}", payload=payloads.get(name, {})
-            )
-            for name in ("step.scheduled", *names)
-        ]
-        made.append(Commit("1", 0, tuple(events[1:] if n % 5 else events), projection={"path": f"p{n % 2}"}))
-    return made
-
-
-async def test_steps_that_are_alike_come_to_the_same_as_each_by_itself() -> None:
-    pages = []
-    for own in (True, False):
-        metrics = Metrics()
-        commits = steps(own=own)
-        metrics.committed(commits)
-        metrics.page((), 0, 0, {}, {})
-        metrics.committed(commits[:100])
-        pages.append(told(metrics.page((), 0, 0, {}, {}), "noetl_"))
-        assert metrics._alike == (300 if own else 12)
-    assert pages[0] == pages[1]
-    assert 'noetl_step_runs_total{step="s0",workflow="p0"} 67.0' in pages[0]
-    assert 'noetl_edge_eval_total{from="s0",outcome="skipped",to="b",workflow="p0"} 67.0' in pages[0]
-
-
-async def test_what_is_remembered_of_steps_that_are_alike_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = []
-    for most in (1_000, 7):
-        monkeypatch.setattr("noetl.server.metrics._MOST_ALIKE", most)
-        monkeypatch.setattr("noetl.server.metrics._MOST_SHAPES", 1 if most == 7 else 100)
-        metrics = Metrics()
-        metrics.committed(steps(own=False) + steps(own=True))
-        pages.append(told(metrics.page((), 0, 0, {}, {}), "noetl_"))
-        assert metrics._alike <= most
-    assert pages[0] == pages[1]

@@ -141,8 +141,8 @@ async def test_cut_anywhere_and_made_again_it_goes_on_to_the_same_end() -> None:
 
 
 DAMAGE: list[tuple[str, str]] = [  # what the port cannot do; the rest is in tests/conformance/test_upkeep.py
-    ("DELETE FROM execution", "its row ends at event 0"),
-    ("DELETE FROM message", "a Start for execution"),
+    ("DELETE FROM execution", "the row ends at event 0"),
+    ("DELETE FROM message", "message Start for execution"),
 ]
 
 

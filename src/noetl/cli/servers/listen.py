@@ -25,7 +25,6 @@ from noetl.ports import WorkerInfo
 from noetl.server.app import app
 from noetl.server.attendance import attending
 from noetl.server.services import Services
-from noetl.server.sockets import QuickSocket
 from noetl.settings import Settings, server_settings
 from noetl.wiring import serving
 
@@ -78,7 +77,7 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
                 proxy_headers=False,  # the client address is not used
                 lifespan="off",
                 http="httptools",
-                ws=QuickSocket,
+                ws="websockets-sansio",
                 ws_max_size=_MAX_FRAME,
                 server_header=False,
                 timeout_graceful_shutdown=_GRACE_S,

@@ -1,6 +1,6 @@
-"""The HTTP API: one file per noun, each with a `noun` that lists its routes.
+"""The HTTP API: one file per noun, each with a `noun` that holds its routes.
 
-A new noun is a file here and a line in the table. Tested in tests/server.
+A new noun is a file here and an entry in the table. Tested in tests/server.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ NOUNS = (
 
 
 def nouns() -> list[Noun]:
-    """Give every noun."""
+    """Return every noun."""
     return [import_module(f"noetl.server.api.{name}").noun for name in NOUNS]
 
 
 def endpoints() -> list[Endpoint]:
-    """Give every route, in the order in which they are tried."""
+    """Return every route."""
     return [endpoint for noun in nouns() for endpoint in noun.endpoints]

@@ -1,4 +1,4 @@
-"""Who did what: every act that changed something, with its actor.
+"""The audit trail: every change with its actor.
 
 Tested in tests/server/test_auth.py.
 """
@@ -9,12 +9,12 @@ from noetl.server.endpoint import Call, Noun
 from noetl.wire.answers import AuditRow, AuditRows
 from noetl.wire.requests import AuditQuery
 
-noun = Noun("audit", "Who did what.")
+noun = Noun("audit", "The audit trail: who changed what.")
 
 
 @noun.route("GET", "/api/audit", "admin")
 async def listed(call: Call, query: AuditQuery) -> AuditRows:
-    """List acts, the newest first."""
+    """List audit entries, the newest first."""
     found = await call.services.team.audited(
         actor=query.actor, entity=query.entity, before=query.cursor, limit=query.limit
     )

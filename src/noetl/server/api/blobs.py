@@ -1,7 +1,7 @@
-"""Large results of workers on other machines: put and read over HTTP, on the strength of a lease.
+"""Large results of remote workers, written and read over HTTP.
 
-A worker writes under the addresses of the execution whose work it holds, and reads those of its family: the execution
-itself, its parents, children and what it was forked from. Neither is ever held whole here. Tested in tests/server/test_credentials.py.
+A lease authorises the worker: it can write results of the leased execution, and read those of its family (parents, children,
+and what it was forked from). No blob is held whole in memory. Tested in tests/server/test_credentials.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from noetl.wire.requests import BlobQuery
 _PLAIN = "application/octet-stream"
 _PREFIX = SCHEME + "execution/"
 _MOST_KIN = 64
-_ALL = 2**40  # no blob is longer
+_ALL = 2**40  # longer than any blob
 _Size = Annotated[int, msgspec.Meta(ge=0, le=MOST_BLOB_BYTES)]
 noun = Noun("blobs", "Large results of remote workers.")
 
@@ -35,19 +35,25 @@ async def _allowed(call: Call, query: BlobQuery, *, writes: bool) -> None:
     await holder(call, query.worker, (query.work, query.epoch))
     mine = query.work.partition(":")[0]
     if not query.ref.startswith(_PREFIX):
-        raise Refusal(422, "invalid-input", f"an address begins with {_PREFIX}", where="query ref")
+        detail = f"An address must begin with {_PREFIX}."
+        raise Refusal(422, "invalid-input", detail, where="query ref", fix="Send the address of a stored result.")
     owner = query.ref.removeprefix(_PREFIX).partition("/")[0]
     if owner == mine or (not writes and await _root(call, owner) == await _root(call, mine)):
         return
-    raise Refusal(403, "not-held", f"the work {query.work} has nothing to do with execution {owner}")
+    raise Refusal(
+        403,
+        "not-held",
+        f"The work {query.work} is not related to execution {owner}.",
+        fix="Use a lease of that execution or of its family.",
+    )
 
 
 async def _root(call: Call, execution_id: str) -> str:
-    """Give the execution that a family began with."""
+    """Return the root execution of a family."""
     for _ in range(_MOST_KIN):
         first = await call.services.store.read(execution_id, 0, 1) if execution_id.isdecimal() else []
         if not first:
-            raise UnknownExecution(f"there is no execution {execution_id} in this store")
+            raise UnknownExecution(f"No execution {execution_id} in this store.")
         payload = first[0].payload
         before = (payload.get("parent") or {}).get("execution_id")
         before = before or (payload.get("forked_from") or {}).get("execution_id")
@@ -59,14 +65,14 @@ async def _root(call: Call, execution_id: str) -> str:
 
 @noun.route("PUT", "/api/blobs", "worker", takes=_PLAIN, problems=(403, 404, 409, 413, 503))
 async def put(call: Call, query: BlobQuery) -> Removed:
-    """Keep bytes under an address of the execution whose work is held."""
+    """Store bytes under an address of the leased execution."""
     await _allowed(call, query, writes=True)
     try:
         meta = msgspec.json.decode(query.meta, type=dict)
         msgspec.convert(meta.get("bytes", 0), _Size)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        said = "`meta` is no JSON object with a size that can be kept"
-        raise Refusal(422, "invalid-input", f"{said}: {error}", where="query meta") from None
+        detail = f"`meta` is not a JSON object with a valid size: {error}."
+        raise Refusal(422, "invalid-input", detail, where="query meta", fix="See /api/openapi.json.") from None
     async with spooled(call.headers, call.receive, MOST_BLOB_BYTES) as file:
         await call.services.blobs.put_file(query.ref, file, meta)
     return Removed(removed=0)
@@ -74,7 +80,7 @@ async def put(call: Call, query: BlobQuery) -> Removed:
 
 @noun.route("GET", "/api/blobs", "worker", gives=_PLAIN, problems=(403, 404, 409))
 async def get(call: Call, query: BlobQuery) -> Response:
-    """Give bytes under an address of the same family."""
+    """Read bytes under an address of the execution's family."""
     await _allowed(call, query, writes=False)
     try:
         about = await call.services.blobs.about(query.ref)
@@ -90,7 +96,7 @@ async def get(call: Call, query: BlobQuery) -> Response:
 
 
 async def _rest(blobs: BlobStore, query: BlobQuery, piece: bytes) -> AsyncIterator[bytes]:
-    """Give a blob piece by piece, so that it is never held whole."""
+    """Yield a blob in pieces, so that it is never held whole."""
     start, end = query.start, _ALL if query.length is None else query.start + query.length
     while piece:
         yield piece

@@ -35,7 +35,7 @@ workflow:
   - step: hello
     tool: {kind: noop, result: hello}
 """
-_MOST_LINES = 20_000  # compared as text; more are told as places only
+_MOST_LINES = 20_000  # longer texts are compared as trees only
 noun = Noun("catalog", "Playbooks by path and version.")
 
 
@@ -49,15 +49,15 @@ noun = Noun("catalog", "Playbooks by path and version.")
     problems=(409, 413, 422),
 )
 async def register(call: Call, body: Registration) -> Registered:
-    """Check a playbook and put it in the catalog; the same text twice is one version."""
+    """Validate a playbook and register it; the same text twice is one version."""
     made = await checked(call.services, body.content)
     if body.path is not None and body.path != made.path:
         raise Refusal(
             409,
             "conflict",
-            f"the playbook says `metadata.path: {made.path}`",
+            f"`path` differs from the playbook's `metadata.path: {made.path}`.",
             where="$.path",
-            fix="Leave `path` away, or make them the same.",
+            fix="Omit `path`, or make both the same.",
         )
     act, now, version = call.act(made.path, playbook=made.playbook), call.services.clock.now(), 0
     if not body.check_only:
@@ -75,7 +75,7 @@ async def listed(call: Call, query: CatalogQuery) -> CatalogPage:
 
 @noun.route("GET", "/api/catalog/playbook", "viewer", problems=(404,))
 async def one(call: Call, query: PlaybookQuery) -> CatalogVersion:
-    """Give a version of a playbook with its text."""
+    """Return a version of a playbook with its text."""
     return _version(await _found(call, query.path, query.version))
 
 
@@ -90,12 +90,12 @@ async def versions(call: Call, query: PlaybookQuery) -> Versions:
 
 @noun.route("GET", "/api/catalog/diff", "viewer", problems=(404,))
 async def diff(call: Call, query: DiffQuery) -> Difference:
-    """Tell what changed between two versions: the latest and the one before, where none are named."""
+    """Return the changes between two versions; by default the latest and the one before."""
     new = await _found(call, query.path, query.version)
     since = query.since or max(1, int(new["version"]) - 1)
     old = await _found(call, query.path, since)
     before, after = (_text(row).splitlines(keepends=True) for row in (old, new))
-    text = "too long to be compared as text\n"
+    text = "The texts are too long to be compared.\n"
     if max(len(before), len(after)) <= _MOST_LINES:
         names = (f"{query.path}@{since}", f"{query.path}@{new['version']}")
         text = "".join(unified_diff(before, after, *names))
@@ -107,7 +107,7 @@ async def diff(call: Call, query: DiffQuery) -> Difference:
 
 @noun.route("GET", "/api/catalog/ui_schema", "viewer", problems=(404,))
 async def ui_schema(call: Call, query: PlaybookQuery) -> UiSchema:
-    """Give what a form needs that starts a playbook: the schema of its workload, and the defaults."""
+    """Return the JSON Schema and the defaults for a form that starts a playbook."""
     row = await _found(call, query.path, query.version)
     playbook = (await call.services.control.plan(str(row["playbook"]))).playbook
     defaults = {name: value.data for name, value in playbook.workload.items()}
@@ -123,7 +123,7 @@ async def ui_schema(call: Call, query: PlaybookQuery) -> UiSchema:
 
 @noun.route("DELETE", "/api/catalog", "editor", act="playbook.delete", problems=(404,))
 async def remove(call: Call, query: PlaybookQuery) -> Removed:
-    """Take a version out of the catalog, or all of a path; what runs of it goes on."""
+    """Remove a version, or all versions of a path; running executions continue."""
     act = call.act(query.path, version=query.version)
     removed = await call.services.store.unregister(query.path, query.version, act)
     if not removed:
@@ -144,7 +144,7 @@ async def _canonical(call: Call, row: Mapping[str, Any]) -> bytes:
 
 def _missing(path: str, version: int | None) -> Refusal:
     which = f"`{path}`" if version is None else f"version {version} of `{path}`"
-    return not_found(f"the catalog has no {which}", "GET /api/catalog lists what there is.")
+    return not_found(f"The catalog has no {which}.", "GET /api/catalog lists the playbooks.")
 
 
 def _text(row: Mapping[str, Any]) -> str:

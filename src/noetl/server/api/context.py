@@ -1,6 +1,6 @@
-"""Templates rendered with what an execution knows: for people who write them and for older workers.
+"""Render templates with the values of an execution, for authors of templates and for older workers.
 
-Sees no secrets: those are resolved on workers only. Tested in tests/server/test_api_executions.py.
+Secrets are not available: only workers resolve them. Tested in tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from noetl.server.problems import Refusal
 from noetl.wire.answers import RenderedValue
 from noetl.wire.requests import Rendered
 
-noun = Noun("context", "Templates with the values of an execution.")
+noun = Noun("context", "Render templates with the values of an execution.")
 
 
 @noun.route(
@@ -26,7 +26,7 @@ noun = Noun("context", "Templates with the values of an execution.")
     problems=(404, 422),
 )
 async def rendered(call: Call, body: Rendered) -> RenderedValue:
-    """Render a template, or data that holds some."""
+    """Render a template, or data that holds templates."""
     _check(body.template, "$.template")
     state = await call.services.reader.state(body.execution_id)
     try:
@@ -40,7 +40,7 @@ async def rendered(call: Call, body: Rendered) -> RenderedValue:
 
 
 def _check(data: Any, where: str) -> None:
-    """Refuse templates that cannot be read; elsewhere they were checked before, and count as text."""
+    """Refuse templates with a syntax error, which `render` would return as text."""
     if isinstance(data, str):
         try:
             compile_template(data)

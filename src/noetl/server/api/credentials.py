@@ -1,6 +1,6 @@
-"""Credentials: put and listed here, opened only for a worker that holds a lease.
+"""Credentials: stored and listed here, decrypted only for a worker that holds a lease.
 
-What one holds is never given back by these routes. Tested in tests/server/test_credentials.py.
+These routes never return the data of a credential. Tested in tests/server/test_credentials.py.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import CredentialRow, CredentialRows, Removed
 from noetl.wire.requests import CredentialPut
 
-noun = Noun("credentials", "Secrets that tasks name in `auth`.")
+noun = Noun("credentials", "Secrets that tasks refer to in `auth`.")
 
 
 def vault_of(call: Call) -> Vault:
-    """Give what seals and opens. Raises Refusal where this server has no key."""
+    """Return the vault of this server. Raises Refusal without a key."""
     vault = call.services.vault
     if vault is None:
         raise Refusal(
             503,
             "no-key",
-            "this server has no key to seal credentials with",
+            "This server has no key to encrypt credentials.",
             fix="Start it with NOETL_ENCRYPTION_KEY: 32 bytes in URL-safe base64.",
         )
     return vault
@@ -39,7 +39,7 @@ def vault_of(call: Call) -> Vault:
     problems=(422, 503),
 )
 async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
-    """Keep a credential; one of the same name is replaced."""
+    """Store a credential; one with the same name is replaced."""
     team, now = call.services.team, call.services.clock.now()
     sealed = vault_of(call).seal(name, body.data)
     version = await team.put_credential(name, body.kind, sealed, body.about, now, call.act(name, kind=body.kind))
@@ -48,7 +48,7 @@ async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
 
 @noun.route("GET", "/api/credentials", "editor")
 async def listed(call: Call) -> CredentialRows:
-    """List the credentials without what they hold."""
+    """List credentials without their data."""
     return CredentialRows(credentials=[_row(row) for row in await call.services.team.credentials()])
 
 
@@ -56,7 +56,7 @@ async def listed(call: Call) -> CredentialRows:
 async def remove(call: Call, name: str) -> Removed:
     """Delete a credential."""
     if not await call.services.team.delete_credential(name, call.act(name)):
-        raise not_found(f"there is no credential `{name}`")
+        raise not_found(f"No credential `{name}`.", "GET /api/credentials lists the credentials.")
     return Removed(removed=1)
 
 

@@ -1,6 +1,6 @@
-"""Dead letters: listed, grouped by cause, looked at, replayed and discarded.
+"""Dead letters: list, group by cause, show, replay and discard.
 
-A replay is one message for each execution, so it is one commit with its entry in the audit trail. Tested in
+A replay is one message per execution, so it is one commit with its audit entry. Tested in
 tests/server/test_dead_letters.py.
 """
 
@@ -34,14 +34,14 @@ from noetl.wire.letters import (
     Replayed,
 )
 
-_SHOWN = 100  # letters of a dry run that are told in detail
+_SHOWN = 100  # letters of a dry run that are previewed
 _NAMED = 1_000
-noun = Noun("dlq", "Work that failed for good.")
+noun = Noun("dlq", "Dead letters: work that failed permanently.")
 
 
 @noun.route("GET", "/api/dlq", "viewer", problems=(400,))
 async def listed(call: Call, query: LettersQuery) -> Letters:
-    """List dead letters, the one that failed last first."""
+    """List dead letters, the most recent failure first."""
     found = await call.services.store.letters(_selection(query, query.cursor))
     rows = [_row(letter) for letter in found]
     return Letters(letters=rows, next=rows[-1].message_id if len(rows) == query.limit else None)
@@ -49,14 +49,14 @@ async def listed(call: Call, query: LettersQuery) -> Letters:
 
 @noun.route("GET", "/api/dlq/groups", "viewer", problems=(400,))
 async def grouped(call: Call, query: LettersQuery) -> LetterGroups:
-    """List the causes of dead letters, the one with most letters first."""
+    """List dead letters grouped by cause, the largest group first."""
     found = await call.services.store.letter_groups(_selection(query))
     return LetterGroups(groups=[LetterGroup(**row) for row in found])
 
 
 @noun.route("GET", "/api/dlq/{message_id}", "viewer", problems=(404,))
 async def detail(call: Call, message_id: str) -> Letter:
-    """Give a dead letter with its payload, its stack and the end of its context; secrets are masked."""
+    """Return a dead letter with its payload, stack trace and an excerpt of its context; secrets are masked."""
     letter = await _letter(call, message_id)
     return Letter(**{name: getattr(letter, name) for name in Letter.__struct_fields__})
 
@@ -70,7 +70,7 @@ async def detail(call: Call, message_id: str) -> Letter:
     problems=(400, 409, 422),
 )
 async def replay_many(call: Call, body: LettersReplay) -> Replayed:
-    """Do the work of all letters that wait and fit once more; with the same `Idempotency-Key` it happens once."""
+    """Replay all pending dead letters that match; idempotent with an `Idempotency-Key`."""
     letters = await pending(call.services.store, _chosen(body))
     name, count = _name(call), len(letters)
     if not body.dry_run:
@@ -88,7 +88,7 @@ async def replay_many(call: Call, body: LettersReplay) -> Replayed:
     problems=(400, 404, 409, 422),
 )
 async def replay_one(call: Call, message_id: str, body: LetterReplay) -> Replayed:
-    """Do the work of a dead letter once more; with the same `Idempotency-Key` it happens once."""
+    """Replay a dead letter; idempotent with an `Idempotency-Key`."""
     name = _name(call)
     return await _replay(call, [await _waiting(call, message_id, "replay", name)], body, message_id, name)
 
@@ -102,7 +102,7 @@ async def replay_one(call: Call, message_id: str, body: LetterReplay) -> Replaye
     problems=(400, 422),
 )
 async def discard_many(call: Call, body: LettersDiscard) -> Discarded:
-    """Close all letters that wait and fit without doing their work; with the same `Idempotency-Key` it happens once."""
+    """Discard all pending dead letters that match; idempotent with an `Idempotency-Key`."""
     letters = await pending(call.services.store, _chosen(body))
     name, letters, count = await _once(call, "discard", body, letters)
     done = await _discard(call, letters, body.reason, body.group or body.execution_id or body.path or "dlq", name)
@@ -118,7 +118,7 @@ async def discard_many(call: Call, body: LettersDiscard) -> Discarded:
     problems=(404, 409, 422),
 )
 async def discard_one(call: Call, message_id: str, body: LetterDiscard) -> Discarded:
-    """Close a dead letter without doing its work."""
+    """Discard a dead letter: its work is not done."""
     name = _name(call)
     return await _discard(call, [await _waiting(call, message_id, "discard", name)], body.reason, message_id, name)
 
@@ -126,7 +126,7 @@ async def discard_one(call: Call, message_id: str, body: LetterDiscard) -> Disca
 async def _once(
     call: Call, verb: str, body: LettersReplay | LettersDiscard, letters: list[DeadLetter]
 ) -> tuple[str, list[DeadLetter], int]:
-    """Name a request about many letters; where it may be sent again, give which it is about and how many there were."""
+    """Return the name of a request, its letters, and how many letters its first sending found."""
     name = _name(call)
     if not call.header(b"idempotency-key"):
         return name, letters, len(letters)
@@ -175,17 +175,18 @@ async def _letter(call: Call, message_id: str) -> DeadLetter:
     found = await call.services.store.letter(message_id)
     if found is None:
         raise Refusal(
-            404, "not-found", f"there is no dead letter {message_id[:80]!r}", fix="`GET /api/dlq` lists them."
+            404, "not-found", f"No dead letter {message_id[:80]!r}.", fix="`GET /api/dlq` lists the dead letters."
         )
     return found
 
 
 async def _waiting(call: Call, message_id: str, verb: str, name: str) -> DeadLetter:
-    """Give a letter that waits, or one to which this very request was applied before."""
+    """Return a pending letter, or one to which this request was applied before. Raises Refusal."""
     letter = await _letter(call, message_id)
     if letter.status == PENDING or await was_told(call.services.store, verb, name, letter):
         return letter
-    raise Refusal(409, "conflict", f"dead letter {message_id} is {letter.status}, and only a pending one waits")
+    detail = f"Dead letter {message_id} is {letter.status}; only a pending one can be replayed or discarded."
+    raise Refusal(409, "conflict", detail, fix="`GET /api/dlq` lists pending dead letters.")
 
 
 def _row(letter: DeadLetter) -> LetterRow:
@@ -198,9 +199,9 @@ def _selection(query: LettersQuery, before: str | None = None) -> LetterSelectio
         raise Refusal(
             400,
             "invalid-input",
-            f"there is no status {wrong[0][:40]!r}",
+            f"Unknown status {wrong[0][:40]!r}.",
             where="query status",
-            fix=f"One of {', '.join((*STATUSES, 'all'))}.",
+            fix=f"Use one of {', '.join((*STATUSES, 'all'))}.",
         )
     return LetterSelection(
         status=() if "all" in query.status else tuple(query.status),
@@ -220,9 +221,9 @@ def _chosen(body: LettersReplay | LettersDiscard) -> LetterSelection:
         raise Refusal(
             422,
             "invalid-input",
-            "nothing says which dead letters are meant",
+            "The request does not select any dead letters.",
             where="$",
-            fix='Give a `group`, an `execution_id`, a `path`, a `step` or a `kind`; or `"all": true`.',
+            fix='Send a `group`, an `execution_id`, a `path`, a `step` or a `kind`; or `"all": true`.',
         )
     return LetterSelection(
         execution_id=body.execution_id,

@@ -1,7 +1,4 @@
-"""The log of an execution, a page at a time.
-
-Following it is in `sse`. Tested in tests/server/test_api_executions.py.
-"""
+"""The events of an execution, in pages. Following them is in `sse`. Tested in tests/server/test_api_executions.py."""
 
 from __future__ import annotations
 
@@ -9,10 +6,10 @@ from noetl.server.endpoint import Call, Noun
 from noetl.wire.answers import Events
 from noetl.wire.requests import EventsQuery
 
-noun = Noun("events", "What happened.")
+noun = Noun("events", "The event log of an execution.")
 
 
 @noun.route("GET", "/api/executions/{execution_id}/events", "viewer", problems=(400, 404))
 async def events(call: Call, execution_id: str, query: EventsQuery) -> Events:
-    """Give the events of an execution, filtered by type and step."""
+    """List the events of an execution, filtered by type and step."""
     return await call.services.reader.events(execution_id, query)

@@ -1,8 +1,8 @@
-"""Starts executions: by path and version, by content hash, or by text.
+"""Start executions: by path and version, by content hash, or by text.
 
-A start that is sent again with the same `Idempotency-Key` gives the execution that the first one started: the key and the
-id are written down together before anything starts, so whoever comes second, at any server, starts the same one or finds it.
-Tested in tests/server/test_api_executions.py.
+A start that is repeated with the same `Idempotency-Key` returns the execution that the first one started: key and execution
+id are stored before the start, so a repeated request on any server starts or finds the same execution. Tested in
+tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ noun = Noun("execute", "Start executions.")
     problems=(404, 409, 422, 503),
 )
 async def execute(call: Call, body: Execute) -> Started:
-    """Start an execution, and wait for its end where `wait_ms` says so."""
+    """Start an execution; with `wait_ms`, wait for its end."""
     services = call.services
     path, playbook = await meant(call, body)
     now = services.clock.now()
@@ -69,10 +69,11 @@ async def execute(call: Call, body: Execute) -> Started:
     problems=(404, 409, 422, 503),
 )
 async def execute_named(call: Call, body: SeedExecute) -> Started:
-    """Start an execution, in the older words."""
+    """Start an execution (older form of the request)."""
     path = body.path or body.playbook_id or body.playbook_path
     if path is None:
-        raise Refusal(422, "invalid-input", "no playbook is named", where="$.playbook_id", fix="Name its path.")
+        detail = "The request names no playbook."
+        raise Refusal(422, "invalid-input", detail, where="$.playbook_id", fix="Send its path.")
     payload = next(
         (one for one in (body.payload, body.parameters, body.input_payload, body.context) if one is not None), {}
     )
@@ -86,7 +87,8 @@ def _version(given: Any) -> int:
     try:
         return max(1, int(given))
     except ValueError:
-        raise Refusal(422, "invalid-input", f"no version is called {given!r}", where="$.version") from None
+        detail = f"{given!r} is not a version."
+        raise Refusal(422, "invalid-input", detail, where="$.version", fix="Send a number, or `latest`.") from None
 
 
 async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, path: str, playbook: str) -> Started:
@@ -108,16 +110,16 @@ async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, 
     )
     act = call.act(execution_id, path=path, playbook=playbook)
     row = await tell_surely(call.services.control, execution_id, message, act)
-    if is_named:  # another request with this key may have been quicker
+    if is_named:  # a concurrent request with this key may have started it
         await _same(call, execution_id, path, body, message_id)
     return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
 
 
 async def _same(call: Call, execution_id: str, path: str, body: Execute, message_id: str) -> None:
-    """Check that the execution of a key was asked for in the same words. Raises Refusal."""
+    """Check that the execution of a key was started by the same request. Raises Refusal."""
     [first] = await call.services.store.read(execution_id, 0, 1)
     if not is_started_by(first, message_id):
-        raise Conflict(f"the id that was made for this key, {execution_id}, is another execution's; use another key.")
+        raise Conflict(f"The id reserved for this key, {execution_id}, belongs to another execution. Use another key.")
     differs = next(
         (
             name
@@ -131,7 +133,7 @@ async def _same(call: Call, execution_id: str, path: str, body: Execute, message
         raise Refusal(
             409,
             "key-reused",
-            f"this key has started execution {execution_id} with another {differs}",
+            f"This key has started execution {execution_id} with another {differs}.",
             where="header Idempotency-Key",
             fix="Use another key for another request.",
         )

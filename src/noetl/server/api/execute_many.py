@@ -1,8 +1,8 @@
-"""Starts many executions of one playbook by one request: one for each payload.
+"""Start many executions of one playbook by one request: one for each payload.
 
-What can be refused is refused before anything starts. All starts wait for their commits together, so few transactions write
-them. Sent again with the same `Idempotency-Key`, the request gives the executions that it gave first: every place has a key
-of its own, and with them stands what was asked for, so a request with other payloads never starts anything. Tested in
+The request is validated before anything starts, and all starts are submitted together, so few transactions write them. A
+request that is repeated with the same `Idempotency-Key` returns the same executions: every place in the list has a key of
+its own, and a digest of the request is stored with them, so other payloads under the same key start nothing. Tested in
 tests/server/test_execute_many.py.
 """
 
@@ -38,11 +38,11 @@ noun = Noun("execute_many", "Start many executions at once.")
 
 
 class _Places(Struct, frozen=True):
-    """The executions of a list, in its order, and the messages that start them."""
+    """Execution ids and message ids, in the order of the payloads."""
 
     ids: list[str]
     messages: list[str]
-    older: frozenset[int] = frozenset()  # places that an earlier request with the same key has taken, started or not
+    older: frozenset[int] = frozenset()  # places reserved by an earlier request with the same key, started or not
 
 
 @noun.route(
@@ -55,7 +55,7 @@ class _Places(Struct, frozen=True):
     problems=(404, 409, 422, 429, 503),
 )
 async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
-    """Start an execution for each payload, all or none, and wait for their ends where `wait_ms` says so."""
+    """Start an execution for each payload, all or none; with `wait_ms`, wait for their ends."""
     key = key_of(call)
     path, playbook = await meant(call, body)
     parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
@@ -73,7 +73,7 @@ async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
 
 
 async def _places(call: Call, key: str, path: str, payloads: Sequence[Mapping[str, Any]]) -> _Places:
-    """Give an id to each place of a list: that which its key was first given, where there is a key."""
+    """Assign an execution id to each place; with a key, the id that its first request got."""
     now = call.services.clock.now()
     ids = [str(new_execution(now)) for _ in payloads]
     if not key:
@@ -83,12 +83,12 @@ async def _places(call: Call, key: str, path: str, payloads: Sequence[Mapping[st
     whole = msgspec.json.encode([path, payloads], order="sorted")
     asked = f"-{int.from_bytes(sha256(whole).digest()[:7]) + 1}"  # no execution has such an id
     about = key_name(call.actor.name, f"{key}\0payloads")
-    # What was asked for comes first, and by itself: who asks for something else has no place.
+    # The digest is stored first and alone: a request with other payloads then reserves no place.
     if await call.services.team.keep_key(about, asked, now, now - KEY_MS) != asked:
         raise Refusal(
             409,
             "key-reused",
-            "this key has started executions with another path, or other payloads",
+            "This key has started executions with another path, or other payloads.",
             where="header Idempotency-Key",
             fix="Use another key for another request.",
         )
@@ -98,7 +98,7 @@ async def _places(call: Call, key: str, path: str, payloads: Sequence[Mapping[st
 
 
 async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]], places: _Places) -> list[Started]:
-    """Start those that have not started before; gives all in order."""
+    """Start the executions that have not started before; return all in order."""
     begun: dict[int, Started] = {}
     for place in sorted(places.older):
         repeated = await found(call, places.ids[place])
@@ -117,7 +117,7 @@ async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]],
         for place, execution_id in enumerate(places.ids)
         if place not in begun
     }
-    call.is_noted = True  # with each start; where there is none, nothing changes
+    call.is_noted = True  # each start has its own audit entry
     for place, row in (await _submitted(call, new, len(payloads))).items():
         begun[place] = Started(
             execution_id=places.ids[place], status=str(row.get("status")), path=path, playbook=playbook
@@ -128,7 +128,7 @@ async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]],
 async def _submitted(
     call: Call, left: dict[int, tuple[str, Start, AuditEntry]], count: int
 ) -> dict[int, Mapping[str, Any]]:
-    """Submit starts together; gives the rows of the executions. Somebody else's commit in between is tried again."""
+    """Submit starts together and return the rows of the executions; retry on conflicts with other servers."""
     rows: dict[int, Mapping[str, Any]] = {}
     for _ in range(_TRIES):
         if not left:
@@ -147,29 +147,29 @@ async def _submitted(
             await asyncio.sleep(_AGAIN_S)
     if not left:
         return rows
-    trouble = Conflict(f"execution {next(iter(left.values()))[0]} is changed by somebody else all the time")
+    trouble = Conflict(f"Execution {next(iter(left.values()))[0]} is being changed by another server. Try again.")
     raise _halfway(trouble, count - len(left), count)
 
 
 def _halfway(trouble: Exception, begun: int, count: int) -> Exception:
-    """Tell of a list that it could not be written whole, and how it is gone on with."""
+    """Return the error of a list that was started in part."""
     if not begun:
         return trouble
     problem, _ = problem_of(trouble)
     return Refusal(
         problem.status,
         problem.type.rpartition("#")[2],
-        f"{begun} of {count} executions have started, and then: {problem.detail}",
-        fix="Send it again with the same Idempotency-Key; without one, look which have started.",
+        f"{begun} of {count} executions have started, then an error occurred: {problem.detail}",
+        fix="Send the request again with the same Idempotency-Key; without one, list which have started.",
         retry_after_s=problem.retry_after_s,
     )
 
 
 async def _own(call: Call, execution_id: str, message_id: str) -> None:
-    """Check that the execution of a key was started by it. Raises Conflict."""
+    """Check that the execution of a key was started by this message. Raises Conflict."""
     first = await call.services.store.read(execution_id, 0, 1)
     if first and not is_started_by(first[0], message_id):
-        raise Conflict(f"the id that was made for this key, {execution_id}, is another execution's; use another key.")
+        raise Conflict(f"The id reserved for this key, {execution_id}, belongs to another execution. Use another key.")
 
 
 def _counted(begun: list[Started]) -> StartedMany:

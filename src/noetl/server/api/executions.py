@@ -1,6 +1,6 @@
-"""Executions: lists, one in detail, its state at any event, why it is where it is.
+"""Executions: list, details, state at any event, and the explanation of the current state.
 
-Looks only; what moves an execution is in `steering`. Tested in tests/server/test_api_executions.py.
+Read-only, apart from deletion; `steering` changes executions. Tested in tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from noetl.wire.answers import Execution, ExecutionRow, Executions, Explained, S
 from noetl.wire.requests import ExecutionsQuery, FeedQuery, FollowQuery, StateQuery
 
 _ENVELOPE = ("seq", "event", "status", "checksum")
-noun = Noun("executions", "What runs and what ran.")
+noun = Noun("executions", "Running and ended executions.")
 
 
 @noun.route("GET", "/api/executions", "viewer", problems=(400, 404))
@@ -50,7 +50,7 @@ async def listed(call: Call, query: ExecutionsQuery) -> Executions:
 
 
 def row_of(row: Mapping[str, Any]) -> ExecutionRow:
-    """Give an execution as lists show it."""
+    """Return the row of an execution in lists."""
     return ExecutionRow(**_row(row))
 
 
@@ -61,16 +61,16 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @noun.route("GET", "/api/executions/stream", "viewer", gives="text/event-stream", problems=(400, 503))
 async def stream(call: Call, query: FeedQuery) -> Response:
-    """Follow all executions as server-sent events; `Last-Event-ID` goes on where a stream ended."""
+    """Follow all executions as server-sent events; `Last-Event-ID` resumes a stream."""
     return await listed_live(call, query)
 
 
 @noun.route("GET", "/api/executions/{execution_id}", "viewer", problems=(404,))
 async def detail(call: Call, execution_id: str) -> Execution:
-    """Give an execution in detail."""
+    """Return an execution in detail."""
     state = await call.services.reader.state(execution_id)
     ended = state.phase == "ended"
-    row = {**projection(state), "execution_id": execution_id, "last_seq": state.seq}  # of one moment, like all the rest
+    row = {**projection(state), "execution_id": execution_id, "last_seq": state.seq}  # consistent with the rest
     return Execution(
         **{
             **_row(row),
@@ -90,7 +90,7 @@ async def detail(call: Call, execution_id: str) -> Execution:
 
 @noun.route("GET", "/api/executions/{execution_id}/state", "viewer", problems=(400, 404))
 async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
-    """Give the state after any event, or what changed between two."""
+    """Return the state after any event, or the changes between two events."""
     await call.services.reader.row(execution_id)
     after, before = await views(call.services.store, execution_id, query.seq, query.diff)
     changes = None if before is None else list(changed(before, after))
@@ -100,13 +100,13 @@ async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
 
 @noun.route("GET", "/api/executions/{execution_id}/explain", "viewer", problems=(404,))
 async def explain(call: Call, execution_id: str) -> Explained:
-    """Tell why an execution is where it is: what has not ended, what it waits for, and how it came there."""
+    """Explain the current state: what is running, what it waits for, and which choices led there."""
     services = call.services
     state = await services.reader.state(execution_id)
     events = await services.store.read(execution_id)
     plan = await services.control.plan(state.playbook)
     now, pools = services.clock.now(), None
-    if not state.pool.startswith("local:"):  # those have a driver of their own
+    if not state.pool.startswith("local:"):  # `noetl run` has its own worker
         pools = groups(await services.team.workers(), now)
     standing = standings(plan, state, events, pools, now) if state.phase != "ended" else ()
     return Explained(
@@ -120,15 +120,15 @@ async def explain(call: Call, execution_id: str) -> Explained:
 
 @noun.route("GET", "/api/executions/{execution_id}/events/stream", "viewer", gives="text/event-stream", problems=(404,))
 async def follow(call: Call, execution_id: str, query: FollowQuery) -> Response:
-    """Follow one execution as server-sent events until it has ended; `Last-Event-ID` goes on where a stream ended."""
+    """Follow one execution as server-sent events until it has ended; `Last-Event-ID` resumes a stream."""
     return await followed(call, execution_id, query)
 
 
 @noun.route("DELETE", "/api/executions/{execution_id}", "admin", act="execution.delete", problems=(404, 409))
 async def remove(call: Call, execution_id: str) -> Told:
-    """Delete an execution that has ended, and its log."""
+    """Delete an ended execution and its log."""
     row = await call.services.reader.row(execution_id)
     if not await call.services.store.remove(execution_id, call.act(execution_id)):
-        raise Refusal(409, "conflict", f"execution {execution_id} has not ended", fix="Cancel it first.")
+        raise Refusal(409, "conflict", f"Execution {execution_id} has not ended.", fix="Cancel it first.")
     call.services.reader.forget(execution_id)
     return Told(execution_id=execution_id, status="deleted", last_seq=row["last_seq"])

@@ -1,4 +1,4 @@
-"""Whether the server is there, whether it can work, and its counters.
+"""Liveness, readiness and metrics of the server.
 
 Tested in tests/server/test_serve.py.
 """
@@ -15,32 +15,32 @@ from noetl.server.endpoint import Call, Noun
 from noetl.wire.answers import Health
 
 _PATIENCE_S = 2.0
-noun = Noun("health", "Is it there, can it work, and what has it done.")
+noun = Noun("health", "Liveness, readiness and metrics.")
 
 
 @noun.route("GET", "/health", "open")
 async def health(call: Call) -> Health:
-    """Tell that the process is there."""
+    """Answer while the process is alive."""
     return Health(status="ok", version=__version__, server=call.services.server_id)
 
 
 @noun.route("GET", "/ready", "open", problems=(503,))
 async def ready(call: Call) -> Health:
-    """Tell whether the server can work: all its parts run, its store answers, and it is not stopping."""
+    """Check that the server can work: its background tasks run, its store answers, and it is not stopping."""
     if call.services.stopping.is_set():
-        raise StoreUnavailable("the server is stopping")
+        raise StoreUnavailable("The server is stopping.")
     if not call.services.control.is_whole:
-        raise StoreUnavailable("a part of the server has ended by a mistake, which its log tells; start it again")
+        raise StoreUnavailable("A background task crashed; see the server log. Restart the server.")
     try:
         await asyncio.wait_for(call.services.store.version(), _PATIENCE_S)
     except TimeoutError:
-        raise StoreUnavailable("the store does not answer") from None
+        raise StoreUnavailable("The store does not answer. Check that it is running.") from None
     return Health(status="ready", version=__version__, server=call.services.server_id, checks={"store": "ok"})
 
 
 @noun.route("GET", "/metrics", "viewer", gives="text/plain")
 async def metrics(call: Call) -> Response:
-    """Give the counters in the text format of Prometheus."""
+    """Return the metrics in the text format of Prometheus."""
     services = call.services
     depths = await services.team.depths()
     outbox, unanswered = await services.outbox.waiting(), services.control.sequencer.unanswered

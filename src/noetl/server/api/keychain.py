@@ -1,7 +1,6 @@
-"""The keychain of a playbook: which credentials it declares, and whether they are there. Never what they hold.
+"""The keychain of a playbook: the credentials that it declares, and whether they are stored. Never their data.
 
-Entries are resolved on workers; here they are only looked at. What is stored is put and deleted as a credential. Tested in
-tests/server/test_credentials.py.
+Workers resolve the entries. Stored credentials are managed in `credentials`. Tested in tests/server/test_credentials.py.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from noetl.wire.answers import KeychainEntries, KeychainEntry
 from noetl.wire.requests import KeychainQuery
 
 _SOURCES = ("credential", "auth")
-noun = Noun("keychain", "Which credentials a playbook declares.")
+noun = Noun("keychain", "Credentials that a playbook declares.")
 
 
 @noun.route("GET", "/api/keychain", "viewer", problems=(404,))
 async def listed(call: Call, query: KeychainQuery) -> KeychainEntries:
-    """List the entries of an execution or of a playbook: names, kinds, what stands behind them, and until when it is good."""
+    """List the entries of an execution or a playbook: name, kind, credential and expiry."""
     path, playbook = await _meant(call, query)
     plan = await call.services.control.plan(playbook)
     stored = {str(row["name"]): row for row in await call.services.team.credentials()}
@@ -31,19 +30,20 @@ async def listed(call: Call, query: KeychainQuery) -> KeychainEntries:
 
 @noun.route("GET", "/api/keychain/{execution_id}", "viewer", problems=(404,))
 async def of_execution(call: Call, execution_id: str) -> KeychainEntries:
-    """List the entries that an execution may use."""
+    """List the entries of an execution."""
     return await listed(call, KeychainQuery(execution_id=execution_id))
 
 
 async def _meant(call: Call, query: KeychainQuery) -> tuple[str, str]:
     if (query.execution_id is None) == (query.path is None):
-        raise Refusal(422, "invalid-input", "name an `execution_id` or a `path`", where="query")
+        detail = "The request must name either an execution or a playbook."
+        raise Refusal(422, "invalid-input", detail, where="query", fix="Send `execution_id` or `path`.")
     if query.execution_id is not None:
         state = await call.services.reader.state(query.execution_id)
         return state.path, state.playbook
     row = await call.services.store.find(str(query.path), query.version)
     if row is None:
-        raise not_found(f"the catalog has no `{query.path}` of that version", "GET /api/catalog lists what there is.")
+        raise not_found(f"The catalog has no `{query.path}` of that version.", "GET /api/catalog lists the playbooks.")
     return str(row["path"]), str(row["playbook"])
 
 

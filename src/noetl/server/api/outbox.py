@@ -1,6 +1,6 @@
-"""The outbox: messages that wait for the relay, those that it gave up, and what a person does about them.
+"""The outbox: list messages, retry or discard them; workers put messages for the execution of their lease.
 
-A worker puts messages for the execution whose work it holds. Tested in tests/server/test_outbox.py.
+Tested in tests/server/test_outbox.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ noun = Noun("outbox", "Messages for other systems, delivered at least once.")
 
 @noun.route("GET", "/api/outbox", "viewer", problems=(422,))
 async def listed(call: Call, query: OutboxQuery) -> OutboxRows:
-    """List messages, the newest first, without what they say."""
+    """List messages without their payloads, the newest first."""
     outbox = call.services.outbox
     found = await outbox.messages(query.state, query.before, query.limit)
     waiting = await outbox.waiting()
@@ -28,7 +28,7 @@ async def listed(call: Call, query: OutboxQuery) -> OutboxRows:
 
 @noun.route("GET", "/api/outbox/{number}", "operator", problems=(404,))
 async def shown(call: Call, number: str) -> OutboxRow:
-    """Show a message whole."""
+    """Return a message with its payload."""
     found = await call.services.outbox.message(_number(number))
     if found is None:
         raise _none(number)
@@ -39,7 +39,7 @@ async def shown(call: Call, number: str) -> OutboxRow:
 
 @noun.route("POST", "/api/outbox/{number}/retry", "operator", act="outbox.retry", problems=(404,))
 async def retry(call: Call, number: str) -> OutboxNumber:
-    """Send a message that is dead or waits at once, with all of its attempts."""
+    """Retry a dead or pending message now, with all of its attempts."""
     at = _number(number)
     if not await call.services.outbox.again(at, call.services.clock.now(), call.act(number)):
         raise _none(number)
@@ -51,11 +51,11 @@ async def retry(call: Call, number: str) -> OutboxNumber:
     "/api/outbox/{number}/discard",
     "operator",
     act="outbox.discard",
-    example={"reason": "the customer was told by phone"},
+    example={"reason": "the customer was informed by phone"},
     problems=(404, 422),
 )
 async def discard(call: Call, number: str, body: OutboxDiscard) -> OutboxNumber:
-    """Give up a message that is dead or waits."""
+    """Discard a dead or pending message."""
     at = _number(number)
     if not await call.services.outbox.discard(at, body.reason, call.act(number, reason=body.reason)):
         raise _none(number)
@@ -70,11 +70,12 @@ async def discard(call: Call, number: str, body: OutboxDiscard) -> OutboxNumber:
     problems=(403, 409, 422),
 )
 async def put(call: Call, body: OutboxPut) -> OutboxNumber:
-    """Put a message for the execution whose work is held; the same key is put once."""
+    """Put a message for the leased execution; a repeated key is put once."""
     await holder(call, body.worker, body.work)
     execution_id = body.work[0].partition(":")[0]
     if not body.key.startswith(f"{execution_id}:"):
-        raise Refusal(422, "invalid-input", f"a key of this work begins with {execution_id}:", where="body key")
+        detail = f"The key must begin with {execution_id}:, the execution of the lease."
+        raise Refusal(422, "invalid-input", detail, where="body key", fix="Use such a key.")
     parts = {name: getattr(body, name) for name in body.__struct_fields__ if name not in ("work", "worker")}
     message = OutboxMessage(**parts, execution_id=execution_id)
     return OutboxNumber(number=await call.services.outbox.put(message, call.services.clock.now()))
@@ -88,6 +89,6 @@ def _number(text: str) -> int:
 
 def _none(number: str) -> Refusal:
     return not_found(
-        f"the outbox has no such message {number}, or it is delivered or discarded",
+        f"The outbox has no message {number}, or it is delivered or discarded.",
         "GET /api/outbox lists the messages and their states.",
     )

@@ -1,6 +1,6 @@
-"""The page at `/`: what runs here, and where the API is described. Also the description itself.
+"""HTML pages: the executions at `/`, the API at `/docs`; and the OpenAPI document.
 
-Plain HTML without scripts or anything from elsewhere. Tested in tests/server/test_guard.py.
+Plain HTML without scripts or external resources. Tested in tests/server/test_guard.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STYLE = (
     "tr{border-bottom:1px solid #d8dee4}code{background:#f3f4f6;padding:0 .3em}a{color:#0b5fff}"
     "@media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}code{background:#21262d}a{color:#6cb6ff}}"
 )
-noun = Noun("page", "For people with a browser.")
+noun = Noun("page", "Pages for a browser.")
 
 
 def _page(title: str, body: str) -> Response:
@@ -36,13 +36,13 @@ def _page(title: str, body: str) -> Response:
 
 @noun.route("GET", "/", "open", gives="text/html")
 async def status(call: Call) -> Response:
-    """Show what runs on this server."""
+    """Show the latest executions."""
     links = (
         '<p><a href="/docs">The API</a> · <a href="/api/openapi.json">OpenAPI</a> · <a href="/health">health</a></p>'
     )
     head = f"<h1>NoETL {escape(__version__)}</h1>{links}"
     if not may(call.actor, "viewer"):
-        return _page("NoETL", head + "<p>This server asks for a token; executions are shown by its API.</p>")
+        return _page("NoETL", head + "<p>This server requires a token. Use its API to list executions.</p>")
     rows = await call.services.store.executions(Selection(limit=_SHOWN))
     lines = []
     for row in rows:
@@ -60,14 +60,14 @@ async def status(call: Call) -> Response:
 
 @noun.route("GET", "/api/openapi.json", "open")
 async def openapi(_call: Call) -> Response:
-    """Describe this API for programs: OpenAPI 3.1."""
+    """Return the OpenAPI 3.1 document of this API."""
     return Response(document(), media_type="application/json")
 
 
 @noun.route("GET", "/docs", "open", gives="text/html")
 async def docs(_call: Call) -> Response:
-    """Describe this API for people."""
-    parts = ['<h1>API</h1><p><a href="/">What runs</a> · <a href="/api/openapi.json">OpenAPI</a></p>']
+    """Show the routes of this API."""
+    parts = ['<h1>API</h1><p><a href="/">Executions</a> · <a href="/api/openapi.json">OpenAPI</a></p>']
     for name, about, routes in described():
         parts.append(f"<h2>{escape(name)}</h2><p>{escape(about)}</p><table>")
         parts += [

@@ -1,4 +1,4 @@
-"""Canonical trees by content hash: what executions are pinned to, fetched once by every worker.
+"""Canonical trees by content hash, to which executions are pinned; every worker fetches a tree once.
 
 Tested in tests/server/test_worker_http.py.
 """
@@ -18,9 +18,9 @@ noun = Noun("playbooks", "Pinned playbooks by content hash.")
 
 @noun.route("GET", "/api/playbooks/{playbook}", "member", problems=(404,))
 async def canonical(call: Call, playbook: str) -> Response:
-    """Give the canonical tree of a content hash; it never changes."""
+    """Return the canonical tree of a content hash; it never changes."""
     data = await call.services.store.canonical(playbook) if _HASH.fullmatch(playbook) else None
     if data is None:
-        raise not_found(f"there is no playbook with the content hash {playbook[:80]}")
+        raise not_found(f"No playbook with the content hash {playbook[:80]}.", "GET /api/catalog lists the playbooks.")
     headers = {"Cache-Control": "private, max-age=31536000, immutable", "ETag": f'"{playbook}"'}
     return Response(data, 200, headers, "application/json")

@@ -1,7 +1,7 @@
-"""The queue in the older words: lease, heartbeat and events, with the meaning of the worker's protocol.
+"""The older form of the worker protocol: lease, heartbeat and events, with the meaning of the current one.
 
-A worker that speaks so knows a piece of work by the id that its lease gave it; which lease that is, is known here. Work that
-is a range of a loop's items can only be reported in frames. Tested in tests/server/test_seed_paths.py.
+A worker names its work by the id in the lease; the server knows the lease. Ranges of loop items can only be reported by
+the current protocol. Tested in tests/server/test_seed_paths.py.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _EVENT = {
     "status": "COMPLETED",
     "result": {"n": 1},
 }
-noun = Noun("queue", "The worker's protocol in the older words.")
+noun = Noun("queue", "The older form of the worker protocol.")
 
 
 @noun.route("POST", "/queue/lease", "worker", example={"worker_id": "host:17", "lease_seconds": 60}, problems=(403,))
 async def lease(call: Call, body: SeedLease) -> Leased:
-    """Lease work that is there now."""
+    """Lease available work without waiting."""
     handouts = call.services.handouts
     hello = Hello(body.worker_id, (body.pool,), acks=False)
     name = admitted(call.actor, hello)
     hand = handouts.known(name)
     if hand is None or hand.hello.pools != hello.pools:
         hand, _ = await handouts.hello(name, hello)
-    await handouts.heartbeat(hand, ())  # a sign of life
+    await handouts.heartbeat(hand, ())
     claim = Claim(uuid4().hex, body.limit)
     leases = await handouts.claim(hand, claim)
     await handouts.keep(hand, [(one.work.work_id, one.epoch) for one in leases], body.lease_seconds)
@@ -78,7 +78,7 @@ async def _job(call: Call, lease: Lease) -> Job:
     problems=(409,),
 )
 async def heartbeat(call: Call, work_id: str, body: SeedHeartbeat) -> Stop:
-    """Keep one lease; gives it back as stopped where it is not the worker's any more."""
+    """Renew one lease; the answer names the work if the lease is lost."""
     handouts, hand = call.services.handouts, hand_of(call, body.worker_id)
     known = handouts.holder(work_id)
     epoch = body.epoch if body.epoch is not None else known[1] if known is not None and known[0] is hand else 0
@@ -89,15 +89,17 @@ async def heartbeat(call: Call, work_id: str, body: SeedHeartbeat) -> Stop:
 
 @noun.route("POST", "/events", "worker", example=_EVENT, problems=(404, 409, 422, 503))
 async def events(call: Call, body: EventSent) -> EventTaken:
-    """Report what happened on a lease."""
+    """Report an event of leased work."""
     handouts = call.services.handouts
     if body.event_type is None:
         if body.report is None or body.execution_id is None:
-            raise Refusal(422, "invalid-input", "this is neither an event nor a report", where="$.event_type")
+            detail = "The body is neither an event nor a report."
+            raise Refusal(422, "invalid-input", detail, where="$.event_type", fix="Send `event_type` or `report`.")
         frame = Report(body.id, str(body.execution_id), body.report, body.want, body.worker)
         return _taken(await handouts.report(hand_of(call, body.worker), frame))
     if body.node_id is None:
-        raise Refusal(422, "invalid-input", "an event names its work", where="$.node_id", fix="Send the lease's `id`.")
+        detail = "The event does not name its work."
+        raise Refusal(422, "invalid-input", detail, where="$.node_id", fix="Send the `id` of the lease.")
     hand, epoch = _holder(call, body, body.node_id)
     if body.event_type == _STARTED:
         lost = await handouts.heartbeat(hand, [(body.node_id, epoch)])
@@ -106,7 +108,11 @@ async def events(call: Call, body: EventSent) -> EventTaken:
     execution_id, _, run_id = body.node_id.partition(":")
     if ":" in run_id:
         raise Refusal(
-            422, "invalid-input", "a range of a loop's items is reported in frames", where="$.node_id", fix="See /docs."
+            422,
+            "invalid-input",
+            "A range of loop items must be reported in frames of the current protocol.",
+            where="$.node_id",
+            fix="See /docs.",
         )
     done = Done(_message_id(body, epoch), run_id, epoch, ending=_ending(body))
     return _taken(await handouts.report(hand, Report(body.id or uuid4().hex, execution_id, done)))
@@ -117,7 +123,7 @@ def _taken(answer: Leases) -> EventTaken:
 
 
 def _holder(call: Call, body: EventSent, node_id: str) -> tuple[Hand, int]:
-    """Give the worker that an event comes from, and its lease. Raises Refusal where it is nobody's of this token."""
+    """Return the worker of an event and the epoch of its lease. Raises Refusal if this token's workers do not hold it."""
     known = call.services.handouts.holder(node_id)
     if body.worker_id is not None:
         hand = hand_of(call, body.worker_id)
@@ -135,7 +141,7 @@ def _not_held(node_id: str) -> Refusal:
     return Refusal(
         409,
         "not-held",
-        f"the work {node_id} is not this worker's",
+        f"This worker does not hold the work {node_id}.",
         where="$.node_id",
         fix="Lease work, then report on it.",
     )
@@ -146,7 +152,7 @@ def _message_id(body: EventSent, epoch: int) -> str:
 
 
 def _ending(body: EventSent) -> Ending | None:
-    """Give how the work ended, where an event says so."""
+    """Return how the work ended; None for an event of its start."""
     if body.event_type == _STARTED:
         return None
     if body.event_type == _DONE:
@@ -155,7 +161,7 @@ def _ending(body: EventSent) -> Ending | None:
         raise Refusal(
             422,
             "invalid-input",
-            f"workers do not send `{body.event_type}`: the server itself decides what follows",
+            f"Workers cannot send `{body.event_type}`: the server decides what follows.",
             where="$.event_type",
             fix=f"Send one of {', '.join(_TAKEN)}.",
         )

@@ -1,6 +1,6 @@
-"""What moves an execution from outside: cancel, pause, resume, signal, patch, complete, fork, retry.
+"""Control an execution: cancel, pause, resume, signal, patch, complete, fork, retry.
 
-Each is one message, or a new execution that shares the history of this one. Tested in tests/server/test_api_executions.py.
+Each is one message, or a new execution with a copy of the history. Tested in tests/server/test_api_executions.py.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from noetl.wire.answers import Forked, Told
 from noetl.wire.requests import Cancellation, CtxPatch, Forced, Fork, Retry, SignalSent
 
 _PLACE = "/api/executions/{execution_id}"
-noun = Noun("steering", "Move an execution from outside.")
+noun = Noun("steering", "Control executions.")
 
 
 async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: Any) -> Told:
     row = await call.services.reader.row(execution_id)
     waits = isinstance(message, Signal) and bool((await call.services.reader.state(execution_id)).replays)
-    if row.get("status") in ENDED and not waits:  # a replay of a dead letter may wait for a signal
+    if row.get("status") in ENDED and not waits:  # a replayed dead letter may wait for a signal
         raise Refusal(
             409,
             "ended",
-            f"execution {execution_id} has ended: {row['status']}",
+            f"Execution {execution_id} has ended with status {row['status']}.",
             fix="Fork it, or retry it from the step that failed.",
         )
     act = call.act(execution_id, **detail)
@@ -47,26 +47,26 @@ async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: An
     problems=(404, 409, 503),
 )
 async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
-    """End an execution and its children, or one step-run of it.
+    """Cancel an execution with its children, or one step-run.
 
-    While it undoes what was done it is not cancelled (409): that goes on to its end, unless it is abandoned.
+    An execution that is compensating is not cancelled (409), unless `abandon` is set.
     """
     if not body.cascade:
         raise Refusal(
-            422, "invalid-input", "children are cancelled with their parent", where="$.cascade", fix="Leave it away."
+            422, "invalid-input", "Children are always cancelled with their parent.", where="$.cascade", fix="Omit it."
         )
     reason = body.reason or f"it was cancelled by {call.actor.name}"
     if body.compensate and body.run is not None:
-        text = "one step-run is cancelled without compensation: its router decides what follows"
-        raise Refusal(422, "invalid-input", text, where="$.compensate", fix="Leave `run` or `compensate` away.")
+        text = "A single step-run is cancelled without compensation: its router decides what follows."
+        raise Refusal(422, "invalid-input", text, where="$.compensate", fix="Omit `run` or `compensate`.")
     if body.abandon and (body.compensate or body.run is not None):
-        text = "what is being undone is abandoned for a whole execution, and not undone"
-        raise Refusal(422, "invalid-input", text, where="$.abandon", fix="Leave `run` and `compensate` away.")
+        text = "`abandon` stops the compensation of a whole execution."
+        raise Refusal(422, "invalid-input", text, where="$.abandon", fix="Omit `run` and `compensate`.")
     if body.run is None and not body.abandon:
         state = await call.services.reader.state(execution_id)
         why = refused(await call.services.control.plan(state.playbook), state) if state.phase == "closing" else None
         if why is not None:
-            raise Refusal(409, "undoing", why, fix="Wait for its end, or send `abandon: true` to give up what is left.")
+            raise Refusal(409, "undoing", why, fix="Wait for its end, or send `abandon: true` to stop compensating.")
     message = Cancel(
         uuid4().hex, reason, body.run, by=call.actor.name, compensate=body.compensate, abandon=body.abandon
     )
@@ -76,13 +76,13 @@ async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
 
 @noun.route("POST", _PLACE + "/pause", "operator", act="execution.pause", problems=(404, 409, 503))
 async def pause(call: Call, execution_id: str) -> Told:
-    """Let an execution schedule nothing new."""
+    """Pause an execution: running steps finish, no new ones start."""
     return await _tell(call, execution_id, Pause(uuid4().hex))
 
 
 @noun.route("POST", _PLACE + "/resume", "operator", act="execution.resume", problems=(404, 409, 503))
 async def resume(call: Call, execution_id: str) -> Told:
-    """Let a paused execution go on."""
+    """Resume a paused execution."""
     return await _tell(call, execution_id, Resume(uuid4().hex))
 
 
@@ -95,7 +95,7 @@ async def resume(call: Call, execution_id: str) -> Told:
     problems=(404, 409, 503),
 )
 async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
-    """Send a signal to an execution; sent again with the same `Idempotency-Key`, it is the same signal."""
+    """Send a signal to an execution; idempotent with an `Idempotency-Key`."""
     key = call.header(b"idempotency-key")
     name = f"signal:{call.actor.name}:{key[:200]}" if key else uuid4().hex
     return await _tell(call, execution_id, Signal(name, body.name, body.data), name=body.name)
@@ -110,7 +110,7 @@ async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
     problems=(404, 409, 503),
 )
 async def patch(call: Call, execution_id: str, body: CtxPatch) -> Told:
-    """Change values of `ctx`."""
+    """Change values in `ctx`."""
     message = PatchCtx(uuid4().hex, body.writes, call.actor.name)
     return await _tell(call, execution_id, message, keys=sorted(body.writes))
 
@@ -124,13 +124,14 @@ async def patch(call: Call, execution_id: str, body: CtxPatch) -> Told:
     problems=(404, 409, 503),
 )
 async def complete(call: Call, execution_id: str, step: str, body: Forced) -> Told:
-    """Take a step as done without its work: what runs of it ends, what is parked at it is let through."""
+    """Complete a step without its work: its runs end, and tokens parked at it continue."""
     state = await call.services.reader.state(execution_id)
     waiting = [run.step for run in state.runs.values() if run.phase != "routing"]
     waiting += [token.step for token in state.tokens.values()]
     if step not in waiting and state.phase != "ended":
-        there = ", ".join(dict.fromkeys(waiting)) or "nothing"
-        raise Refusal(409, "not-waiting", f"nothing of step `{step}` has not ended; what has not: {there}")
+        active = ", ".join(dict.fromkeys(waiting)) or "none"
+        detail = f"Step `{step}` has no active run. Active steps: {active}."
+        raise Refusal(409, "not-waiting", detail, fix="Name an active step.")
     message = Complete(uuid4().hex, step, body.result, call.actor.name)
     return await _tell(call, execution_id, message, step=step, reason=body.reason)
 
@@ -145,7 +146,7 @@ async def complete(call: Call, execution_id: str, step: str, body: Forced) -> To
     problems=(400, 404),
 )
 async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
-    """Start a new execution that shares this one's history up to a step or an event."""
+    """Start a new execution with a copy of this one's history up to a step or an event."""
     return await _fork(call, execution_id, body.start, body.ctx, body.workload, body.playbook or "")
 
 
@@ -159,17 +160,18 @@ async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
     problems=(400, 404, 409),
 )
 async def retry(call: Call, execution_id: str, body: Retry) -> Forked:
-    """Go on from the step that failed, in a new execution; what had ended before is not done again."""
+    """Continue from the failed step in a new execution; steps that ended before are not repeated."""
     services = call.services
     state = await services.reader.state(execution_id)
     step = body.step or next((str(failure["step"]) for failure in state.failures), None)
     if step is None:
-        raise Refusal(409, "nothing-failed", f"no step of execution {execution_id} has failed", fix="Fork it instead.")
+        raise Refusal(409, "nothing-failed", f"No step of execution {execution_id} has failed.", fix="Fork it instead.")
     playbook = ""
     if body.latest:
         latest = await services.store.content_hash(state.path)
         if latest is None:
-            raise Refusal(409, "conflict", f"`{state.path}` is not in the catalog any more", where="$.latest")
+            detail = f"`{state.path}` is no longer in the catalog."
+            raise Refusal(409, "conflict", detail, where="$.latest", fix="Register it, or omit `latest`.")
         playbook = latest
     return await _fork(call, execution_id, step, body.ctx, {}, playbook)
 

@@ -1,4 +1,4 @@
-"""API tokens: made, listed, revoked. A secret is shown once and never kept.
+"""API tokens: create, list, revoke. A secret is shown once and never stored.
 
 Tested in tests/server/test_auth.py.
 """
@@ -14,7 +14,7 @@ from noetl.server.tokens import made
 from noetl.wire.answers import Removed, TokenMade, TokenRow, TokenRows
 from noetl.wire.requests import TokenAsked
 
-noun = Noun("tokens", "Who may call.")
+noun = Noun("tokens", "API tokens.")
 
 
 @noun.route(
@@ -27,7 +27,7 @@ noun = Noun("tokens", "Who may call.")
     problems=(422,),
 )
 async def create(call: Call, body: TokenAsked) -> TokenMade:
-    """Make a token; its secret is shown this once."""
+    """Create a token; its secret is shown once."""
     now = call.services.clock.now()
     token, secret = made(body.role, body.name, body.expires_s, body.pool, call.actor.name, now)
     await call.services.team.add_token(token, call.act(token.token_id, role=token.role, name=token.name))
@@ -36,15 +36,15 @@ async def create(call: Call, body: TokenAsked) -> TokenMade:
 
 @noun.route("GET", "/api/tokens", "admin")
 async def listed(call: Call) -> TokenRows:
-    """List the tokens without their secrets."""
+    """List tokens without their secrets."""
     return TokenRows(tokens=[TokenRow(**_shown(token)) for token in await call.services.team.tokens()])
 
 
 @noun.route("DELETE", "/api/tokens/{token_id}", "admin", act="token.revoke", problems=(404,))
 async def revoke(call: Call, token_id: str) -> Removed:
-    """Revoke a token: it ends within a second, everywhere."""
+    """Revoke a token; all servers refuse it within a second."""
     if not await call.services.team.revoke(token_id, call.services.clock.now(), call.act(token_id)):
-        raise not_found(f"there is no token {token_id}")
+        raise not_found(f"No token {token_id}.", "GET /api/tokens lists the tokens.")
     call.services.gate.forget()
     return Removed(removed=1)
 

@@ -1,7 +1,4 @@
-"""The values of `ctx`, which playbooks also call `vars`.
-
-Tested in tests/server/test_api_executions.py.
-"""
+"""The values of `ctx`, which playbooks also call `vars`. Tested in tests/server/test_api_executions.py."""
 
 from __future__ import annotations
 
@@ -14,22 +11,22 @@ from noetl.server.problems import not_found
 from noetl.wire.answers import Told, Variable, Vars
 from noetl.wire.requests import CtxPatch
 
-noun = Noun("vars", "Values that an execution keeps.")
+noun = Noun("vars", "The values of an execution's `ctx`.")
 
 
 @noun.route("GET", "/api/vars/{execution_id}", "viewer", problems=(404,))
 async def every(call: Call, execution_id: str) -> Vars:
-    """Give the values of an execution."""
+    """Return the values of an execution."""
     state = await call.services.reader.state(execution_id)
     return Vars(execution_id=execution_id, vars=state.ctx)
 
 
 @noun.route("GET", "/api/vars/{execution_id}/{name}", "viewer", problems=(404,))
 async def one(call: Call, execution_id: str, name: str) -> Variable:
-    """Give one value of an execution."""
+    """Return one value of an execution."""
     state = await call.services.reader.state(execution_id)
     if name not in state.ctx:
-        raise not_found(f"execution {execution_id} has no value `{name}`")
+        raise not_found(f"Execution {execution_id} has no value `{name}`.", "GET /api/vars/{execution_id} lists them.")
     return Variable(execution_id=execution_id, name=name, value=state.ctx[name])
 
 

@@ -1,7 +1,4 @@
-"""The worker's protocol over HTTP: the frames of a session as requests.
-
-What they mean is in `handouts`. Tested in tests/server/test_worker_http.py.
-"""
+"""The worker protocol over HTTP: the frames of a session as requests. Tested in tests/server/test_worker_http.py."""
 
 from __future__ import annotations
 
@@ -27,19 +24,20 @@ from noetl.wire.session import (
 
 _HELD = ["7123:fetch#1", 42]
 _REPORT = {"type": "Report", "message_id": "7123:fetch#1@42.1", "run_id": "fetch#1", "epoch": 42}
-noun = Noun("worker", "Claim, report, heartbeat: what workers do.")
+noun = Noun("worker", "The worker protocol: claim, report, heartbeat.")
 
 
 def hand_of(call: Call, given: str) -> Hand:
-    """Give the worker that asks."""
+    """Return the calling worker. Raises Refusal."""
     return call.services.handouts.hand(worker_name(call.actor, given))
 
 
 async def holder(call: Call, given: str, held: Held) -> Hand:
-    """Give the worker that asks, if it holds a lease. Raises Refusal."""
+    """Return the calling worker if it holds the lease. Raises Refusal."""
     hand = hand_of(call, given)
     if not await call.services.handouts.holds(hand, held):
-        raise Refusal(403, "not-held", f"{given} does not hold {held[0]} with epoch {held[1]}")
+        detail = f"The worker {given} does not hold {held[0]} with epoch {held[1]}."
+        raise Refusal(403, "not-held", detail, fix="Stop this work; its lease is lost.")
     return hand
 
 
@@ -52,7 +50,7 @@ async def holder(call: Call, given: str, held: Held) -> Hand:
     problems=(403,),
 )
 async def hello(call: Call, body: Hello) -> Welcome:
-    """Say who asks, before anything else and again after the server forgot."""
+    """Register a worker; required first, and again after an `unknown-worker` error."""
     name = admitted(call.actor, body)
     hand, stop = await call.services.handouts.hello(name, body, act=call.act(name, pools=body.pools))
     return welcome(call.services, hand, stop)
@@ -66,7 +64,7 @@ async def hello(call: Call, body: Hello) -> Welcome:
     problems=(409, 503),
 )
 async def claim(call: Call, body: Claim) -> Leases:
-    """Lease work; sent again under its id, the same work."""
+    """Lease work; idempotent by `id`."""
     hand = hand_of(call, body.worker)
     return Leases(body.id, tuple(await call.services.handouts.claim(hand, body)))
 
@@ -79,7 +77,7 @@ async def claim(call: Call, body: Claim) -> Leases:
     problems=(404, 409, 503),
 )
 async def report(call: Call, body: Report) -> Leases:
-    """Report on a lease and receive new work with the answer; sent again under its id, nothing is done twice."""
+    """Report on a lease and receive new work with the answer; idempotent by `id`."""
     return await call.services.handouts.report(hand_of(call, body.worker), body)
 
 
@@ -91,7 +89,7 @@ async def report(call: Call, body: Report) -> Leases:
     problems=(409,),
 )
 async def heartbeat(call: Call, body: Heartbeat) -> Stop:
-    """Keep leases; gives what is not the worker's any more."""
+    """Renew leases; the answer names the work of lost ones."""
     hand = hand_of(call, body.worker)
     lost = await call.services.handouts.heartbeat(hand, body.held)
     return Stop(tuple(lost), body.id, hand.draining)
@@ -101,7 +99,7 @@ async def heartbeat(call: Call, body: Heartbeat) -> Stop:
     "POST", "/api/worker/ack", "worker", example={"type": "ack", "worker": "host:17", "held": [_HELD]}, problems=(409,)
 )
 async def ack(call: Call, body: Ack) -> Stop:
-    """Tell that leases have arrived."""
+    """Acknowledge leases."""
     call.services.handouts.ack(hand_of(call, body.worker), body.held)
     return Stop()
 
@@ -114,7 +112,7 @@ async def ack(call: Call, body: Ack) -> Stop:
     problems=(409,),
 )
 async def release(call: Call, body: Release) -> Stop:
-    """Give work back that was not started."""
+    """Return leases whose work was not started."""
     await call.services.handouts.release(hand_of(call, body.worker), body.held)
     return Stop()
 
@@ -128,11 +126,13 @@ async def release(call: Call, body: Release) -> Stop:
     problems=(403, 404, 409, 503),
 )
 async def credential(call: Call, body: CredentialAsked) -> CredentialGiven:
-    """Open a credential for a task, on the strength of a lease that the worker holds."""
+    """Return a decrypted credential for a task; authorised by a lease."""
     await holder(call, body.worker, body.work)
     row = await call.services.team.sealed_credential(body.name)
     if row is None:
-        raise not_found(f"there is no credential `{body.name}`", "Put it there: PUT /api/credentials/{name}.")
+        raise not_found(f"No credential `{body.name}`.", "Store it with PUT /api/credentials/{name}.")
     data = vault_of(call).open(body.name, bytes(row["sealed"]))
-    await call.services.team.audit([call.act(body.name, work=body.work[0], worker=body.worker)])  # before it is given
+    await call.services.team.audit(
+        [call.act(body.name, work=body.work[0], worker=body.worker)]
+    )  # before it is returned
     return CredentialGiven(body.name, str(row["kind"]), data)

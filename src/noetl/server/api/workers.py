@@ -1,4 +1,4 @@
-"""Workers and pools: who is there, what waits for them, and how one is let go.
+"""Workers and pools: list, register, drain and remove workers; list pools with their queues.
 
 Tested in tests/server/test_worker_http.py.
 """
@@ -14,12 +14,12 @@ from noetl.server.sessions import worker_name
 from noetl.wire.answers import PoolRow, PoolRows, WorkerRow, WorkerRows, WorkerStatus
 from noetl.wire.requests import WorkerRegistered, WorkerSeen
 
-noun = Noun("workers", "Who does the work.")
+noun = Noun("workers", "Workers and pools.")
 
 
 @noun.route("GET", "/api/workers", "viewer")
 async def listed(call: Call) -> WorkerRows:
-    """List the workers that are known."""
+    """List the known workers."""
     return WorkerRows(workers=[_row(one) for one in await call.services.team.workers()])
 
 
@@ -32,7 +32,7 @@ async def listed(call: Call) -> WorkerRows:
     example={"worker_id": "host:17", "pool": "gpu", "tags": ["gpu"], "capacity": 4},
 )
 async def register(call: Call, body: WorkerRegistered) -> WorkerStatus:
-    """Write a worker down that has no session."""
+    """Register a worker that has no session."""
     now, name = call.services.clock.now(), worker_name(call.actor, body.worker_id)
     info = WorkerInfo(
         name, body.pool, body.tags, body.capacity, 0, "ready", body.host, body.version, registered_at=now, seen_at=now
@@ -43,33 +43,33 @@ async def register(call: Call, body: WorkerRegistered) -> WorkerStatus:
 
 @noun.route("POST", "/api/workers/{worker_id}/heartbeat", "worker", problems=(404,))
 async def heartbeat(call: Call, worker_id: str, body: WorkerSeen) -> WorkerStatus:
-    """Note a sign of life; gives the worker's status, which may say that it is to drain."""
+    """Record a heartbeat and return the worker's status, which may be `draining`."""
     name = worker_name(call.actor, worker_id)
     status = await call.services.team.seen(name, call.services.clock.now(), body.active)
     if status is None:
-        raise not_found(f"there is no worker {name}", "Register it with POST /api/workers.")
+        raise not_found(f"No worker {name}.", "Register it with POST /api/workers.")
     return WorkerStatus(worker_id=name, status=status)
 
 
 @noun.route("POST", "/api/workers/{worker_id}/drain", "operator", act="worker.drain", problems=(404,))
 async def drain(call: Call, worker_id: str) -> WorkerStatus:
-    """Let a worker take no more work; it ends what it has."""
+    """Drain a worker: it finishes its work and takes no more."""
     if not await call.services.team.set_status(worker_id, "draining", call.act(worker_id)):
-        raise not_found(f"there is no worker {worker_id}")
+        raise not_found(f"No worker {worker_id}.", "GET /api/workers lists the workers.")
     call.services.handouts.drain(worker_id)
     return WorkerStatus(worker_id=worker_id, status="draining")
 
 
 @noun.route("DELETE", "/api/workers/{worker_id}", "admin", act="worker.remove")
 async def remove(call: Call, worker_id: str) -> WorkerStatus:
-    """Strike a worker off the list; what it holds runs out."""
+    """Remove a worker from the list; its leases expire."""
     await call.services.team.discharge(worker_id, call.act(worker_id))
     return WorkerStatus(worker_id=worker_id, status="gone")
 
 
 @noun.route("GET", "/api/pools", "viewer")
 async def pools(call: Call) -> PoolRows:
-    """List the pools: their workers, and what waits in them."""
+    """List the pools with their workers and queues."""
     rows: dict[str, dict[str, Any]] = {}
 
     def row(pool: str) -> dict[str, Any]:

@@ -44,8 +44,9 @@ class Leaping:
             self._soft.discard(handle)
 
     def _leap(self, due: float) -> float:
-        scheduled: list[asyncio.TimerHandle] = self._loop._scheduled  # type: ignore[attr-defined]
-        hard = min((one.when() for one in scheduled if one not in self._soft and not one.cancelled()), default=None)
+        hard = min(
+            (one.when() for one in self._loop.scheduled if one not in self._soft and not one.cancelled()), default=None
+        )
         if hard is None or hard <= due:
             self._quiet = 0
             return due
