@@ -5,8 +5,8 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Awaitable, Collection, Generator, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -53,6 +53,11 @@ class Receipt(msgspec.Struct, frozen=True):
     commits: tuple[Committed, ...]
     leases: tuple[tuple[Lease, ...], ...] = ()
 
+    def __await__(self) -> Generator[Any, None, Receipt]:
+        """Return itself, so that `await log.commit(…)` works whether or not the log has to be waited for."""
+        yield from ()
+        return self
+
 
 class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which executions to list; what is left out does not narrow."""
@@ -86,10 +91,11 @@ class EventLog(Protocol):
     or a file whose lock only one process holds.
     """
 
-    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        """Apply a batch in one transaction, then serve the claims in it, so that new work is handed out with its birth.
+    def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
+        """Apply a batch in one transaction, then serve the claims in it, so that new work is born leased.
 
-        Commits are judged one by one, in order; one that does not apply leaves the others alone.
+        Returns the receipt where the commit is done already, else an awaitable of it. Commits are judged one by one, in
+        order; one that does not apply leaves the others alone.
         """
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]: ...
@@ -125,17 +131,6 @@ class EventLog(Protocol):
         """Give a number that changes when somebody else has committed to the same store."""
 
     async def close(self) -> None: ...
-
-
-@runtime_checkable
-class QuickLog(Protocol):
-    """A log whose commits may take less time than waiting for them would."""
-
-    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
-        """Commit as `EventLog.commit` does, before anything else happens, what is made once nobody else can write.
-
-        None: it cannot be now, and nothing was made; or nothing came of making it.
-        """
 
 
 class WorkQueue(Protocol):

@@ -92,6 +92,18 @@ class Database:
 
         return await self.run(transaction)
 
+    def read_now(self, job: Callable[[sqlite3.Connection], Result]) -> Result | None:
+        """Run a brief job that only reads, where that is quick; None: it cannot be now."""
+        start = self._quick()
+        if start is None:
+            return None
+        try:
+            result = job(self._connection)
+        except sqlite3.Error:
+            return None
+        self._note_time(start)
+        return result
+
     def write_at_once(self, job: Callable[[sqlite3.Connection], Result]) -> Result | None:
         """Run a brief job in a transaction here and now, where that is quick; None: it cannot be, and nothing was done."""
         start = self._begun()

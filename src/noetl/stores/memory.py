@@ -6,7 +6,7 @@ stores may share their tables, as several processes share a file. Tested in test
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -31,7 +31,7 @@ _letter = msgspec.json.Decoder(DeadLetter)
 class MemoryStore(MemoryCatalog, MemoryLetters):
     """An event log, a work queue, a catalog and the dead letters in memory."""
 
-    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+    def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
         verdicts, changes = judge(commits, self.tables)
         apply(self.tables, changes)
         self._count()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,26 +74,29 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         self._written = Written()
         self._writer_id: str | None = None  # as soon as somebody asked
 
-    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-        if not commits and not await self._has_due(claims):
-            return Receipt((), ((),) * len(claims))
+    def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
+        """Commit here and now where that is brief; else return an awaitable."""
+        if not commits:
+            is_there = self.database.read_now(lambda connection: is_due(connection, claims))
+            if is_there is None:
+                return self._commit_apart(commits, claims, 0)
+            if not is_there:
+                return Receipt((), ((),) * len(claims))
         count = len(commits[0].events) if len(commits) == 1 else sum([len(commit.events) for commit in commits])
+        if count <= _BRIEF:
+            done = self.database.write_at_once(lambda connection: self._apply(connection, commits, claims))
+            if done is not None:
+                return self._noted(done)
+        return self._commit_apart(commits, claims, count)
+
+    async def _commit_apart(self, commits: Sequence[Commit], claims: Sequence[Claim], count: int) -> Receipt:
+        """Commit with the help of the thread: the file is locked, the disk is slow, or the batch is large."""
+        if not commits and not await self.database.run(lambda connection: is_due(connection, claims)):
+            return Receipt((), ((),) * len(claims))
         done = await self.database.write(
-            lambda connection: self._apply(connection, commits, claims), count <= _BRIEF, count <= _SHORT
+            lambda connection: self._apply(connection, commits, claims), False, count <= _SHORT
         )
         return self._noted(done)
-
-    async def _has_due(self, claims: Sequence[Claim]) -> bool:
-        """Tell whether there may be work for those who ask; looking takes no transaction."""
-        return await self.database.run(lambda connection: is_due(connection, claims), brief=True)
-
-    def commit_at_once(self, make: Callable[[], tuple[Commit, Sequence[Claim]] | None]) -> Receipt | None:
-        def job(connection: sqlite3.Connection) -> tuple[Receipt, Sequence[Commit] | Changes] | None:
-            made = make()
-            return None if made is None else self._apply(connection, (made[0],), made[1])
-
-        done = self.database.write_at_once(job)
-        return None if done is None else self._noted(done)
 
     def _apply(
         self, connection: sqlite3.Connection, commits: Sequence[Commit], claims: Sequence[Claim]
