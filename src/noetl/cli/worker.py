@@ -112,14 +112,7 @@ async def _work(worker: Worker, session: Session, given: WorkerSettings) -> None
     """Work until a signal comes or the server does not want this worker."""
     import asyncio
 
-    looking: set[asyncio.Task[None]] = set()
-
-    def stopped(_: object) -> None:
-        task = asyncio.create_task(worker.look())  # asks which leases are lost: work may have come back anew
-        looking.add(task)
-        task.add_done_callback(looking.discard)
-
-    session.stopped, session.drained, session.opened = stopped, worker.drain, _opened(worker, given)
+    session.drained, session.opened = worker.drain, _opened(worker, given)
     settle()
     talking = asyncio.create_task(session.run(), name="session")
     working = asyncio.create_task(worker.run(), name="worker")

@@ -14,7 +14,6 @@ from noetl.ports.log import Doorbell as Doorbell
 from noetl.ports.log import EventLog as EventLog
 from noetl.ports.log import History as History
 from noetl.ports.log import Position as Position
-from noetl.ports.log import QuickLog as QuickLog
 from noetl.ports.log import Receipt as Receipt
 from noetl.ports.log import Selection as Selection
 from noetl.ports.log import WorkQueue as WorkQueue

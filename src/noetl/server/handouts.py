@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -213,7 +213,8 @@ class Handouts:
             report = replace(report, epoch=-1)  # of no lease: applied before, or late; never somebody else's
         want = 0 if hand.draining else max(0, min(frame.want, _MOST_WORK))
         known = self._control.sequencer.handed.with_report(report.message_id)
-        status, leases = await self._control.reported(frame.execution_id, report, want)
+        answer = await self._control.report_wait(frame.execution_id, report, want)
+        status, leases = answer.status, answer.leases
         fresh = [lease for lease in leases if lease not in known] if known else leases
         self._handed(hand, fresh)  # before anything can interrupt
         if _is_over(report):
@@ -222,37 +223,6 @@ class Handouts:
             leases = [lease for lease in leases if await self.holds(hand, (lease.work.work_id, lease.epoch))]
             self._handed(hand, (lease for lease in leases if lease in known))
         return Leases(frame.id, tuple(leases), status if is_held or status == "duplicate" else "late")
-
-    def report_soon(self, hand: Hand, frame: Report, answer: Callable[[Leases | None], bool]) -> bool:
-        """Apply a report likewise where it is plainly the worker's own; False: it is not.
-
-        `answer` is called when it is done, or with None where it cannot be after all; it tells whether somebody was there.
-        """
-        report = frame.report
-        if hand.draining:
-            return False
-        name = f"{frame.execution_id}:{report.run_id}" + (f":{report.chunk}" if report.chunk is not None else "")
-        held = (name, report.epoch)
-        given = hand.given.get(held)
-        if given is None or given.until <= self._clock.now():
-            return False
-        message_id = f"{hand.name}/{report.message_id}"
-        if self._control.sequencer.handed.with_report(message_id):
-            return False
-
-        def told(leases: list[Lease] | None) -> None:
-            if leases is None:
-                answer(None)
-                return
-            if answer(Leases(frame.id, tuple(leases))):
-                self._handed(hand, leases)
-            else:
-                self._control.sequencer.handed.take_back(message_id)
-            if _is_over(report):
-                self._take(hand, (held,))
-
-        report = replace(report, worker=hand.name, message_id=message_id)
-        return self._control.report_soon(frame.execution_id, report, max(0, min(frame.want, _MOST_WORK)), told)
 
     async def heartbeat(self, hand: Hand, held: Sequence[Held]) -> list[str]:
         """Keep leases alive; gives the work that must stop."""

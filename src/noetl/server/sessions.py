@@ -86,7 +86,6 @@ class Session:
         self._socket = quick_socket(websocket.scope)
         self._services = services
         self._tasks: set[asyncio.Task[None]] = set()
-        self._over = False
 
     async def run(self) -> None:
         """Serve until either side ends it."""
@@ -107,7 +106,6 @@ class Session:
             if not reading.done():
                 await self._close(_RESTART)
         finally:
-            self._over = True
             if self._socket is not None:
                 self._socket.sink = None
             if not self._services.stopping.is_set():
@@ -155,22 +153,8 @@ class Session:
             return
         if isinstance(frame, wire.Ack):
             self._services.handouts.ack(hand, frame.held)
-        elif not isinstance(frame, wire.Report) or not self._reported(hand, frame):
+        else:
             self._start(self._serve(hand, frame))
-
-    def _reported(self, hand: Hand, frame: wire.Report) -> bool:
-        """Have a report applied without a task of its own; tells whether that can be."""
-
-        def answer(made: wire.Leases | None) -> bool:
-            if self._over:
-                return False
-            if made is None:
-                self._start(self._serve(hand, frame))
-            elif self._socket is None or not self._socket.write(_encode(made)):
-                self.push(made)
-            return True
-
-        return self._services.handouts.report_soon(hand, frame, answer)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

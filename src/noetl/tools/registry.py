@@ -17,7 +17,6 @@ from noetl.dsl.kinds import Kind
 if TYPE_CHECKING:  # checking a playbook runs no tool
     from noetl.model.outcome import Outcome
     from noetl.ports import Runner, ToolContext
-    from noetl.ports.work import AtOnce
 
 
 class ToolKinds(Mapping[str, Kind]):
@@ -105,16 +104,6 @@ class ToolKinds(Mapping[str, Kind]):
         return None
 
 
-class PlainRunner:
-    """Runs a kind that never waits: whoever has no time for a coroutine calls `at_once`."""
-
-    def __init__(self, at_once: AtOnce) -> None:
-        self.at_once = at_once
-
-    async def __call__(self, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
-        return self.at_once(fields, context)
-
-
 def _runner(module: ModuleType) -> Runner | None:
     """Put reading and running together: fields that do not fit the kind's model are an outcome too."""
     run = getattr(module, "run", None)
@@ -140,7 +129,7 @@ def _runner(module: ModuleType) -> Runner | None:
             return told
         return found
 
-    def at_once(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
+    def read_and_call(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
         given = read(fields)
         if isinstance(given, Outcome):
             return given
@@ -153,7 +142,7 @@ def _runner(module: ModuleType) -> Runner | None:
             return told
         return found
 
-    return read_and_run if iscoroutinefunction(run) else PlainRunner(at_once)
+    return read_and_run if iscoroutinefunction(run) else read_and_call
 
 
 def _reader(module: ModuleType) -> Callable[[Mapping[str, Any]], Any]:
