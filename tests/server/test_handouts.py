@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from noetl.model.errors import StoreUnavailable
+from noetl.model.messages import Signal
 from noetl.wire.session import Ack, Claim, Heartbeat, Release, Stop
 from tests.server.serving import ONE, TWO, Served, happens, listening, session
 from tests.server.test_sessions import claimed, done, held, kept
@@ -74,10 +75,13 @@ async def test_work_that_comes_with_a_report_goes_back_where_its_session_is_over
         async with session(served, "w") as worker:
             lease = await kept(worker)
             frame = done(lease, want=1)
+            control = served.services.control
+            before = asyncio.create_task(control.submit(started, Signal("s", "go")))  # so the report waits for a turn
             reporting = asyncio.create_task(handouts.report(handouts.hand("w"), frame))
-            while not served.services.control.sequencer.handed.with_report(f"w/{frame.report.message_id}"):
+            while not control.sequencer.handed.with_report(f"w/{frame.report.message_id}"):
                 await asyncio.sleep(0)
             assert reporting.cancel()  # its session ends between the commit and the answer
+            await before
             again = await claimed(worker, "another")
             assert again.work.step == "two"
             assert (await worker.leases(done(again))).status == "applied"

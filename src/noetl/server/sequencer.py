@@ -219,9 +219,7 @@ class Sequencer:
         if self._left or (self._more and self._inbox.is_idle):
             self._go_on(self._gather_left())
             return
-        batch = Batch(self._clock.now(), deque(self._inbox.take(_MOST_IN_BATCH)))
-        self._decide(batch)
-        outcome = None if batch.undecided else self._commit(batch)
+        batch, outcome = self._begin()
         if isinstance(outcome, Receipt):
             self._publish(batch, outcome)
             outcome = None
@@ -229,6 +227,12 @@ class Sequencer:
             asyncio.get_running_loop().call_soon(self._turn_ended)
         else:
             self._go_on(self._finish(batch, outcome), outcome)
+
+    def _begin(self) -> tuple[Batch, _Outcome]:
+        """Take a batch, and decide and commit it as far as nothing has to be awaited."""
+        batch = Batch(self._clock.now(), deque(self._inbox.take(_MOST_IN_BATCH)))
+        self._decide(batch)
+        return batch, None if batch.undecided else self._commit(batch)
 
     def _go_on(self, turn: Coroutine[None, None, None], outcome: _Outcome = None) -> None:
         task = asyncio.create_task(turn, name="noetl-turn")
@@ -275,12 +279,15 @@ class Sequencer:
             await self._clock.sleep(backoff(batch.postponed))
 
     async def _gather_left(self) -> None:
+        """Take a turn that begins with the messages that the store may hold; a store that is away holds no caller up."""
         try:
             await self.gather()
             self._left = False
         except Exception as error:  # noqa: BLE001  whatever it was: callers must be served or answered
             _log.warning("messages wait for the store: %s", error)
             await self._clock.sleep(_AFTER_TROUBLE_S)
+        if not self._inbox.is_idle:
+            await self._finish(*self._begin())
 
     # Decide
 
