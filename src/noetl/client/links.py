@@ -40,7 +40,7 @@ _OPEN_S = 5.0
 _PING_S, _PONG_S = 5.0, 10.0  # a connection that is cut without a word is noticed after both
 _MOST_RECEIVED = 256 * 1024 * 1024
 _MOST_SENT = 15 * 1024 * 1024  # the server closes the session at 16 MB
-_NO_UPGRADE = (400, 404, 405, 426, 501)  # whoever is in between does not know WebSockets
+_NO_UPGRADE = (400, 404, 405, 426, 501)  # a proxy in between does not know WebSockets
 _to_worker: msgspec.json.Decoder[ToWorker] = msgspec.json.Decoder(ToWorker)
 _encode = msgspec.json.Encoder().encode
 _ANSWERS: dict[type[Any], Any] = {Claim: Leases, Report: Leases, Heartbeat: Stop, Ack: Stop, Release: Stop}
@@ -58,7 +58,7 @@ class Link(Protocol):
     welcome: Welcome
 
     def send(self, frame: FromWorker) -> Awaitable[None] | None:
-        """Send a frame; gives what is to be waited for, if anything is. Both raise Unreachable on a broken link."""
+        """Send a frame; returns what is to be waited for, if anything is. Both raise Unreachable on a broken link."""
 
     async def broken(self) -> None:
         """Wait until nothing goes through any more."""
@@ -101,7 +101,7 @@ class SocketLink:
         await asyncio.wait([self._reading])
 
     async def _read(self) -> None:
-        """Take what comes the long way, until the connection is closed."""
+        """Serve frames until the connection is closed."""
         with suppress(self._closed):
             async for data in self._socket:
                 self._take(data)
@@ -156,7 +156,7 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
             await socket.send(_encode(hello))
         async with asyncio.timeout(_OPEN_S):
             answer = _to_worker.decode(await socket.recv())
-            while isinstance(answer, Stop):  # said to whoever was known before; what must stop is in the welcome too
+            while isinstance(answer, Stop):  # for the session before; what must stop is in the welcome too
                 answer = _to_worker.decode(await socket.recv())
     except (ConnectionClosed, TimeoutError) as error:
         await socket.close()
@@ -216,11 +216,11 @@ class HttpLink:
 
 
 async def open_http(http: Http, hello: Hello, receive: Receive) -> HttpLink:
-    """Say hello over HTTP."""
+    """Open a session over HTTP."""
     welcome = await http.ask("POST", "/api/worker/hello", Welcome, hello)
     return HttpLink(http, welcome, hello.worker, receive)
 
 
 def refused(frame: Refused) -> NoetlError:
-    """Give the error of a frame that was refused."""
+    """Return the error of a frame that was refused."""
     return error_of(_problem(frame))

@@ -65,7 +65,7 @@ class RemoteControl:
         self._session.request(Report(report.message_id, execution_id, report, want), answered)
 
     async def heartbeat(self, worker: str, held: Sequence[Held]) -> list[str]:  # noqa: ARG002
-        """Keep leases alive; gives the work that must stop. Raises Unreachable where nobody answers."""
+        """Keep leases alive; returns the work that must stop. Raises Unreachable where there is no answer."""
         if not self._session.is_open:
             raise Unreachable("there is no session now")
         try:
@@ -77,7 +77,7 @@ class RemoteControl:
         return list(answer.work)
 
     async def playbook(self, playbook: str) -> bytes:
-        """Give a canonical tree by its content hash; it is fetched once, however many ask."""
+        """Return a canonical tree by its content hash; it is fetched once, however many ask."""
         task = self._playbooks.get(playbook)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
             while len(self._playbooks) >= _PLAYBOOKS:
@@ -231,7 +231,7 @@ class RemoteCredentials:
         self._lease = lease
 
     async def __call__(self, name: str) -> Mapping[str, Any]:
-        """Give a credential. Raises KeyError where there is none, CredentialUnavailable where it cannot be had now."""
+        """Return a credential. Raises KeyError where there is none, CredentialUnavailable where it cannot be had now."""
         asked = CredentialAsked(name, self._lease(), self._worker)
         try:
             return (await self._http.ask("POST", "/api/worker/credential", CredentialGiven, asked)).data

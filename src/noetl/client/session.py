@@ -1,7 +1,7 @@
 """A worker's session with the servers: what was asked is asked again, under its id, until it is answered.
 
-A link that breaks is opened again at once, then less and less often, at the next server where several are named. Leases that
-nobody waits for any more go back. Decides nothing about work. Tested in tests/client/test_session.py.
+A link that breaks is opened again at once, then with back-off, at the next server where several are named. Leases that
+are not awaited any more go back. Decides nothing about work. Tested in tests/client/test_session.py.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Session:
         return found
 
     def tell(self, frame: wire.FromWorker) -> None:
-        """Send a frame that nobody answers, if it can be sent now."""
+        """Send a frame that has no answer, if it can be sent now."""
         waiting = self._send(frame)
         if waiting is not None:
             task = asyncio.create_task(waiting)
@@ -162,7 +162,7 @@ class Session:
             await asyncio.wait(self._sending)
 
     def _send(self, frame: wire.FromWorker) -> Coroutine[Any, Any, None] | None:
-        """Send a frame if there is a link; gives what is to be waited for, if anything is."""
+        """Send a frame if there is a link; returns what is to be waited for, if anything is."""
         try:
             waiting = self._link.send(frame) if self._link is not None else None
         except Unreachable as error:
@@ -201,7 +201,7 @@ class Session:
         return reply is not None and reply(answer)
 
     def _send_back(self, leases: Iterable[Lease]) -> None:
-        """Give leases back that came to nobody: their claim was given up, or they came twice."""
+        """Return leases that are not awaited: their claim was withdrawn, or they came twice."""
         mine = set(self.held)
         unwanted = tuple(held for lease in leases if (held := (lease.work.work_id, lease.epoch)) not in mine)
         if unwanted:
@@ -219,7 +219,7 @@ class Session:
         self._unseen.clear()
 
     async def _beat(self) -> None:
-        """Give signs of life; what is held is kept alive by the worker itself."""
+        """Send heartbeats while nothing is held; the worker itself renews what it holds."""
         while True:
             await asyncio.sleep(_IDLE_S)
             if not self.held:

@@ -24,7 +24,7 @@ class Blobs(Protocol):
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes: ...
 
     async def about(self, ref: str) -> Mapping[str, Any]:
-        """Give what was put with a blob as its `meta`."""
+        """Return what was put with a blob as its `meta`."""
 
     async def delete(self, refs: Sequence[str]) -> None: ...
 
@@ -36,10 +36,10 @@ class BlobStore(Blobs, Protocol):
         """Put what a file holds from its start, piece by piece: it is never held whole."""
 
     def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        """Give every blob's address and `meta`, in any order; what is put or deleted meanwhile may be among them or not."""
+        """Return every blob's address and `meta`, in any order; what is put or deleted meanwhile may be among them or not."""
 
     async def tidy(self, before: int) -> int:
-        """Remove what is left of writes that began before a time and never ended; gives how much there was."""
+        """Remove what is left of writes that began before a time and never ended; returns how much there was."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -172,14 +172,14 @@ class ToolContext(Protocol):
 
     @property
     def outbox(self) -> OutboxIn | None:
-        """Messages for other systems; None where nobody would deliver them."""
+        """Messages for other systems; None where they would not be delivered."""
 
     @property
     def http(self) -> Any:
         """The one pooled httpx.AsyncClient of the worker."""
 
     def web(self, verify: bool | str) -> Any:
-        """Give the worker's httpx.AsyncClient that checks certificates this way: a text is a file with trusted ones."""
+        """Return the worker's httpx.AsyncClient that checks certificates this way: a text is a file with trusted ones."""
 
     def now(self) -> int: ...
 
@@ -190,10 +190,10 @@ class ToolContext(Protocol):
         """Resolve a stored credential. Raises KeyError where there is none of that name."""
 
     async def renewed(self, name: str) -> Mapping[str, Any] | None:
-        """Give a credential anew after the other side refused it; None where it is no token that a server gives."""
+        """Return a credential anew after the other side refused it; None where it is no token that a server gives."""
 
     async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
-        """Give what the worker's tasks share under a key, such as a pool; opened on first use, closed with the worker."""
+        """Return what the worker's tasks share under a key, such as a pool; opened on first use, closed with the worker."""
 
 
 # Runs rendered fields of a kind; the runner of a kind that never waits is a plain function.
@@ -210,4 +210,4 @@ class Tools(Protocol):
     """The tool kinds that can be run."""
 
     def runner(self, kind: str) -> Runner | None:
-        """Give what runs rendered fields of a kind; None where no such kind is run by workers."""
+        """Return what runs rendered fields of a kind; None where no such kind is run by workers."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
 _CHECKED_AT_ONCE = 50  # payloads, before whatever else is ready has its turn
-_ANYTHING: Takes = (("",), ())  # by whoever has not said what it takes
+_ANYTHING: Takes = (("",), ())  # by a worker that has not said what it takes
 
 
 class Store(EventLog, WorkQueue, Catalog, Protocol):
@@ -51,7 +51,7 @@ class Store(EventLog, WorkQueue, Catalog, Protocol):
 
 
 class LocalControl:
-    """The control plane over a store, for whoever is in the same process."""
+    """The control plane over a store, in process."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class LocalControl:
         return (await self.sequencer.submit(execution_id, message, act=act)).row
 
     async def misfit(self, like: Start, payloads: Sequence[Mapping[str, Any]]) -> tuple[int, InvalidPayload] | None:
-        """Give the first of many payloads that does not fit for starts like this one, and why; None where all fit."""
+        """Return the first of many payloads that does not fit its schema, and why; None where all fit."""
         plan, now = await self._plans.get(like.playbook), self._clock.now()
         for first in range(0, len(payloads), _CHECKED_AT_ONCE):
             found = misfit(plan, str(new_execution(now)), like, payloads[first : first + _CHECKED_AT_ONCE], now)
@@ -204,11 +204,11 @@ class LocalControl:
         return answer
 
     async def plan(self, playbook: str) -> Plan:
-        """Give the plan of a pinned playbook."""
+        """Return the plan of a pinned playbook."""
         return await self._plans.get(playbook)
 
     def plan_at_hand(self, playbook: str) -> Plan | None:
-        """Give a plan that is in memory."""
+        """Return a cached plan."""
         return self._plans.at_hand(playbook)
 
     def takes(self, worker: str, pools: Sequence[str], tags: Sequence[str]) -> None:
@@ -220,29 +220,29 @@ class LocalControl:
         self._takes.pop(worker, None)
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
-        """Keep leases alive; gives the work that must stop."""
+        """Renew leases; returns the work that must stop."""
         return await self._store.extend(worker, held, self._clock.now() + self._lease_ms)
 
     async def playbook(self, playbook: str) -> bytes:
-        """Give a pinned tree by its content hash."""
+        """Return a pinned tree by its content hash."""
         data = await self._store.canonical(playbook)
         if data is None:
             raise InvalidInput(f"there is no playbook with the content hash {playbook} in this store")
         return data
 
     def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]:
-        """Give the events of an execution as they come, until it has ended."""
+        """Yield the events of an execution as they come, until it has ended."""
         return self.followers.follow(execution_id, after)
 
     async def take_over(self, execution_id: str) -> int:
-        """Take back every lease of an execution whose driver is known to be dead; gives how many there were."""
+        """Take back every lease of an execution whose driver is known to be dead; returns their number."""
         count = await self._store.expire(execution_id, self._clock.now())
         if count:
             await self.leases.expire()
         return count
 
     def liveness(self, upkeep: Upkeep) -> Liveness:
-        """Give what looks after executions that stand still."""
+        """Return the reconciler, which mends executions that stand still."""
         from noetl.server.liveness import Liveness  # a run that is over in a moment never needs it
 
         parts = (self._store, upkeep, self._plans, self.sequencer, self._clock)
@@ -262,14 +262,14 @@ class LocalControl:
                 if version not in (-1, now) or left:
                     # Messages are taken when they are seen twice: their own process is mostly quicker.
                     left = await self.sequencer.gather(left)
-                if now != version:  # also at first: what came before that look, somebody may have missed
+                if now != version:  # also at first: what came before that look may have been missed
                     version = now
                     self.sequencer.look()
                     self.followers.tell_all()
                     self.endings.doubt_all()
             except NoetlError as error:
                 _log.warning("the store cannot be watched: %s", error)
-            # A message that was seen once is looked at again soon, whoever rings.
+            # A message that was seen once is looked at again soon, whatever rings.
             await self._doorbell.heard(min(self._look_s, _LOOK_AGAIN_S) if left else self._look_s)
 
 
@@ -297,6 +297,6 @@ class LocalSubscription(Subscription):
 
 
 def _tell_of_end(task: asyncio.Task[None]) -> None:
-    """Say which part of the control plane has ended by a mistake: without it nothing goes on as it should."""
+    """Log a background task that crashed: without it nothing goes on as it should."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.critical("%s has ended and must be started again", task.get_name(), exc_info=error)

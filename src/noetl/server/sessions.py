@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 def session_route(services: Services) -> WebSocketRoute:
-    """Give the route of the workers' sessions."""
+    """Return the route of the workers' sessions."""
 
     async def serve(websocket: WebSocket) -> None:
         await websocket.accept()
@@ -48,14 +48,14 @@ def session_route(services: Services) -> WebSocketRoute:
 
 
 def worker_name(actor: Actor, given: str) -> str:
-    """Give the name under which a worker holds leases: nobody with another token can have it."""
+    """Return the name under which a worker holds leases: it is bound to its token."""
     if not given or len(given) > 200:
         raise Refusal(422, "invalid-input", "a worker has a name of 1 to 200 characters", where="$.worker")
     return given if actor.token_id is None else f"{given}@{actor.token_id}"
 
 
 def admitted(actor: Actor, hello: wire.Hello) -> str:
-    """Check that somebody may be this worker; gives its name. Raises Refusal."""
+    """Check that an actor may be this worker, and return its name. Raises Refusal."""
     if not may(actor, "worker"):
         raise unauthorised("a worker needs a token") if actor is NOBODY else forbidden(actor, "worker")
     if actor.pool is not None and set(hello.pools) != {actor.pool}:
@@ -93,7 +93,7 @@ class Session:
             hand = await self._begin()
         except (WebSocketDisconnect, TimeoutError):
             return
-        except Exception as error:  # noqa: BLE001  told to whoever asked
+        except Exception as error:  # noqa: BLE001  the caller gets it
             await self._send(wire.Refused(problem_of(error)[0]))
             await self._close(_POLICY)
             return
@@ -135,7 +135,7 @@ class Session:
         return message.get("bytes") or message.get("text") or b""
 
     async def _read(self, hand: Hand) -> None:
-        """Take what comes the long way, until the connection is closed."""
+        """Serve frames until the connection is closed."""
         while True:
             try:
                 self._came(hand, await self._receive())
@@ -173,7 +173,7 @@ class Session:
             answer = await self._answer(hand, frame)
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # noqa: BLE001  told to whoever asked; a mistake of ours is logged there
+        except Exception as error:  # noqa: BLE001  the worker gets it; a mistake of ours is logged there
             answer = wire.Refused(problem_of(error)[0], getattr(frame, "id", ""))
         if answer is not None:
             await self._send(answer)
@@ -193,7 +193,7 @@ class Session:
         return None
 
     def push(self, frame: wire.ToWorker) -> None:
-        """Send something that was not asked for."""
+        """Send a frame that answers no request."""
         self._start(self._send(frame))
 
     async def _send(self, frame: wire.ToWorker) -> None:

@@ -34,26 +34,26 @@ class Results(Protocol):
     async def keep(
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Put a large result away; gives the outcome, and the reference where there is one.
+        """Put a large result away; returns the outcome, and the reference where there is one.
 
         `where`: execution_id, step, number, index, delivery; `wanted`, called, gives what the server reads of it;
         `secrets` masks what is put away.
         """
 
     async def name(self, made: Mapping[str, Any]) -> None:
-        """Let a manifest be read by its address alone."""
+        """Make a manifest readable by its address alone."""
 
     async def load(self, reference: Mapping[str, Any]) -> Any:
-        """Give the value of a reference; raises BadReference."""
+        """Return the value of a reference; raises BadReference."""
 
     async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
-        """Give a range of a list that was stored; raises BadReference."""
+        """Return a range of a list that was stored; raises BadReference."""
 
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
-        """Give the value of a child's result, and the reference under which its parent has it, if it may stay away."""
+        """Return the value of a child's result, and the reference under which its parent has it, if it may stay away."""
 
     async def seen(self, value: Any, read: Wanted) -> Any:
-        """Give a step's result as templates see it, with the stored parts loaded that they read."""
+        """Return a step's result as templates see it, with the stored parts loaded that they read."""
 
 
 async def no_credentials(name: str) -> Mapping[str, Any]:
@@ -85,7 +85,7 @@ class Equipment:
         object.__setattr__(self, "tokens", Tokens(self.http, self.clock))
 
     def keys(self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None) -> KeyRing:
-        """Give the credentials that a piece of work may use."""
+        """Return the credentials that a piece of work may use."""
         return KeyRing(declared, names or {}, self.clock.now(), self.credentials, self.tokens, self.secrets)
 
 
@@ -112,11 +112,11 @@ class Log:
 
     @property
     def is_written(self) -> bool:
-        """Whether there is anything that nobody has asked for yet."""
+        """Whether there are lines that were not collected yet."""
         return bool(self._lines) or self._dropped > 0
 
     def records(self) -> list[Record]:
-        """Give what was logged since the last time somebody asked."""
+        """Return what was logged since the last call."""
         if not self.is_written:
             return []
         payload: dict[str, Any] = {"lines": self._lines}
@@ -146,7 +146,7 @@ class Run(Protocol):
 
 @dataclass(frozen=True)
 class Alone:
-    """A run outside of any lease: whoever makes the attempt collects what it logs."""
+    """A run outside of any lease: the caller collects what it logs."""
 
     shared: Equipment
     info: RunInfo

@@ -45,7 +45,7 @@ class _Book:
         self.layered = Layered(dict(defaults)).over(self.playbook.executor.spec)
 
     def plan(self) -> Plan:
-        """Give the plan of the playbook, which only few steps need on a worker."""
+        """Return the plan of the playbook, which only few steps need on a worker."""
         if self._plan is None:
             self._plan = plan(self.playbook, self._content)
         return self._plan
@@ -91,7 +91,7 @@ class Playbooks:
         self._defaults: dict[str, Any] = {}  # the settings for executions that plans were made with
 
     def at_hand(self, work: WorkItem) -> PlannedStep | None:
-        """Give the plan of the step that a piece of work belongs to; None where its playbook has to be fetched first."""
+        """Return the plan of the step that a piece of work belongs to; None where its playbook has to be fetched first."""
         book = self._books.get(work.playbook)
         if book is None:
             return None

@@ -54,7 +54,7 @@ class Reporter:
         del self.sources[source]
 
     def begin(self) -> None:
-        """Have it told soon that the work has begun, though nothing came of it yet: a time-out runs from here on."""
+        """Report soon that the work has begun, though nothing came of it yet: a time-out runs from here on."""
         self._waits()
 
     def add_item(self, item: ItemEnd) -> None:
@@ -62,7 +62,7 @@ class Reporter:
         self._waits()
 
     def due(self, now: int) -> bool:
-        """Tell whether something has waited long enough."""
+        """Return whether something has waited long enough."""
         self._pull()
         if self._since is None and self.records:
             self._since = min(now, self.records[0].at)
@@ -97,7 +97,7 @@ class Reporter:
             return await self._send(want, ending, writes)
 
     async def record(self, rows: tuple[Row, ...]) -> bool:
-        """Have the rows of a claim recorded; tells whether the lease is still ours, so that the claim may take effect."""
+        """Have the rows of a claim recorded; returns whether the lease is still ours, so that the claim may take effect."""
         async with self._in_order():
             self._pull()
             await self._send(0, rows=rows)
@@ -154,7 +154,7 @@ class Reporter:
         return self._shared.secrets.message(report)
 
     def _name(self, lease: Lease) -> str:
-        """Give the id of the next report: the same for whoever sends the same again."""
+        """Return the id of the next report; a retry has the same."""
         self._number += 1
         return f"{lease.work.work_id}@{lease.epoch}.{self._number}"
 

@@ -143,7 +143,7 @@ class StepWork:
         claimed = Claimed(loop, self._reporter)
         outcome = await patiently(lambda: self._claim(loop, claimed), self.shared.clock, self.info.settings)
         if claimed.is_lost:
-            return []  # the lease was: nothing took effect, and whoever has it now claims again
+            return []  # the lease was: nothing took effect, and its holder claims again
         error = await claimed.settle(outcome)
         return await self._reporter.end(Ending("error" if error else "ok", error=error), {}, self._want())
 
@@ -179,7 +179,7 @@ class StepWork:
         return True
 
     async def _item(self, index: int, item: Any, key: str | None) -> bool | None:
-        """Run an item; tells whether another may follow, or None where this one suspends."""
+        """Run an item; returns whether another may follow, or None where this one suspends."""
         loop = self._step.loop
         assert loop is not None
         scopes = self._scopes.item(loop.iterator, item, index, self._total)
@@ -228,12 +228,12 @@ class StepWork:
         return usual if given is None else given.data
 
     def _is_cut_short(self, pipeline: Pipeline) -> bool:
-        """Tell whether a timer woke an item whose wait would not have ended by then."""
+        """Return whether a timer woke an item whose wait would not have ended by then."""
         woke = (self._work.resume or {}).get("wake") or {}
         return woke.get("by") == "timer" and (pipeline.due is None or pipeline.due > pipeline.memory.deadline)
 
     def _see(self, writes: Mapping[str, Any]) -> None:
-        """Let the next item of a sequential loop see what this one wrote; what is reduced is seen when the loop ends."""
+        """Show the next item of a sequential loop what this one wrote; what is reduced is seen when the loop ends."""
         reduce = self.info.settings.get("reduce")
         reduced = ctx_keys(reduce) if isinstance(reduce, Mapping) else {}
         seen = {key: value for key, value in ctx_keys(writes).items() if key not in reduced}
@@ -314,7 +314,7 @@ class StepWork:
     async def _kept(
         self, results: Results, task: RunTask, outcome: Outcome, index: int | None
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Put a large result away; gives the outcome, and the reference where there is one."""
+        """Put a large result away; returns the outcome, and the reference where there is one."""
         shared = self.shared
         where = {
             "execution_id": self._work.execution_id,
@@ -333,7 +333,7 @@ class StepWork:
         return outcome, stored
 
     def _server_reads(self, label: str) -> Wanted:
-        """Give what the server's templates read of a task's result."""
+        """Return what the server's templates read of a task's result."""
         read = server_reads(self._plan.playbook, self._step.name)
         return for_task(read, label) if self._step.loop is None else for_item(read)
 

@@ -11,14 +11,14 @@ from typing import Any
 
 
 class Shared:
-    """Things by key, each opened once; a failed opening is tried again by whoever asks next."""
+    """Things by key, each opened once; a failed opening is tried again by the next caller."""
 
     def __init__(self) -> None:
         self._open: dict[str, Any] = {}
         self._lock = asyncio.Lock()
 
     async def get(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
-        """Give what is open under a key, or open it."""
+        """Return what is open under a key, or open it."""
         async with self._lock:
             if key not in self._open:
                 self._open[key] = await open()
