@@ -15,8 +15,7 @@ from noetl.ports import Blobs, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.worker.children import ChildPool
-from noetl.worker.context import Alone, Equipment, TaskContext
-from noetl.worker.shared import Shared
+from noetl.worker.context import Alone, Equipment, Shared, TaskContext
 
 
 class RealClock:

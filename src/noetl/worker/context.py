@@ -5,6 +5,7 @@ Tools see it as the port `ToolContext`. Tested in tests/unit/worker/test_run_ste
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -20,7 +21,6 @@ from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
 from noetl.worker.keychain import KeyRing
 from noetl.worker.redact import Secrets
-from noetl.worker.shared import Shared
 from noetl.worker.tokens import Tokens
 
 MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
@@ -54,6 +54,27 @@ class Results(Protocol):
 
     async def seen(self, value: Any, read: Wanted) -> Any:
         """Return a step's result as templates see it, with the stored parts loaded that they read."""
+
+
+class Shared:
+    """Connections and pools by key, opened on first use and closed with the worker; a failed opening is tried again."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Any] = {}
+        self._lock = asyncio.Lock()
+
+    async def get(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what is open under a key, or open it."""
+        async with self._lock:
+            if key not in self._open:
+                self._open[key] = await open()
+            return self._open[key]
+
+    async def close(self) -> None:
+        """Close everything; what fails to close does not keep the rest open."""
+        opened = list(self._open.values())
+        self._open.clear()
+        await asyncio.gather(*(one.close() for one in opened), return_exceptions=True)
 
 
 async def no_credentials(name: str) -> Mapping[str, Any]:
