@@ -226,7 +226,7 @@ class Embedded:
             async with child_processes(self.settings) as own, self.working(pool, own):
                 yield
             return
-        from asyncio import create_task, gather
+        from asyncio import create_task, gather, sleep
 
         from noetl.worker.loop import Worker
 
@@ -237,11 +237,10 @@ class Embedded:
         ) as shared:
             worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
             running = create_task(worker.run(), name="noetl-worker")
-            self.control.sequencer.listeners.on_drop.append(worker.hear)
             try:
+                await sleep(0)  # it subscribes now, so that a start here hands its work out in the same commit
                 yield
             finally:
-                self.control.sequencer.listeners.on_drop.remove(worker.hear)
                 running.cancel()
                 await gather(running, return_exceptions=True)
 

@@ -24,6 +24,7 @@ from noetl.model.outcome import Outcome, failed
 from noetl.ports import Clock, ToolContext, Tools
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox, OutboxMessage
+from noetl.ports.work import run_tool
 from noetl.server.letter_topic import LetterTopic
 from noetl.server.relay import Relay
 from noetl.settings import OutboxSettings, Settings
@@ -101,7 +102,7 @@ async def _delivered(message: OutboxMessage, shared: Equipment, settings: Outbox
     if message.target == "http":
         run = shared.tools.runner("http")
         assert run is not None
-        return await run(fields, context)
+        return await run_tool(run, fields, context)
     target = _others().get(message.target)
     if target is None:
         known = ", ".join(["http", *_others()])

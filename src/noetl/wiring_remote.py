@@ -17,8 +17,7 @@ from noetl.client.session import Session
 from noetl.settings import Settings, WorkerSettings, credential
 from noetl.wire.session import Hello
 from noetl.wiring import child_processes, equipped
-from noetl.worker.holding import held
-from noetl.worker.loop import Worker
+from noetl.worker.loop import Worker, current_lease
 
 _PATIENCE_S = 60.0  # for stored results and credentials while a server is away
 
@@ -33,7 +32,7 @@ async def remote_worker(settings: Settings, given: WorkerSettings) -> AsyncItera
         return Hello(given.name, given.pools, given.tags, given.capacity, worker.held, host=host, version=__version__)
 
     session = Session(http, given.token, hello)
-    opened = RemoteCredentials(http, given.name, held)
+    opened = RemoteCredentials(http, given.name, current_lease)
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):
@@ -41,13 +40,13 @@ async def remote_worker(settings: Settings, given: WorkerSettings) -> AsyncItera
         return await opened(name)
 
     try:
-        control, blobs = RemoteControl(session, http), RemoteBlobs(http, given.name, held)
-        outbox = RemoteOutbox(http, given.name, held)
+        control, blobs = RemoteControl(session, http, given.poll_s), RemoteBlobs(http, given.name, current_lease)
+        outbox = RemoteOutbox(http, given.name, current_lease)
         async with (
             child_processes(settings) as children,
             equipped(settings, control, blobs, resolve, children, session.layer, lambda: outbox) as shared,
         ):
-            worker = Worker(given.name, shared, pools=given.pools, capacity=given.capacity, claim_s=given.poll_s)
+            worker = Worker(given.name, shared, pools=given.pools, capacity=given.capacity)
             yield worker, session
     finally:
         await http.close()

@@ -21,12 +21,7 @@ async def working(folder: Path, *servers: str, **more: Any) -> AsyncIterator[tup
     """Run a worker for these servers until the block ends."""
     given = WorkerSettings(servers, more.pop("token", None), more.pop("name", "w-1"), **{"capacity": 4, **more})
     async with remote_worker(Settings(folder / "worker.db"), given) as (worker, session):
-        looking: set[asyncio.Task[None]] = set()
-
-        def look(_: object) -> None:
-            looking.add(asyncio.create_task(worker.look()))
-
-        session.stopped, session.drained = look, worker.drain
+        session.drained = worker.drain
         tasks = [asyncio.create_task(session.run()), asyncio.create_task(worker.run())]
         try:
             yield worker, session

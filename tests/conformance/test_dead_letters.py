@@ -17,7 +17,7 @@ from noetl.server.plans import Plans
 from noetl.server.rebuild import Rebuild
 from tests.conformance.commits import commit
 from tests.conformance.conftest import Place, Store
-from tests.unit.server.system import HEAD, RealClock, begin, register
+from tests.unit.server.system import HEAD, RealClock, begin, register, report_on
 
 pytestmark = pytest.mark.asyncio
 
@@ -183,7 +183,7 @@ async def test_a_replay_is_made_again_from_the_log_and_goes_on(place: Place, sto
         await begin(control, await register(store, LOOP), "700")
         [lease] = await control.claim("w", ("",), 1, 5)
         ends = (ItemEnd(0, "ok", "A"), ItemEnd(1, "error", error=error))
-        await control.report("700", Report("r1", "work#1", lease.epoch, "w", items=ends, chunk="c1"))
+        await report_on(control, "700", Report("r1", "work#1", lease.epoch, "w", items=ends, chunk="c1"))
         [found] = await store.letters(LetterSelection())
         again = await ready(store, control, [found], {}, {})
         assert await replay(control, again, {}, by="ada", name="one") == 1
@@ -198,7 +198,7 @@ async def test_a_replay_is_made_again_from_the_log_and_goes_on(place: Place, sto
         assert chunk is not None
         done = (ItemEnd(1, "ok", "B"),)
         report = Report("r2", lease.work.run_id, lease.epoch, "w", items=done, chunk=chunk.chunk_id)
-        await control.report("700", report)
+        await report_on(control, "700", report)
         assert await rebuild.check() == []
     row = await store.execution("700")
     assert row is not None

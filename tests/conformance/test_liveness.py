@@ -18,7 +18,7 @@ from noetl.server.liveness import Liveness
 from noetl.server.plans import Plans
 from noetl.server.states import States
 from tests.conformance.conftest import Place, Store
-from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, workers
+from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
 
 pytestmark = pytest.mark.asyncio
 CHILD = HEAD.replace("tests/test", "tests/child") + "workflow:\n  - {step: only, tool: {kind: noop}}\n"
@@ -47,15 +47,15 @@ async def halfway(control: LocalControl, store: Store, what: str) -> None:
     await begin(control, await register(store, HEAD + BOOKS[what]), "500")
     [lease, *_] = await control.claim("w", ("",), 1, 0)
     if what == "work":
-        await control.report("500", done(lease))
+        await report_on(control, "500", done(lease))
     elif what == "sleep":
         until = RealClock().now() + 200
-        await control.report("500", suspended(lease, cause="sleep", until=until))
+        await report_on(control, "500", suspended(lease, cause="sleep", until=until))
     elif what == "child":
         child = {"path": "tests/child", "payload": {}}
-        await control.report("500", suspended(lease, cause="playbook", child=child))
+        await report_on(control, "500", suspended(lease, cause="playbook", child=child))
     elif what == "signal":
-        await control.report("500", suspended(lease, cause="wait", signal="go"))
+        await report_on(control, "500", suspended(lease, cause="wait", signal="go"))
 
 
 async def lose(upkeep: Upkeep, *executions: str) -> list[Beside]:
@@ -264,7 +264,7 @@ async def test_the_work_of_a_replay_is_put_back_though_its_execution_has_ended(p
         [lease] = await control.claim("w", ("",), 1, 0)
         error = {"kind": "client_error", "message": "no", "retryable": False}
         failed = Report("failed", lease.work.run_id, lease.epoch, "w", ending=Ending("error", None, error))
-        await control.report("500", failed)
+        await report_on(control, "500", failed)
         letters = await upkeep.letters_of("500")
         again = recalled(await store.read("500"), letters)
         await control.submit("500", Replay("replay", tuple(again.values())))
@@ -281,7 +281,7 @@ async def test_the_work_of_a_replay_is_put_back_though_its_execution_has_ended(p
         assert await watch.look() == ["500"]
         assert (await other.read("500"))[-1].payload == {"work": [item.work_id]}
         [lease] = await control.claim("w", ("",), 1, 0)
-        await control.report("500", done(lease, 7))
+        await report_on(control, "500", done(lease, 7))
         assert "step.repaired" in kinds(await other.read("500"))
         assert await upkeep.open(0, RealClock().now(), 10) == []
 

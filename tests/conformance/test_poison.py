@@ -23,7 +23,7 @@ from noetl.server.dead_letters import discard, ready, replay
 from noetl.server.plans import Plans
 from noetl.server.rebuild import Rebuild
 from tests.conformance.conftest import Place, Store
-from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, workers
+from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
 
 pytestmark = pytest.mark.asyncio
 TWO = HEAD + "workflow:\n  - {step: one, tool: {kind: noop}, next: two}\n  - {step: two, tool: {kind: noop}}\n"
@@ -36,7 +36,6 @@ class Mistake:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.meets: Any = lambda message: False
         patch.setattr("noetl.server.deciding.decide", self._decide)
-        patch.setattr("noetl.server.at_once.decide", self._decide)
 
     def _decide(self, plan: Any, state: Any, message: AnyMessage, *rest: Any) -> Any:
         if self.meets(message):
@@ -95,7 +94,7 @@ async def test_a_message_that_cannot_be_decided_is_a_dead_letter_and_others_go_o
         for held in (lease, other):
             waits = Suspension("wait", {"at": 0}, signal="go")
             name = f"{held.work.work_id}:s"
-            await control.report(held.work.execution_id, Reported(name, held.work.run_id, held.epoch, "w", suspension=waits))  # fmt: skip
+            await report_on(control, held.work.execution_id, Reported(name, held.work.run_id, held.epoch, "w", suspension=waits))  # fmt: skip
         await send(store, one, Signal("bad", "go", {"password": "hunter22", "n": 1}))
         await control.sequencer.gather()
         [letter] = await letters(store)
@@ -144,7 +143,7 @@ async def test_a_report_that_cannot_be_decided_is_kept_and_told(store: Store, mi
         mistake.meets = lambda message: isinstance(message, Reported)
         for _ in range(3):  # a worker that insists makes no more letters
             with pytest.raises(Undecided, match="noetl dlq show"):
-                await control.report(one, done(lease), 1)
+                await report_on(control, one, done(lease), 1)
         [letter] = await letters(store)
         assert (letter.step_id, letter.payload["type"], letter.attempts) == ("one", "Report", 1)
         mistake.meets = lambda message: False
@@ -237,7 +236,7 @@ async def test_a_child_that_cannot_be_started_fails_in_its_parent(store: Store, 
         one = await begin(control, await register(store, book))
         [lease] = await control.claim("w", ("",), 1, 5)
         waits = Suspension("playbook", {"at": 0}, child={"path": "tests/child", "payload": {}})
-        await control.report(one, Reported("s", lease.work.run_id, lease.epoch, "w", suspension=waits))
+        await report_on(control, one, Reported("s", lease.work.run_id, lease.epoch, "w", suspension=waits))
         [again] = await control.claim("w", ("",), 1, 5)  # with what became of the child
         assert again.work.resume is not None
         assert "POISON_MESSAGE" in str(again.work.resume)

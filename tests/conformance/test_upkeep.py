@@ -13,7 +13,7 @@ from noetl.server.control import LocalControl
 from noetl.server.plans import Plans
 from noetl.server.rebuild import Rebuild
 from tests.conformance.conftest import Place, Store
-from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, workers
+from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
 
 pytestmark = pytest.mark.asyncio
 PLAYBOOK = (
@@ -34,7 +34,7 @@ async def halfway(store: Store, execution_id: str = "500") -> None:
     async with LocalControl(store, RealClock(), snapshot_every=1) as control:
         await begin(control, await register(store, PLAYBOOK), execution_id)
         [lease] = await control.claim("w", ("",), 1, 0)
-        await control.report(execution_id, done(lease), want=1)
+        await report_on(control, execution_id, done(lease), want=1)
 
 
 def rebuilding(store: Store, upkeep: Upkeep) -> Rebuild:

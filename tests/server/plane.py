@@ -57,7 +57,7 @@ async def answered(control: LocalControl, ask: Ask) -> Answer:
         if ask.do == "playbook":
             return Answer(number, content=await control.playbook(ask.about))
         if ask.report is not None:
-            return Answer(number, leases=await control.report(ask.about, ask.report, ask.most))
+            return Answer(number, leases=(await control.report_wait(ask.about, ask.report, ask.most)).leases)
         assert ask.message is not None
         await control.submit(ask.about, ask.message)
         return Answer(number)

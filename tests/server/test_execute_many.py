@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from noetl.model.errors import StoreUnavailable
-from noetl.server.room import Room
 from noetl.server.tokens import made
 from noetl.settings import ServerSettings
 from noetl.wiring import open_store, open_team
@@ -278,11 +277,11 @@ async def test_one_that_was_deleted_is_started_anew_and_the_others_stay(tmp_path
 
 async def test_a_list_is_refused_whole_where_there_is_no_room(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:
-        path, room = await served.register(WAITS), served.services.control.sequencer._room
-        served.services.control.sequencer._room = Room(0, 0.05)
+        path, admission = await served.register(WAITS), served.services.control.sequencer._admission
+        admission._places, admission._timeout_s = 0, 0.05
         told = await served.json("POST", PLACE, {"path": path, "payloads": several(10)}, 429)
         assert told["retry_after_s"]
         assert await ids(served) == []
-        served.services.control.sequencer._room = room
+        admission._places = 100
         await served.json("POST", PLACE, {"path": path, "payloads": several(10)}, 201)
         assert len(await ids(served)) == 10

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from noetl.model.errors import StoreUnavailable
-from noetl.wire.session import Ack, Claim, Heartbeat, Leases, Release, Stop
+from noetl.model.messages import Signal
+from noetl.wire.session import Ack, Claim, Heartbeat, Release, Stop
 from tests.server.serving import ONE, TWO, Served, happens, listening, session
 from tests.server.test_sessions import claimed, done, held, kept
 
@@ -73,17 +74,14 @@ async def test_work_that_comes_with_a_report_goes_back_where_its_session_is_over
         handouts = served.services.handouts
         async with session(served, "w") as worker:
             lease = await kept(worker)
-            frame, answers = done(lease, want=1), list[Leases | None]()
-
-            def answer(made: Leases | None) -> bool:
-                answers.append(made)
-                return False
-
-            while not handouts.report_soon(handouts.hand("w"), frame, answer):
+            frame = done(lease, want=1)
+            control = served.services.control
+            before = asyncio.create_task(control.submit(started, Signal("s", "go")))  # so the report waits for a turn
+            reporting = asyncio.create_task(handouts.report(handouts.hand("w"), frame))
+            while not control.sequencer.handed.with_report(f"w/{frame.report.message_id}"):
                 await asyncio.sleep(0)
-            await happens(lambda: bool(answers), "the report is applied")
-            assert answers[0] is not None
-            assert [found.work.step for found in answers[0].leases] == ["two"]
+            assert reporting.cancel()  # its session ends between the commit and the answer
+            await before
             again = await claimed(worker, "another")
             assert again.work.step == "two"
             assert (await worker.leases(done(again))).status == "applied"

@@ -72,7 +72,7 @@ async def test_a_refusal_says_what_where_why_and_what_to_do() -> None:
 async def test_a_server_of_which_a_part_has_ended_is_not_ready_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken() -> None:
+    def broken() -> None:
         raise RuntimeError("a mistake of ours")
 
     async with in_process(tmp_path) as served:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -19,11 +19,11 @@ import msgspec
 import pytest
 
 from noetl.dsl.pin import pinned
-from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Signal, Start
 from noetl.model.outcome import Outcome, ok
 from noetl.model.work import Lease
 from noetl.ports import Runner, ToolContext
+from noetl.ports.work import Answer as Reported
 from noetl.server.plans import Plans
 from noetl.server.rebuild import Rebuild
 from noetl.stores.sqlite import SqliteStore
@@ -32,6 +32,7 @@ from noetl.testing.scenario import read_playbook
 from noetl.wiring import SystemClock, language_kinds
 from noetl.worker.context import Equipment
 from noetl.worker.loop import Worker
+from tests.polling import PollingPlane
 from tests.server.plane import Answer, Ask
 from tests.simulation.invariants import check_all, effects_happened
 
@@ -107,10 +108,11 @@ class Plane:
         self._waiting.clear()
 
 
-class Wires:
+class Wires(PollingPlane):
     """What workers see: every call goes to any of the processes."""
 
     def __init__(self, planes: Sequence[Plane], chance: Random) -> None:
+        super().__init__()
         self._planes = planes
         self._chance = chance
 
@@ -121,20 +123,17 @@ class Wires:
         await self.any().ask("submit", execution_id, message=message)
         return {}
 
-    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]:
-        return (await self.any().ask("claim", worker, most=most, wait_s=min(wait_s, 0.2))).leases
+    async def claim(self, worker: str, pools: Sequence[str], most: int) -> list[Lease]:
+        return (await self.any().ask("claim", worker, most=most, wait_s=0.2)).leases
 
-    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
-        return (await self.any().ask("report", execution_id, report=report, most=want)).leases
+    async def report_wait(self, execution_id: str, report: Report, want: int) -> Reported:
+        return Reported(leases=(await self.any().ask("report", execution_id, report=report, most=want)).leases)
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
         return (await self.any().ask("heartbeat", worker, held=list(held))).gone
 
     async def playbook(self, playbook: str) -> bytes:
         return (await self.any().ask("playbook", playbook)).content
-
-    def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]:
-        raise NotImplementedError
 
     async def insist(self, execution_id: str, message: AnyMessage) -> None:
         """Say something until it is heard."""

@@ -12,13 +12,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from noetl.model.errors import StoreUnavailable
-from noetl.model.events import Event
-from noetl.model.messages import AnyMessage, Report
+from noetl.model.messages import Report
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, EventLog, Receipt, Runner, ToolContext
+from noetl.ports.work import Answer
 from noetl.stores.memory import MemoryStore
 from noetl.stores.tables import Tables
+from tests.polling import PollingPlane
 from tests.watched import WatchedStore
 
 if TYPE_CHECKING:
@@ -66,12 +67,17 @@ class Weather:
 
 
 async def _fail_at_times(
-    weather: Weather, watch: Watch, log: EventLog, commits: Sequence[Commit], write: Callable[[], Awaitable[Receipt]]
+    weather: Weather,
+    watch: Watch,
+    log: EventLog,
+    commits: Sequence[Commit],
+    write: Callable[[], Receipt | Awaitable[Receipt]],
 ) -> Receipt:
     """Make commits fail at random, before or after writing; `watch` sees written ones."""
     if weather.strikes("commit_fails"):
         raise StoreUnavailable("the disk is full")
-    receipt = await write()
+    written = write()
+    receipt = written if isinstance(written, Receipt) else await written
     for commit in commits:
         await watch(log, commit.execution_id)
     if weather.strikes("commit_unknown"):
@@ -105,10 +111,11 @@ class FailingSqlite(WatchedStore):
         return await _fail_at_times(self._weather, self._watch, self, commits, write)
 
 
-class Wire:
+class Wire(PollingPlane):
     """What lies between a worker and the control plane."""
 
     def __init__(self, world: World, worker: str) -> None:
+        super().__init__()
         self._world = world
         self._worker = worker
         self._weather = world.weather
@@ -121,15 +128,12 @@ class Wire:
         if now < self._cut_until:
             raise OSError("the network is gone")
 
-    async def submit(self, execution_id: str, message: AnyMessage) -> Mapping[str, Any]:
-        return await self._world.control.submit(execution_id, message)
-
-    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]:
+    async def claim(self, worker: str, pools: Sequence[str], most: int) -> list[Lease]:
         self._check()
         await self._latency()
-        return await self._world.call(self._world.control.claim(worker, pools, most, wait_s))
+        return await self._world.call(self._world.control.claim(worker, pools, most, 10.0))
 
-    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+    async def report_wait(self, execution_id: str, report: Report, want: int) -> Answer:
         self._check()
         if self._weather.strikes("report_lost"):
             raise OSError("the report was lost")
@@ -138,10 +142,10 @@ class Wire:
         await self._latency()
         if self._weather.strikes("report_repeated"):
             self._world.later(self._weather.chance.uniform(0.0, 5.0), execution_id, report)
-        leases = await self._world.call(self._world.control.report(execution_id, report, want))
+        answer = await self._world.call(self._world.control.report_wait(execution_id, report, want))
         if self._weather.strikes("answer_lost"):
             raise OSError("the answer was lost")
-        return leases
+        return answer
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
         self._check()
@@ -149,9 +153,6 @@ class Wire:
 
     async def playbook(self, playbook: str) -> bytes:
         return await self._world.call(self._world.control.playbook(playbook))
-
-    def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]:
-        return self._world.control.follow(execution_id, after)
 
     async def _latency(self) -> None:
         await asyncio.sleep(self._weather.chance.uniform(0.0, 0.02))

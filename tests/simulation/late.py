@@ -16,7 +16,7 @@ from noetl.model.errors import NoetlError
 from noetl.model.events import Event
 from noetl.model.ids import message_digest
 from noetl.model.messages import ChildEnded, Collect, Report, Start
-from noetl.model.work import Lease
+from noetl.ports.work import Answer
 from noetl.server.control import LocalControl
 from noetl.stores.memory import MemoryStore
 from tests.simulation.world import World
@@ -43,9 +43,9 @@ class LateWorld(World):
 
     def _server(self) -> LocalControl:
         control = super()._server()
-        deliver = control.report
+        deliver = control.report_wait
 
-        async def report(execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+        async def report(execution_id: str, report: Report, want: int = 0) -> Answer:
             sent = (execution_id, report)
             if not self.weather.calm and self._draw.random() < 0.1 and report.worker in self._workers:
                 self._held_back.append(sent)
@@ -54,13 +54,13 @@ class LateWorld(World):
                 await asyncio.Event().wait()
             if self._draw.random() < 0.5:
                 await self._again(deliver)
-            leases = await deliver(execution_id, report, want)
+            answer = await deliver(execution_id, report, want)
             self._answered.append(sent)
             if self._draw.random() < 0.5:
                 await self._again(deliver)
-            return leases
+            return answer
 
-        control.report = report  # type: ignore[method-assign]
+        control.report_wait = report  # type: ignore[method-assign]
         self._deliver = deliver
         return control
 

@@ -102,7 +102,7 @@ class World:
         async def deliver() -> None:
             await asyncio.sleep(seconds)
             with suppress(NoetlError, OSError):  # no caller waits for the copy
-                await self.call(self.control.report(execution_id, report))
+                await self.call(self.control.report_wait(execution_id, report))
 
         self._spawn(deliver())
 
@@ -174,7 +174,7 @@ class World:
             await asyncio.sleep(0.1)
         await self._silence()
         sequencer = self.control.sequencer
-        while not (sequencer._is_waiting and sequencer._inbox.idle()):
+        while not sequencer.is_idle:
             await asyncio.sleep(0.1)
         return deepcopy(await sequencer.state(EXECUTION))
 

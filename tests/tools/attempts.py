@@ -12,10 +12,10 @@ from noetl.engine.actions import RunTask
 from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome, TaskError
 from noetl.ports import Blobs, ControlPlane
+from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.worker.children import ChildPool
-from noetl.worker.context import Alone, Equipment, TaskContext
-from noetl.worker.shared import Shared
+from noetl.worker.context import Alone, Equipment, Shared, TaskContext
 
 
 class RealClock:
@@ -98,7 +98,7 @@ class Attempts:
         context.know(auth)
         runner = kinds().runner(kind)
         assert runner is not None
-        outcome = await runner(fields, context)
+        outcome = await run_tool(runner, fields, context)
         logged = context.lines.records() if context.lines is not None else []
         return Tried(outcome, [line[2] for record in logged for line in record.payload["lines"]])
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from inspect import iscoroutinefunction
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, cast
@@ -15,6 +16,7 @@ import pytest
 from noetl.engine.actions import Written
 from noetl.model.outcome import TaskError
 from noetl.ports import Runner, ToolContext
+from noetl.ports.work import run_tool
 from noetl.tools import GROUP, MODULES
 from noetl.tools.registry import ToolKinds
 
@@ -116,7 +118,7 @@ def test_the_kind_of_a_package_is_run_by_its_own_function(site: Path, waits: boo
     install(site, name, GREET + runs, f"greet = {name}.tool")
     runner = ToolKinds(MODULES, GROUP).runner("greet")
     assert runner is not None
-    assert hasattr(runner, "at_once") is not waits  # whoever does not wait is not waited for
+    assert iscoroutinefunction(runner) is waits  # the runner of a kind that never waits is a plain function
     assert asyncio.run(_call(runner, {"who": "ann"})) == "hello ann"
     refused = asyncio.run(_call(runner, {"name": "ann"}))
     assert refused.error.kind == "schema"
@@ -138,7 +140,7 @@ def test_a_kind_of_a_package_may_raise_what_a_failure_means(site: Path) -> None:
 
 
 async def _call(runner: Runner, fields: dict[str, str]) -> Any:
-    return await runner(fields, cast(ToolContext, None))
+    return await run_tool(runner, fields, cast(ToolContext, None))
 
 
 def test_packages_are_not_searched_for_a_kind_that_is_built_in(site: Path) -> None:

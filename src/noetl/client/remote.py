@@ -7,7 +7,8 @@ tests/cluster/test_examples.py and tests/cluster/.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -18,13 +19,17 @@ from noetl.client.http import Http
 from noetl.client.session import Session
 from noetl.model.errors import CredentialUnavailable, Denied, InvalidInput, NoetlError, Unreachable
 from noetl.model.messages import Report as Done
-from noetl.model.work import Lease
 from noetl.ports.outbox import OutboxMessage
+from noetl.ports.work import Answer, Deliver, Reply, Stop
 from noetl.wire.answers import Removed
 from noetl.wire.outbox import OutboxNumber, OutboxPut
-from noetl.wire.session import Claim, CredentialAsked, CredentialGiven, Heartbeat, Held, Leases, Report, Stop
+from noetl.wire.session import Claim, CredentialAsked, CredentialGiven, Heartbeat, Held, Leases, Report, ToWorker
+from noetl.wire.session import Stop as Stopped
 
 _BEAT_S: Final = 5.0
+_POLL_S: Final = 10.0
+_AGAIN_S: Final = 0.5  # after a claim that was refused
+_log = logging.getLogger(__name__)
 _PLAYBOOKS: Final = 64
 _PLAIN = {"Content-Type": "application/octet-stream"}
 
@@ -32,25 +37,35 @@ _PLAIN = {"Content-Type": "application/octet-stream"}
 class RemoteControl:
     """The port `ControlPlane` over a session."""
 
-    def __init__(self, session: Session, http: Http) -> None:
+    def __init__(self, session: Session, http: Http, poll_s: float = _POLL_S) -> None:
         self._session = session
         self._http = http
+        self._poll_s = poll_s
         self._playbooks: dict[str, asyncio.Task[bytes]] = {}
 
-    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]:  # noqa: ARG002
-        """Give work; who asks for which pools was said when the session was opened."""
-        answer = await self._session.ask(Claim(uuid4().hex, most, wait_s))
-        assert isinstance(answer, Leases)
-        return list(answer.leases)
+    def subscribe(
+        self,
+        worker: str,
+        pools: Sequence[str],  # noqa: ARG002 - said when the session was opened
+        capacity: int,
+        deliver: Deliver,
+        stop: Stop,
+    ) -> RemoteSubscription:
+        """Keep a claim outstanding on the session."""
+        return RemoteSubscription(self, self._session, worker, self._poll_s, capacity, deliver, stop)
 
-    async def report(self, execution_id: str, report: Done, want: int = 0) -> list[Lease]:
-        """Apply a report and receive new work with it. Its id is the report's own, also where it is sent again."""
-        answer = await self._session.ask(Report(report.message_id, execution_id, report, want))
-        assert isinstance(answer, Leases)
-        return list(answer.leases)
+    def report(self, execution_id: str, report: Done, want: int, reply: Reply) -> None:
+        """Apply a report; the frame has the report's own id, also where it is sent again."""
+
+        def answered(answer: ToWorker | NoetlError) -> bool:
+            if isinstance(answer, Leases):
+                return reply(Answer(answer.status, list(answer.leases)))
+            return reply(answer if isinstance(answer, NoetlError) else NoetlError(f"no answer to a report: {answer}"))
+
+        self._session.request(Report(report.message_id, execution_id, report, want), answered)
 
     async def heartbeat(self, worker: str, held: Sequence[Held]) -> list[str]:  # noqa: ARG002
-        """Keep leases alive; gives the work that must stop. Raises Unreachable where nobody answers."""
+        """Keep leases alive; returns the work that must stop. Raises Unreachable where there is no answer."""
         if not self._session.is_open:
             raise Unreachable("there is no session now")
         try:
@@ -58,11 +73,11 @@ class RemoteControl:
                 answer = await self._session.ask(Heartbeat(tuple(held), uuid4().hex))
         except TimeoutError:
             raise Unreachable("a heartbeat was not answered") from None
-        assert isinstance(answer, Stop)
+        assert isinstance(answer, Stopped)
         return list(answer.work)
 
     async def playbook(self, playbook: str) -> bytes:
-        """Give a canonical tree by its content hash; it is fetched once, however many ask."""
+        """Return a canonical tree by its content hash; it is fetched once, however many ask."""
         task = self._playbooks.get(playbook)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
             while len(self._playbooks) >= _PLAYBOOKS:
@@ -72,6 +87,91 @@ class RemoteControl:
 
     async def _fetch(self, playbook: str) -> bytes:
         return (await self._http.send("GET", f"/api/playbooks/{playbook}")).content
+
+
+class RemoteSubscription:
+    """A worker's standing request for work: one claim at a time, for as much as there is capacity for."""
+
+    def __init__(
+        self,
+        control: RemoteControl,
+        session: Session,
+        worker: str,
+        poll_s: float,
+        capacity: int,
+        deliver: Deliver,
+        stop: Stop,
+    ) -> None:
+        self._control = control
+        self._session = session
+        self._worker = worker
+        self._poll_s = poll_s
+        self._capacity = capacity
+        self._deliver = deliver
+        self._stop = stop
+        self._claim: Claim | None = None  # that is not answered
+        self._retry: asyncio.TimerHandle | None = None
+        self._checks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+        session.stopped = self._check_leases
+        self._send_claim()
+
+    def set_capacity(self, capacity: int) -> None:
+        """Set how many more pieces of work may be delivered."""
+        self._capacity = 0 if self._is_closed else capacity
+        if self._capacity <= 0:
+            self._withdraw()
+        else:
+            self._send_claim()
+
+    def close(self) -> None:
+        """Claim nothing any more; leases that were on their way go back."""
+        self._is_closed, self._capacity = True, 0
+        self._withdraw()
+        for task in self._checks:
+            task.cancel()
+
+    def _withdraw(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self._claim is not None:
+            self._session.withdraw(self._claim)
+            self._claim = None
+
+    def _send_claim(self) -> None:
+        self._retry = None
+        if self._claim is None and self._capacity > 0:
+            self._claim = Claim(uuid4().hex, self._capacity, self._poll_s)
+            self._session.request(self._claim, self._answered)
+
+    def _answered(self, answer: ToWorker | NoetlError) -> bool:
+        self._claim = None
+        if isinstance(answer, Leases):
+            self._capacity -= len(answer.leases)
+            self._deliver(list(answer.leases))
+            self._send_claim()
+            return True
+        _log.warning("no work can be claimed now: %s", answer)
+        self._retry = asyncio.get_running_loop().call_later(_AGAIN_S, self._send_claim)
+        return False
+
+    def _check_leases(self, _: Iterable[str]) -> None:
+        """Ask which leases are lost; the work that the server named may have come back under a new one meanwhile."""
+        if not self._is_closed:
+            task = asyncio.create_task(self._stop_lost())
+            self._checks.add(task)
+            task.add_done_callback(self._checks.discard)
+
+    async def _stop_lost(self) -> None:
+        asked = self._session.held
+        try:
+            lost = set(await self._control.heartbeat(self._worker, asked)) if asked else set()
+        except NoetlError as error:
+            _log.warning("the worker's next heartbeat stops what was cancelled: %s", error)
+            return
+        still = set(self._session.held)
+        self._stop([held[0] for held in asked if held[0] in lost and held in still])
 
 
 class RemoteBlobs:
@@ -131,7 +231,7 @@ class RemoteCredentials:
         self._lease = lease
 
     async def __call__(self, name: str) -> Mapping[str, Any]:
-        """Give a credential. Raises KeyError where there is none, CredentialUnavailable where it cannot be had now."""
+        """Return a credential. Raises KeyError where there is none, CredentialUnavailable where it cannot be had now."""
         asked = CredentialAsked(name, self._lease(), self._worker)
         try:
             return (await self._http.ask("POST", "/api/worker/credential", CredentialGiven, asked)).data

@@ -1,7 +1,7 @@
 """A worker's session with the servers: what was asked is asked again, under its id, until it is answered.
 
-A link that breaks is opened again at once, then less and less often, at the next server where several are named. Leases that
-nobody waits for any more go back. Decides nothing about work. Tested in tests/client/test_session.py.
+A link that breaks is opened again at once, then with back-off, at the next server where several are named. Leases that
+are not awaited any more go back. Decides nothing about work. Tested in tests/client/test_session.py.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _HELD_S: Final = 1.0  # a link that held so long was a good one
 _ACK_S: Final = 0.05  # acknowledgements go together
 _IDLE_S: Final = 5.0  # a sign of life at least so often
 
+Asked = wire.Claim | wire.Report | wire.Heartbeat
+Reply = Callable[[wire.ToWorker | NoetlError], bool]  # called once; False: nothing takes the answer
 _log = logging.getLogger(__name__)
 
 
@@ -38,10 +40,15 @@ class Session:
         self._token = token
         self._hello = hello
         self._link: Link | None = None
-        self._asked: dict[str, tuple[wire.FromWorker, asyncio.Future[wire.ToWorker]]] = {}
+        self._asked: dict[str, tuple[Asked, Reply]] = {}
         self._unseen: set[wire.Held] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
+
+    @property
+    def held(self) -> tuple[wire.Held, ...]:
+        """The leases that the worker holds."""
+        return self._hello().held
 
     @property
     def is_open(self) -> bool:
@@ -100,21 +107,43 @@ class Session:
             self._link = None
             await link.close()
 
-    async def ask(self, frame: wire.Claim | wire.Report | wire.Heartbeat) -> wire.ToWorker:
-        """Send a frame and give its answer; it is sent again with every new link until there is one."""
+    def request(self, frame: Asked, reply: Reply) -> None:
+        """Send a frame; `reply` is called once. The frame is sent again with every new link until it is answered."""
         if self._ended:
-            raise Unreachable("this worker ends")
-        answer: asyncio.Future[wire.ToWorker] = asyncio.get_running_loop().create_future()
-        self._asked[frame.id] = (frame, answer)
+            reply(Unreachable("this worker ends"))
+            return
+        self._asked[frame.id] = (frame, reply)
         try:
             self.tell(frame)
-            return await answer
+        except NoetlError as error:  # it can never be sent
+            del self._asked[frame.id]
+            reply(error)
+
+    def withdraw(self, frame: Asked) -> None:
+        """Wait no more for an answer; leases that come with it go back."""
+        self._asked.pop(frame.id, None)
+
+    async def ask(self, frame: Asked) -> wire.ToWorker:
+        """Send a frame and return its answer."""
+        answer: asyncio.Future[wire.ToWorker | NoetlError] = asyncio.get_running_loop().create_future()
+
+        def reply(found: wire.ToWorker | NoetlError) -> bool:
+            if answer.done():
+                return False
+            answer.set_result(found)
+            return True
+
+        self.request(frame, reply)
+        try:
+            found = await answer
         except asyncio.CancelledError:
-            if answer.done() and not answer.cancelled() and answer.exception() is None:
-                self._unwanted(answer.result())  # it came, and nobody will look at it
+            self.withdraw(frame)
+            if answer.done() and not answer.cancelled() and isinstance(found := answer.result(), wire.Leases):
+                self._send_back(found.leases)  # they came, and are not looked at
             raise
-        finally:
-            self._asked.pop(frame.id, None)
+        if isinstance(found, NoetlError):
+            raise found
+        return found
 
     def tell(self, frame: wire.FromWorker) -> None:
         """Send a frame without waiting for an answer; without a link it is dropped."""
@@ -126,12 +155,10 @@ class Session:
 
     def _receive(self, frame: wire.ToWorker) -> None:
         if isinstance(frame, wire.Leases):
-            asked = self._asked.get(frame.id)
-            if asked is None or asked[1].done():
-                self._send_back(frame.leases)
-            else:
+            if self._answer(frame.id, frame):
                 self._acknowledge(frame.leases)
-                asked[1].set_result(frame)
+            else:
+                self._send_back(frame.leases)
         elif isinstance(frame, wire.Stop):
             self._answer(frame.id, frame)
             if frame.work and not frame.id:
@@ -141,24 +168,18 @@ class Session:
         elif isinstance(frame, wire.Drain):
             self.drained()
         elif isinstance(frame, wire.Refused):
-            asked = self._asked.get(frame.id)
-            if asked is not None and not asked[1].done():
-                asked[1].set_exception(refused(frame))
-            elif not frame.id:
+            self._answer(frame.id, refused(frame))
+            if not frame.id:
                 _log.warning("the server refused a frame: %s", refused(frame))
 
-    def _answer(self, named: str, frame: wire.ToWorker) -> None:
-        asked = self._asked.get(named)
-        if asked is not None and not asked[1].done():
-            asked[1].set_result(frame)
-
-    def _unwanted(self, frame: wire.ToWorker) -> None:
-        if isinstance(frame, wire.Leases):
-            self._send_back(frame.leases)
+    def _answer(self, name: str, answer: wire.ToWorker | NoetlError) -> bool:
+        """Call the reply of what was asked under this name; False where nothing waits for it."""
+        _, reply = self._asked.pop(name, (None, None))
+        return reply is not None and reply(answer)
 
     def _send_back(self, leases: Iterable[Lease]) -> None:
-        """Give leases back that came to nobody: their claim was given up, or they came twice."""
-        mine = set(self._hello().held)
+        """Return leases that are not awaited: their claim was withdrawn, or they came twice."""
+        mine = set(self.held)
         unwanted = tuple(held for lease in leases if (held := (lease.work.work_id, lease.epoch)) not in mine)
         if unwanted:
             self.tell(wire.Release(unwanted))
@@ -175,13 +196,12 @@ class Session:
         self._unseen.clear()
 
     async def _beat(self) -> None:
-        """Give signs of life; what is held is kept alive by the worker itself."""
+        """Send heartbeats while nothing is held; the worker itself renews what it holds."""
         while True:
             await asyncio.sleep(_IDLE_S)
-            if not self._hello().held:
+            if not self.held:
                 self.tell(wire.Heartbeat())
 
     def _fail(self, error: NoetlError) -> None:
-        for _, answer in self._asked.values():
-            if not answer.done():
-                answer.set_exception(error)
+        for name in list(self._asked):
+            self._answer(name, error)

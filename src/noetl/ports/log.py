@@ -58,6 +58,7 @@ class Receipt(msgspec.Struct, frozen=True):
     leases: tuple[tuple[Lease, ...], ...] = ()
 
     def __await__(self) -> Generator[Any, None, Receipt]:
+        """Return itself, so that `await log.commit(…)` works whether or not the log has to be waited for."""
         yield from ()
         return self
 

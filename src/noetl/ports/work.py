@@ -5,8 +5,8 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
@@ -24,7 +24,7 @@ class Blobs(Protocol):
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes: ...
 
     async def about(self, ref: str) -> Mapping[str, Any]:
-        """Give what was put with a blob as its `meta`."""
+        """Return what was put with a blob as its `meta`."""
 
     async def delete(self, refs: Sequence[str]) -> None: ...
 
@@ -36,51 +36,55 @@ class BlobStore(Blobs, Protocol):
         """Put what a file holds from its start, piece by piece: it is never held whole."""
 
     def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        """Give every blob's address and `meta`, in any order; what is put or deleted meanwhile may be among them or not."""
+        """Return every blob's address and `meta`, in any order; what is put or deleted meanwhile may be among them or not."""
 
     async def tidy(self, before: int) -> int:
-        """Remove what is left of writes that began before a time and never ended; gives how much there was."""
+        """Remove what is left of writes that began before a time and never ended; returns how much there was."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a message came to: applied, duplicate or late; new work for a report, the execution's row for other messages."""
+
+    status: str = "applied"
+    leases: list[Lease] = []
+    row: Mapping[str, Any] = {}
+
+
+Reply = Callable[[Answer | Exception], bool]  # called once; False: the caller is gone, so new work returns to the queue
+Deliver = Callable[[list[Lease]], None]
+Stop = Callable[[Collection[str]], None]  # with work ids, of which some may not be the worker's
+
+
+class Subscription(Protocol):
+    """A worker's standing request for work."""
+
+    def set_capacity(self, capacity: int) -> None:
+        """Set how many more pieces of work may be delivered; every delivery takes its number off."""
+
+    def close(self) -> None:
+        """Deliver nothing and stop nothing any more; what was leased meanwhile returns to the queue."""
 
 
 class ControlPlane(Protocol):
-    """What a worker asks of the server, in process or over HTTP."""
+    """What a worker asks of the server, in process or over a session.
 
-    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]: ...
+    Tested in tests/conformance/test_control_plane.py.
+    """
 
-    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
-        """Apply a report and receive up to `want` pieces of new work in the same commit."""
+    def subscribe(self, worker: str, pools: Sequence[str], capacity: int, deliver: Deliver, stop: Stop) -> Subscription:
+        """Deliver work of these pools whenever there is some, up to the capacity; call `stop` for cancelled work."""
+
+    def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
+        """Apply a report, with up to `want` pieces of new work in the same commit; `reply` is called when it is durable.
+
+        A report that is sent again is applied once, and gets the same leases.
+        """
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
-        """Keep leases alive; gives the work ids that must stop: lost or cancelled."""
+        """Renew leases; returns the work ids that must stop: lost or cancelled."""
 
     async def playbook(self, playbook: str) -> bytes:
-        """Give a canonical tree by its content hash."""
-
-
-class Asking(Protocol):
-    """What a worker asks for all the time."""
-
-    def room(self, free: int) -> None:
-        """Say how many pieces of work there is room for now."""
-
-    def end(self) -> None:
-        """Ask for nothing any more."""
-
-
-@runtime_checkable
-class NearControl(ControlPlane, Protocol):
-    """A control plane in the same process: it can tell by a call of new work, and of what became of a report."""
-
-    def attend(self, worker: str, pools: Sequence[str], most: int, told: Callable[[list[Lease]], None]) -> Asking:
-        """Call with new work of these pools whenever there is some, as long as there is room for it."""
-
-    def report_soon(
-        self, execution_id: str, report: Report, want: int, told: Callable[[list[Lease] | None], None]
-    ) -> bool:
-        """Apply a report and call with the new work. False, or a call with None: it has to be sent the usual way."""
-
-    def give_back(self, leases: Sequence[Lease]) -> None:
-        """Put work back that came when nobody was there any more."""
+        """Return a canonical tree by its content hash."""
 
 
 class Job(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -168,14 +172,14 @@ class ToolContext(Protocol):
 
     @property
     def outbox(self) -> OutboxIn | None:
-        """Messages for other systems; None where nobody would deliver them."""
+        """Messages for other systems; None where they would not be delivered."""
 
     @property
     def http(self) -> Any:
         """The one pooled httpx.AsyncClient of the worker."""
 
     def web(self, verify: bool | str) -> Any:
-        """Give the worker's httpx.AsyncClient that checks certificates this way: a text is a file with trusted ones."""
+        """Return the worker's httpx.AsyncClient that checks certificates this way: a text is a file with trusted ones."""
 
     def now(self) -> int: ...
 
@@ -186,18 +190,24 @@ class ToolContext(Protocol):
         """Resolve a stored credential. Raises KeyError where there is none of that name."""
 
     async def renewed(self, name: str) -> Mapping[str, Any] | None:
-        """Give a credential anew after the other side refused it; None where it is no token that a server gives."""
+        """Return a credential anew after the other side refused it; None where it is no token that a server gives."""
 
     async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
-        """Give what the worker's tasks share under a key, such as a pool; opened on first use, closed with the worker."""
+        """Return what the worker's tasks share under a key, such as a pool; opened on first use, closed with the worker."""
 
 
-Runner = Callable[[Mapping[str, Any], ToolContext], Awaitable[Outcome]]
-AtOnce = Callable[[Mapping[str, Any], ToolContext], Outcome]  # a runner of a kind that never waits has it as `at_once`
+# Runs rendered fields of a kind; the runner of a kind that never waits is a plain function.
+Runner = Callable[[Mapping[str, Any], ToolContext], Outcome | Awaitable[Outcome]]
+
+
+async def run_tool(runner: Runner, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
+    """Call a runner, and wait for it if it has to be waited for."""
+    outcome = runner(fields, context)
+    return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
 class Tools(Protocol):
     """The tool kinds that can be run."""
 
     def runner(self, kind: str) -> Runner | None:
-        """Give what runs rendered fields of a kind; None where no such kind is run by workers."""
+        """Return what runs rendered fields of a kind; None where no such kind is run by workers."""

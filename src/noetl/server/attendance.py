@@ -1,6 +1,4 @@
-"""Which workers are there: a worker of this process is written down like any other, and groups are told to `explain`.
-
-One that was not seen for a day is struck off.
+"""Presence of workers: those of this process are listed like any other, and removed when not seen for a day.
 
 Hands out no work. Tested in tests/server/test_attendance.py.
 """
@@ -57,7 +55,7 @@ async def strike_off(runtime: Runtime, clock: Clock) -> None:
 
 
 def groups(workers: Iterable[WorkerInfo], now: int) -> list[Mapping[str, Any]]:
-    """Give what is known of workers by pool and tags: how many take work, and if none, when one was last seen."""
+    """Return what is known of workers by pool and tags: how many take work, and if none, when one was last seen."""
     found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
     for worker in workers:
         takes = worker.status == "ready" and now - worker.seen_at < _SILENT_MS

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -23,14 +24,14 @@ from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
-from noetl.ports import Act, Blobs, Catalog, Clock, Doorbell, EventLog, Upkeep, WorkQueue
+from noetl.ports import Act, Blobs, Catalog, Clock, Commit, Doorbell, EventLog, Upkeep, WorkQueue
+from noetl.ports.work import Answer, Deliver, Reply, Stop
 from noetl.server.endings import Endings
 from noetl.server.followers import Followers
-from noetl.server.inbox import Ask, Entry, Takes, Told
+from noetl.server.inbox import Entry, Subscription, Takes
 from noetl.server.leases import Leases
 from noetl.server.plans import Plans
-from noetl.server.sequencer import Sequencer
-from noetl.server.standing import Standing
+from noetl.server.sequencer import Sequencer, resolve
 from noetl.server.starting import new_execution
 from noetl.server.states import States
 from noetl.server.stored import LOAD_MAX_BYTES, Stored
@@ -41,10 +42,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
-_MOST_IN_ROW = 8  # reports that are decided at once, before whatever else is ready has its turn
 _CHECKED_AT_ONCE = 50  # payloads, before whatever else is ready has its turn
-_PASSES = 2  # of the loop, for a turn: what others do takes more than one
-_ANYTHING: Takes = (("",), ())  # by whoever has not said what it takes
+_ANYTHING: Takes = (("",), ())  # by a worker that has not said what it takes
 
 
 class Store(EventLog, WorkQueue, Catalog, Protocol):
@@ -52,7 +51,7 @@ class Store(EventLog, WorkQueue, Catalog, Protocol):
 
 
 class LocalControl:
-    """The control plane over a store, for whoever is in the same process."""
+    """The control plane over a store, in process."""
 
     def __init__(
         self,
@@ -134,7 +133,7 @@ class LocalControl:
         return (await self.sequencer.submit(execution_id, message, act=act)).row
 
     async def misfit(self, like: Start, payloads: Sequence[Mapping[str, Any]]) -> tuple[int, InvalidPayload] | None:
-        """Give the first of many payloads that does not fit for starts like this one, and why; None where all fit."""
+        """Return the first of many payloads that does not fit its schema, and why; None where all fit."""
         plan, now = await self._plans.get(like.playbook), self._clock.now()
         for first in range(0, len(payloads), _CHECKED_AT_ONCE):
             found = misfit(plan, str(new_execution(now)), like, payloads[first : first + _CHECKED_AT_ONCE], now)
@@ -146,80 +145,70 @@ class LocalControl:
     async def claim(
         self, worker: str, pools: Sequence[str], most: int, wait_s: float, tags: Sequence[str] = ()
     ) -> list[Lease]:
-        """Give work of these pools, and wait for it that long."""
+        """Lease up to `most` pieces of work of these pools, and wait for the first that long."""
+        self.sequencer.require_running()
         self.takes(worker, pools, tags)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[Lease]] = loop.create_future()
-        self.sequencer.ask(Ask(worker, tuple(pools), most, answer, wait_s > 0, tuple(tags)))
-        timer = loop.call_later(wait_s, _wait_no_longer, answer) if wait_s > 0 else None
+
+        def deliver(leases: list[Lease]) -> None:
+            claim.close()
+            if answer.done():  # the caller is gone
+                self.sequencer.handed.give_back(leases)
+            else:
+                answer.set_result(leases)
+
+        sequencer = self.sequencer
+        claim = Subscription(
+            worker, self._takes[worker], most, deliver, sequencer.request, sequencer.withdraw, waits=wait_s > 0
+        )
+        timer = loop.call_later(wait_s, deliver, []) if wait_s > 0 else None
         try:
+            sequencer.request(claim)
             return await answer
         except BaseException:
-            if not answer.cancel() and not answer.cancelled():  # nobody is there any more to receive it
-                self.sequencer.handed.give_back(answer.result())
+            if not answer.cancel() and not answer.cancelled():
+                sequencer.handed.give_back(answer.result())
             raise
         finally:
+            claim.close()
             if timer is not None:
                 timer.cancel()
 
-    def attend(self, worker: str, pools: Sequence[str], most: int, told: Callable[[list[Lease]], None]) -> Standing:
-        """Give work of these pools from now on, whenever there is some, by a call."""
+    def subscribe(
+        self, worker: str, pools: Sequence[str], capacity: int, deliver: Deliver, stop: Stop
+    ) -> LocalSubscription:
+        """Deliver work of these pools whenever there is some, in the commit that creates it where that is here."""
         self.takes(worker, pools, ())
-        return Standing(worker, self._takes[worker], most, told, self.sequencer)
+        return LocalSubscription(self.sequencer, worker, self._takes[worker], capacity, deliver, stop)
 
-    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
-        """Apply a report, and give new work in the same commit."""
-        if self.sequencer.in_row >= _MOST_IN_ROW:
-            await self._let_others()
-        entry = Entry(execution_id, report, None, None, self._takes.get(report.worker, _ANYTHING), want)
-        leases = self.sequencer.at_once(entry)
-        return (await self.sequencer.report(entry)).leases if leases is None else leases
+    def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
+        """Apply a report, with new work in the same commit; `reply` is called when it is durable."""
+        self.sequencer.offer(self._entry(execution_id, report, want, reply))
 
-    async def reported(self, execution_id: str, report: Report, want: int = 0) -> tuple[str, list[Lease]]:
-        """Apply a report likewise; also tells whether it was applied, a duplicate, or late."""
-        if self.sequencer.in_row >= _MOST_IN_ROW:
-            await self._let_others()
-        entry = Entry(execution_id, report, None, None, self._takes.get(report.worker, _ANYTHING), want)
-        leases = self.sequencer.at_once(entry)
-        if leases is not None:
-            return "applied", leases
-        answer = await self.sequencer.report(entry)
-        return answer.status, answer.leases
+    def _entry(self, execution_id: str, report: Report, want: int, reply: Reply) -> Entry:
+        return Entry(execution_id, report, reply, None, self._takes.get(report.worker, _ANYTHING), want)
 
-    def report_soon(self, execution_id: str, report: Report, want: int, told: Told) -> bool:
-        """Apply a report, and call with the new work; False: it cannot be.
-
-        Called with None it cannot be either: then the report is to be sent the usual way.
-        """
-        takes = self._takes.get(report.worker, _ANYTHING)
-        entry = Entry(execution_id, report, None, None, takes, want, told=told)
-        if self.sequencer.in_row < _MOST_IN_ROW:
-            return self.sequencer.soon(entry)
-        self.sequencer.in_row = 0
-        loop = asyncio.get_running_loop()
-        loop.call_soon(loop.call_soon, self._soon, entry, told)  # when others had their turn
-        return True
-
-    def _soon(self, entry: Entry, told: Told) -> None:
-        if not self.sequencer.soon(entry):
-            told(None)
-
-    def give_back(self, leases: Sequence[Lease]) -> None:
-        """Put work back that came when nobody was there any more."""
-        self.sequencer.handed.give_back(leases)
-
-    async def _let_others(self) -> None:
-        """Let whatever else is ready have its turn."""
-        self.sequencer.in_row = 0
-        for _ in range(_PASSES):
-            await asyncio.sleep(0)
+    async def report_wait(self, execution_id: str, report: Report, want: int = 0) -> Answer:
+        """Apply a report and return its answer; if the caller is cancelled, the new work returns to the queue."""
+        future: asyncio.Future[Answer | Exception] = asyncio.get_running_loop().create_future()
+        entry = self._entry(execution_id, report, want, partial(resolve, future))
+        try:
+            self.sequencer.offer(entry)
+            answer = await future
+        except BaseException:
+            self.sequencer.handed.take_back(report.message_id, entry.abandon())
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def plan(self, playbook: str) -> Plan:
-        """Give the plan of a pinned playbook."""
+        """Return the plan of a pinned playbook."""
         return await self._plans.get(playbook)
 
     def plan_at_hand(self, playbook: str) -> Plan | None:
-        """Give a plan that is in memory."""
+        """Return a cached plan."""
         return self._plans.at_hand(playbook)
 
     def takes(self, worker: str, pools: Sequence[str], tags: Sequence[str]) -> None:
@@ -231,29 +220,29 @@ class LocalControl:
         self._takes.pop(worker, None)
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
-        """Keep leases alive; gives the work that must stop."""
+        """Renew leases; returns the work that must stop."""
         return await self._store.extend(worker, held, self._clock.now() + self._lease_ms)
 
     async def playbook(self, playbook: str) -> bytes:
-        """Give a pinned tree by its content hash."""
+        """Return a pinned tree by its content hash."""
         data = await self._store.canonical(playbook)
         if data is None:
             raise InvalidInput(f"there is no playbook with the content hash {playbook} in this store")
         return data
 
     def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]:
-        """Give the events of an execution as they come, until it has ended."""
+        """Yield the events of an execution as they come, until it has ended."""
         return self.followers.follow(execution_id, after)
 
     async def take_over(self, execution_id: str) -> int:
-        """Take back every lease of an execution whose driver is known to be dead; gives how many there were."""
+        """Take back every lease of an execution whose driver is known to be dead; returns their number."""
         count = await self._store.expire(execution_id, self._clock.now())
         if count:
             await self.leases.expire()
         return count
 
     def liveness(self, upkeep: Upkeep) -> Liveness:
-        """Give what looks after executions that stand still."""
+        """Return the reconciler, which mends executions that stand still."""
         from noetl.server.liveness import Liveness  # a run that is over in a moment never needs it
 
         parts = (self._store, upkeep, self._plans, self.sequencer, self._clock)
@@ -273,24 +262,41 @@ class LocalControl:
                 if version not in (-1, now) or left:
                     # Messages are taken when they are seen twice: their own process is mostly quicker.
                     left = await self.sequencer.gather(left)
-                if now != version:  # also at first: what came before that look, somebody may have missed
+                if now != version:  # also at first: what came before that look may have been missed
                     version = now
                     self.sequencer.look()
                     self.followers.tell_all()
                     self.endings.doubt_all()
             except NoetlError as error:
                 _log.warning("the store cannot be watched: %s", error)
-            # A message that was seen once is looked at again soon, whoever rings.
+            # A message that was seen once is looked at again soon, whatever rings.
             await self._doorbell.heard(min(self._look_s, _LOOK_AGAIN_S) if left else self._look_s)
 
 
-def _wait_no_longer(answer: asyncio.Future[list[Lease]]) -> None:
-    """Let whoever asked go without; what is handed out from here on goes back to the queue."""
-    if not answer.done():
-        answer.set_result([])
+class LocalSubscription(Subscription):
+    """A worker of this process: it is delivered work, and stopped when a commit takes work away."""
+
+    __slots__ = ("_on_drop", "_stop")
+
+    def __init__(
+        self, sequencer: Sequencer, worker: str, takes: Takes, capacity: int, deliver: Deliver, stop: Stop
+    ) -> None:
+        super().__init__(worker, takes, capacity, deliver, sequencer.request, sequencer.withdraw)
+        self._stop = stop
+        self._on_drop = sequencer.listeners.on_drop
+        self._on_drop.append(self._dropped)
+        sequencer.request(self)
+
+    def _dropped(self, commit: Commit) -> None:
+        self._stop(commit.dropped)
+
+    def close(self) -> None:
+        super().close()
+        if self._dropped in self._on_drop:
+            self._on_drop.remove(self._dropped)
 
 
 def _tell_of_end(task: asyncio.Task[None]) -> None:
-    """Say which part of the control plane has ended by a mistake: without it nothing goes on as it should."""
+    """Log a background task that crashed: without it nothing goes on as it should."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.critical("%s has ended and must be started again", task.get_name(), exc_info=error)

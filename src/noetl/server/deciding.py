@@ -1,4 +1,4 @@
-"""Decides one message on the state of its execution, which is loaded where it is not known.
+"""Decide one message on the state of its execution.
 
 Holds no rule of the language. Tested in tests/unit/server/test_sequencer.py.
 """
@@ -11,14 +11,14 @@ from noetl.engine.decide import Needs, decide, late
 from noetl.model.errors import InvalidInput, UnknownExecution
 from noetl.model.messages import Report, Start
 from noetl.ports import Commit, EventLog
-from noetl.server.commits import commit_of, no_child, of_another
+from noetl.server.commits import commit_of, refuse_child, refuse_taken_id
 from noetl.server.inbox import Entry
 from noetl.server.plans import Plans
 from noetl.server.states import States
 
 
-def at_hand(entry: Entry, states: States, plans: Plans, now: int) -> Commit | Needs | None:
-    """Decide a message where all that this takes is in memory; None where it is not, or something was wrong before."""
+def decide_cached(entry: Entry, states: States, plans: Plans, now: int) -> Commit | Needs | None:
+    """Decide a message whose state and plan are cached; None where something has to be loaded or checked first."""
     if entry.refused or entry.trouble is not None:
         return None
     message, state = entry.message, states.known(entry.execution_id)
@@ -31,12 +31,12 @@ def at_hand(entry: Entry, states: States, plans: Plans, now: int) -> Commit | Ne
         plan = plans.at_hand(state.playbook) if state is not None else None
         if state is None or plan is None:
             return None
-    made = decide(plan, state, message, now, entry.resolved)
-    return made if isinstance(made, Needs) else commit_of(entry, made)
+    decision = decide(plan, state, message, now, entry.resolved)
+    return decision if isinstance(decision, Needs) else commit_of(entry, decision)
 
 
-async def decided(entry: Entry, log: EventLog, states: States, plans: Plans, now: int) -> Commit | Needs:
-    """Give what a message changes, or what has to be brought before that can be told."""
+async def decide_loading(entry: Entry, log: EventLog, states: States, plans: Plans, now: int) -> Commit | Needs:
+    """Load what the decision takes, and decide."""
     message = entry.message
     if entry.trouble is not None:
         raise entry.trouble
@@ -45,9 +45,9 @@ async def decided(entry: Entry, log: EventLog, states: States, plans: Plans, now
         try:
             message = replace(message, playbook=await plans.named(message))
         except InvalidInput as problem:
-            return no_child(entry, message, problem, state.seq)
-    if isinstance(message, Start) and (refused := await of_another(log, entry, message, state)) is not None:
-        return refused
+            return refuse_child(entry, message, problem, state.seq)
+    if isinstance(message, Start) and (refusal := await refuse_taken_id(log, entry, message, state)) is not None:
+        return refusal
     if not state.seq and not isinstance(message, Start):
         if entry.is_own:  # sent to an execution that never was
             return Commit(entry.execution_id, 0, (), consumed=entry.consumed)
@@ -55,5 +55,5 @@ async def decided(entry: Entry, log: EventLog, states: States, plans: Plans, now
     plan = await plans.get(message.playbook if isinstance(message, Start) and not state.seq else state.playbook)
     if entry.late and isinstance(message, Report):
         return commit_of(entry, late(plan, state, message, now))
-    made = decide(plan, state, message, now, entry.resolved)
-    return made if isinstance(made, Needs) else commit_of(entry, made)
+    decision = decide(plan, state, message, now, entry.resolved)
+    return decision if isinstance(decision, Needs) else commit_of(entry, decision)

@@ -1,7 +1,7 @@
-"""Work in workers' hands: what was handed to whom, what was acknowledged, and what must stop.
+"""The workers that speak to this server: what each was handed, what it acknowledged, and what it must stop.
 
 Sessions and HTTP routes mean the same because both come here. A claim that is sent again gets the same leases; a hand-off
-that nobody acknowledges goes back to the queue; the leases of a session that closed and did not come back run out. What a
+that is not acknowledged returns to the queue; the leases of a session that closed and did not reconnect expire. What a
 worker names when it says hello is all that it holds: whatever else it has leases of, from a server that died or in a frame
 that never arrived, runs out then. The store decides who holds a lease; what is remembered here saves asking it. Tested in
 tests/server/test_sessions.py and tests/server/test_handouts.py.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -69,7 +69,7 @@ class Handouts:
     # Coming and going
 
     async def hello(self, name: str, hello: Hello, push: Push | None = None, act: Act = None) -> tuple[Hand, list[str]]:
-        """Let a worker in; gives it, and the work of its `held` that it must stop."""
+        """Admit a worker; returns its connection, and the work of its `held` that it must stop."""
         now = self._clock.now()
         known = self._hands.get(name)
         hand = self._hands[name] = known or Hand(name, hello, now)
@@ -104,8 +104,8 @@ class Handouts:
         )
 
     async def _disown(self, hand: Hand, now: int, *, is_new: bool) -> None:
-        """Let leases run out that a worker does not hold, though it should."""
-        if is_new:  # whoever handed them out: it has nobody there to give them to any more
+        """Expire leases that are a worker's in the store and that it does not hold."""
+        if is_new:  # whichever server handed them out, it cannot deliver them any more
             count = await self._queue.disown(hand.name, hand.hello.held, now)
         else:  # what it has not acknowledged may be on its way, or is asked for again
             mine = set(hand.hello.held)
@@ -118,7 +118,7 @@ class Handouts:
             await self._control.leases.expire()
 
     def hand(self, name: str) -> Hand:
-        """Give a worker that has said hello. Raises Refusal."""
+        """Return a worker that has said hello. Raises Refusal."""
         found = self._hands.get(name)
         if found is None:
             raise Refusal(
@@ -131,18 +131,16 @@ class Handouts:
         return found
 
     def closed(self, hand: Hand, push: Push | None) -> None:
-        """Note that a session ended; its worker may come back within a moment, here or at another server."""
+        """Note that a session ended; its worker may reconnect within a moment, here or at another server."""
         if push is not None and hand.push == push:
             hand.push = None
-            hand.let_claims_go()  # else work is handed to nobody; a claim that comes again is a new one
+            hand.let_claims_go()  # else work is leased for a closed session; a claim that comes again is a new one
             task = asyncio.create_task(self._gone(hand, hand.registered_at))
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
 
     async def _gone(self, hand: Hand, registered_at: int) -> None:
-        until = (
-            self._clock.now() + self.lease_ms
-        )  # no lease that it had runs for longer, unless somebody keeps it alive
+        until = self._clock.now() + self.lease_ms  # no lease that it had runs for longer, unless it is renewed
         await self._clock.sleep(self._reconnect_ms / 1000)
         if hand.is_back(registered_at):
             return
@@ -165,11 +163,11 @@ class Handouts:
         self._control.forget(hand.name)
 
     def known(self, name: str) -> Hand | None:
-        """Give a worker that has said hello, where there is one."""
+        """Return a worker, if it has said hello."""
         return self._hands.get(name)
 
     def holder(self, work_id: str) -> tuple[Hand, int] | None:
-        """Give who was handed a piece of work here, and the epoch of the lease."""
+        """Return the worker that was handed a piece of work here, and the epoch of the lease."""
         hand = self._holders.get(work_id)
         epoch = next((held[1] for held in hand.given if held[0] == work_id), None) if hand is not None else None
         return None if hand is None or epoch is None else (hand, epoch)
@@ -177,7 +175,7 @@ class Handouts:
     # Work
 
     async def claim(self, hand: Hand, claim: Claim) -> list[Lease]:
-        """Give work; the same work where this claim was sent before."""
+        """Lease work; a claim that is sent again gets the same."""
         task = hand.claims.get(claim.id) if claim.id else None
         if task is None or task.cancelled():
             task = asyncio.create_task(self._claim(hand, claim))
@@ -202,7 +200,7 @@ class Handouts:
         return leases
 
     async def report(self, hand: Hand, frame: Report) -> Leases:
-        """Apply a report, and give new work in the same commit."""
+        """Apply a report, with new work in the same commit."""
         known_id(frame.execution_id)
         # Its id is the worker's own: one that another made up cannot pass for it, nor for what the system tells itself.
         report = replace(frame.report, worker=hand.name, message_id=f"{hand.name}/{frame.report.message_id}")
@@ -210,10 +208,11 @@ class Handouts:
         held = (name, report.epoch)
         is_held = await self.holds(hand, held)
         if not is_held:
-            report = replace(report, epoch=-1)  # of no lease: applied before, or late; never somebody else's
+            report = replace(report, epoch=-1)  # of no lease: applied before, or late; never another worker's
         want = 0 if hand.draining else max(0, min(frame.want, _MOST_WORK))
         known = self._control.sequencer.handed.with_report(report.message_id)
-        status, leases = await self._control.reported(frame.execution_id, report, want)
+        answer = await self._control.report_wait(frame.execution_id, report, want)
+        status, leases = answer.status, answer.leases
         fresh = [lease for lease in leases if lease not in known] if known else leases
         self._handed(hand, fresh)  # before anything can interrupt
         if _is_over(report):
@@ -223,39 +222,8 @@ class Handouts:
             self._handed(hand, (lease for lease in leases if lease in known))
         return Leases(frame.id, tuple(leases), status if is_held or status == "duplicate" else "late")
 
-    def report_soon(self, hand: Hand, frame: Report, answer: Callable[[Leases | None], bool]) -> bool:
-        """Apply a report likewise where it is plainly the worker's own; False: it is not.
-
-        `answer` is called when it is done, or with None where it cannot be after all; it tells whether somebody was there.
-        """
-        report = frame.report
-        if hand.draining:
-            return False
-        name = f"{frame.execution_id}:{report.run_id}" + (f":{report.chunk}" if report.chunk is not None else "")
-        held = (name, report.epoch)
-        given = hand.given.get(held)
-        if given is None or given.until <= self._clock.now():
-            return False
-        message_id = f"{hand.name}/{report.message_id}"
-        if self._control.sequencer.handed.with_report(message_id):
-            return False
-
-        def told(leases: list[Lease] | None) -> None:
-            if leases is None:
-                answer(None)
-                return
-            if answer(Leases(frame.id, tuple(leases))):
-                self._handed(hand, leases)
-            else:
-                self._control.sequencer.handed.take_back(message_id)
-            if _is_over(report):
-                self._take(hand, (held,))
-
-        report = replace(report, worker=hand.name, message_id=message_id)
-        return self._control.report_soon(frame.execution_id, report, max(0, min(frame.want, _MOST_WORK)), told)
-
     async def heartbeat(self, hand: Hand, held: Sequence[Held]) -> list[str]:
-        """Keep leases alive; gives the work that must stop."""
+        """Renew leases; returns the work that must stop."""
         now = self._clock.now()
         until = now + self.lease_ms
         lost = set(await self._queue.extend(hand.name, held, until)) if held else set()
@@ -289,14 +257,14 @@ class Handouts:
                 given.ack_by = None
 
     async def release(self, hand: Hand, held: Sequence[Held]) -> None:
-        """Take work back that was not started."""
+        """Return work to the queue that was not started."""
         mine = [one for one in held if await self.holds(hand, one)]
         self._take(hand, mine)
         await self._queue.release(mine, self._clock.now())
         self._control.sequencer.look()
 
     async def holds(self, hand: Hand, held: Held) -> bool:
-        """Tell whether a worker holds a lease now."""
+        """Return whether a worker holds a lease now."""
         now = self._clock.now()
         given = hand.given.get(held)
         if given is not None and given.until > now:
@@ -310,7 +278,7 @@ class Handouts:
         return True
 
     def drain(self, name: str) -> None:
-        """Let a worker take no more work; what waits is answered empty."""
+        """Drain a worker: it takes no more work, and its waiting claims are answered empty."""
         hand = self._hands.get(name)
         if hand is None:
             return
@@ -320,7 +288,7 @@ class Handouts:
             hand.push(Drain())
 
     def answer_claims(self) -> None:
-        """Let nobody wait for work any more."""
+        """Answer all waiting claims."""
         for hand in self._hands.values():
             hand.let_claims_go()
 
@@ -346,7 +314,7 @@ class Handouts:
                 del self._holders[one[0]]
 
     def _dropped(self, commit: Commit) -> None:
-        """Tell workers at once of work that was taken out of the queue over their heads."""
+        """Push a stop to the workers whose work a commit took out of the queue."""
         stops: dict[Hand, list[str]] = {}
         for work_id in commit.dropped:
             hand = self._holders.get(work_id)
@@ -358,7 +326,7 @@ class Handouts:
                 hand.push(Stop(tuple(work)))
 
     async def run(self) -> None:
-        """Take back what nobody acknowledged, until cancelled."""
+        """Return hand-offs to the queue that were not acknowledged, until cancelled."""
         while True:
             await self._clock.sleep(_SWEEP_S)
             now = self._clock.now()
@@ -377,7 +345,7 @@ class Handouts:
             self._forget(hand)
 
     async def close(self) -> None:
-        """Forget everybody without taking anything back: another server, or this one anew, goes on with them."""
+        """Forget all workers and leave them their leases: another server, or this one anew, goes on with them."""
         for task in self._leaving:
             task.cancel()
         for hand in list(self._hands.values()):
@@ -385,5 +353,5 @@ class Handouts:
 
 
 def _is_over(report: Done) -> bool:
-    """Tell whether a lease ends by a report."""
+    """Return whether a lease ends by a report."""
     return report.ending is not None or (report.suspension is not None and report.suspension.index is None)

@@ -45,5 +45,5 @@ class Hand:
             claim.cancel()
 
     def is_back(self, registered_at: int) -> bool:
-        """Tell whether a worker whose session had closed has another one here."""
+        """Return whether a worker whose session had closed has another one here."""
         return self.push is not None or self.registered_at != registered_at

@@ -1,8 +1,7 @@
-"""Those who are told of what a sequencer has committed: followers, timers, hand-outs, metrics.
+"""Callbacks for what a sequencer has committed: followers, timers, workers, metrics.
 
-They are told in the order of the commits, and after whoever waits for an answer, so that they keep nobody waiting. What most
-commits do not hold has listeners of its own, so that a commit costs only those whom it concerns. Tested in
-tests/unit/server/test_listeners.py.
+They are called in the order of the commits, and after the replies, so that they delay none. What most commits do not hold
+has callbacks of its own, so that a commit costs only what concerns it. Tested in tests/unit/server/test_listeners.py.
 """
 
 from __future__ import annotations
@@ -16,68 +15,57 @@ _FAR = 2**62
 
 
 class Listeners:
-    """Whom a sequencer tells, and of what."""
+    """The callbacks of a sequencer, by what they are called for."""
 
     def __init__(self) -> None:
-        # Everything that this sequencer has applied, together what is told together.
-        self.on_commits: list[Callable[[Sequence[Commit]], None]] = []
+        self.on_commits: list[Callable[[Sequence[Commit]], None]] = []  # everything that was applied, in groups
         self.on_end: list[Callable[[Commit], None]] = []  # commits of executions that are over after them
-        self.on_drop: list[Callable[[Commit], None]] = []  # commits that take work away from whoever has it
+        self.on_drop: list[Callable[[Commit], None]] = []  # commits that take work away from its worker
         self.on_letters: list[Callable[[Commit], None]] = []  # commits with dead letters
-        self.on_time: list[Callable[[int], None]] = []  # times at which something may have to be done
-        self.on_doubt: list[Callable[[str], None]] = []  # executions that have changed, nobody knows how
+        self.on_time: list[Callable[[int], None]] = []  # times at which something may be due
+        self.on_doubt: list[Callable[[str], None]] = []  # executions that have changed in an unknown way
         self.on_change: list[Callable[[], None]] = []  # that there is anything new, whatever it is
-        self._untold: list[Commit] = []
+        self._pending: list[Commit] = []
 
-    def tell_soon(self, commits: Sequence[Commit]) -> None:
-        """Tell of commits that were applied, as soon as those who were just answered have had their turn."""
-        if not self._untold:
-            asyncio.get_running_loop().call_soon(self._tell_untold)
-        self._untold += commits
+    def publish(self, commits: Sequence[Commit]) -> None:
+        """Call back for applied commits in the next pass of the event loop, after the replies."""
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._publish_pending)
+        self._pending += commits
 
-    def tell(self, commit: Commit) -> None:
-        """Tell of a commit that was applied, now."""
-        if self._untold:
-            self._tell_untold()
-        self._tell((commit,))
-
-    def _tell_untold(self) -> None:
-        commits, self._untold = self._untold, []
-        if commits:
-            self._tell(commits)
-
-    def _tell(self, commits: Sequence[Commit]) -> None:
+    def _publish_pending(self) -> None:
+        commits, self._pending = self._pending, []
         soonest = _FAR
         for commit in commits:
             if "ended_at" in commit.projection:
-                for told in self.on_end:
-                    told(commit)
+                for call in self.on_end:
+                    call(commit)
             if commit.dropped:
-                for told in self.on_drop:
-                    told(commit)
+                for call in self.on_drop:
+                    call(commit)
             if commit.letters:
-                for told in self.on_letters:
-                    told(commit)
+                for call in self.on_letters:
+                    call(commit)
             for _, at in commit.timers:
                 soonest = min(soonest, at)
             for item in commit.work:
                 if item.available_at:
                     soonest = min(soonest, item.available_at)
         if soonest != _FAR:
-            self._tell_time(soonest)
-        for tell in self.on_commits:
-            tell(commits)
+            self._publish_time(soonest)
+        for call_all in self.on_commits:
+            call_all(commits)
         for ring in self.on_change:
             ring()
 
-    def tell_unknown(self, execution_id: str, now: int) -> None:
-        """Tell that an execution has changed, nobody knows how."""
+    def publish_unknown(self, execution_id: str, now: int) -> None:
+        """Call back for an execution that has changed in an unknown way."""
         for doubt in self.on_doubt:
             doubt(execution_id)
-        self._tell_time(now)
+        self._publish_time(now)
         for ring in self.on_change:
             ring()
 
-    def _tell_time(self, at: int) -> None:
-        for told in self.on_time:
-            told(at)
+    def _publish_time(self, at: int) -> None:
+        for call in self.on_time:
+            call(at)

@@ -1,7 +1,7 @@
-"""Looks playbooks up in the catalog: those who ask for the same one at the same time share a look.
+"""Coalesces concurrent catalog lookups.
 
-Nobody is given what was read before he asked, so that whoever has just registered a version starts it, at any server. Tested
-in tests/unit/server/test_lookups.py.
+A caller never gets a result read before its own request, so a version that was just registered is found at any server.
+Tested in tests/unit/server/test_lookups.py.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ _Name = tuple[str, int | None]
 
 
 class Lookups:
-    """Looks that are under way."""
+    """Catalog lookups that are under way."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._looking: set[_Name] = set()
-        self._asked: dict[_Name, asyncio.Future[str | None]] = {}  # by those who came after the look under way began
+        self._asked: dict[_Name, asyncio.Future[str | None]] = {}  # callers that came after the lookup under way began
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def content_hash(self, path: str, version: int | None = None) -> str | None:
-        """Give the content hash of a version, the newest of its path where none is named."""
+        """Return the content hash of a version, the newest of its path where none is named."""
         name = (path, version)
         if name in self._looking:
             answer = self._asked.get(name)
@@ -42,11 +42,11 @@ class Lookups:
                 self._looking.discard(name)
 
     async def _look(self, name: _Name) -> None:
-        """Look for those who came meanwhile, all at once, until nobody asks."""
+        """Look up once for all callers that came meanwhile, until there are none."""
         while (answer := self._asked.pop(name, None)) is not None:
             try:
                 answer.set_result(await self._catalog.content_hash(*name))
-            except Exception as error:  # noqa: BLE001  told to whoever asked
+            except Exception as error:  # noqa: BLE001  the caller gets it
                 answer.set_exception(error)
-                answer.exception()  # also where nobody waits any more
+                answer.exception()  # so that it counts as retrieved
         self._looking.discard(name)

@@ -1,4 +1,4 @@
-"""Keeps the plans of playbooks: read from the catalog and compiled once per content hash.
+"""Cache of the plans of playbooks: read from the catalog and compiled once per content hash.
 
 Tested in tests/unit/server/test_plans.py.
 """
@@ -19,7 +19,7 @@ from noetl.ports import Catalog
 
 
 class Plans:
-    """Plans by content hash, the least used thrown out first."""
+    """Plans by content hash; the least recently used is evicted first."""
 
     def __init__(
         self,
@@ -36,15 +36,15 @@ class Plans:
 
     @property
     def keeps_letters(self) -> bool:
-        """Tell whether dead letters are kept."""
+        """Return whether dead letters are kept."""
         return NO_LETTERS not in self._defaults
 
     def at_hand(self, playbook: str) -> Plan | None:
-        """Give a plan that is in memory."""
+        """Return a cached plan."""
         return self._plans.get(playbook)
 
     async def get(self, playbook: str) -> Plan:
-        """Give the plan of a pinned playbook."""
+        """Return the plan of a pinned playbook."""
         found = self._plans.get(playbook)
         if found is None:
             data = await self._catalog.canonical(playbook)
@@ -59,7 +59,7 @@ class Plans:
         return found
 
     async def named(self, start: Start) -> str:
-        """Give the content hash that a start means: the one it names, or that of its path and version."""
+        """Return the content hash that a start means: the one it names, or that of its path and version."""
         if start.playbook:
             return start.playbook
         version = (start.parent or {}).get("version")

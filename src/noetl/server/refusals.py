@@ -1,8 +1,8 @@
-"""What becomes of a message that cannot be decided or written: whoever sent it is told, and a dead letter keeps it.
+"""Poison messages: one that cannot be decided or written is kept as a dead letter, and blocks no other.
 
 A message that the system sent itself stays in the store too, set aside here: a process that can decide it does so when it
-starts. Whoever asks for what cannot be is told and no more: no letter is kept of bad input, nor where the store is away or
-the execution belongs to a newer version. Tested in tests/conformance/test_poison.py.
+starts. No letter is kept of bad input, nor where the store is unavailable or the execution belongs to a newer version.
+Tested in tests/conformance/test_poison.py.
 """
 
 from __future__ import annotations
@@ -20,127 +20,119 @@ from noetl.engine.evolve import fold
 from noetl.engine.poison import poisoned
 from noetl.model.errors import Conflict, Foreign, NoetlError, StoreUnavailable, Undecided
 from noetl.model.events import Event
-from noetl.model.messages import ChildEnded, Discard, Mend, Replay, Start, TimerDue
-from noetl.ports import Clock, Commit, EventLog
-from noetl.server.handed import Handed
-from noetl.server.inbox import Entry, Inbox
-from noetl.server.room import Room
+from noetl.model.messages import Discard, Mend, Replay, Start, TimerDue
+from noetl.ports import Clock, Commit, EventLog, Receipt
+from noetl.server.commits import child_ended
+from noetl.server.inbox import Entry
 
 _log = logging.getLogger(__name__)
 _MOST_TRIES: Final = 5  # where others commit to the same execution meanwhile
-_AGAIN_MS: Final = 10_000  # a timer that cannot be decided is due all the time, and told of this often
-_REMEMBERED: Final = 1_000
-_BAD_INPUT: Final = (NoetlError, RecursionError, OverflowError)  # of whoever asked
+_LOG_AGAIN_MS: Final = 10_000  # a timer that cannot be decided is due all the time, and kept and logged this often
+_MOST_KEPT: Final = 1_000
+_BAD_INPUT: Final = (NoetlError, RecursionError, OverflowError)  # the sender's mistake
 _NOT_POISON: Final = (StoreUnavailable, Foreign, Conflict, Undecided)
-_NO_LETTER: Final = (Replay, Discard, Mend)  # sent again by whoever sent it
+_NO_LETTER: Final = (Replay, Discard, Mend)  # their sender sends them again
 
 
 class Refusals:
-    """Tells of messages that are refused, and keeps those that nobody would miss otherwise."""
+    """Keeps poison messages as dead letters, and remembers which of the system's own are set aside."""
 
-    note: Callable[[Commit], None]  # what is done after a letter was written
-
-    def __init__(
-        self, log: EventLog, inbox: Inbox, room: Room[Entry], handed: Handed, clock: Clock, keeps: bool
-    ) -> None:
-        self.set_aside: set[str] = set()  # messages of the system that this process cannot decide
+    def __init__(self, log: EventLog, clock: Clock, applied: Callable[[Commit], None], *, keeps: bool) -> None:
         self._store = log
-        self._inbox = inbox
-        self._room = room
-        self._handed = handed
         self._clock = clock
+        self._applied = applied  # called with the commit that wrote a letter
         self._keeps = keeps  # letters
-        self._told: dict[str, int] = {}  # message → when
+        self._kept: dict[str, int] = {}  # message → when it was kept
+        self._set_aside: set[str] = set()  # the system's own messages that this process cannot decide
 
-    async def give_up(self, entry: Entry, error: Exception, *, is_decided: bool) -> None:
-        """Keep a message that cannot be decided as a dead letter, and tell whoever sent it. Raises StoreUnavailable.
+    @property
+    def set_aside(self) -> frozenset[str]:
+        """The system's own messages that stay in the store for another process."""
+        return frozenset(self._set_aside)
 
-        One that is decided and cannot be written is kept too, but for an act of somebody: what cannot be noted is not done.
-        """
-        is_act = is_decided and entry.act is not None
-        if not is_act and self._is_poison(entry, error) and await self._kept(entry, error):
-            letter = letter_id(entry.execution_id, of_message(entry.message.message_id), None)
-            what = type(entry.message).__name__
-            error = Undecided(f"the server could not decide a {what}; it waits: `noetl dlq show {letter}`")
-        elif not isinstance(error, NoetlError):
-            _log.error("a message of execution %s cannot be decided", entry.execution_id, exc_info=error)
-        self.tell(entry, error)
+    def put_aside(self, entry: Entry, error: Exception) -> None:
+        """Leave one of the system's own messages in the store, for a process that can decide it."""
+        self._set_aside.add(entry.message.message_id)
+        text = "message %s of execution %s is set aside: %s"
+        _log.error(text, entry.message.message_id, entry.execution_id, error)
 
     def forget(self) -> None:
-        """Tell of every message again: somebody acted on dead letters."""
-        self._told.clear()
+        """Keep every message anew: dead letters were acted on."""
+        self._kept.clear()
 
-    def tell(self, entry: Entry, error: Exception) -> None:
-        """Tell whoever sent a message that it is refused; one of the system's own is set aside."""
-        if not entry.is_own:
-            if entry.answer is not None and not entry.answer.done():
-                entry.answer.set_exception(error)
-            self.send_back(entry)
-            return
-        name = entry.message.message_id  # nobody asked: it stays in the store for a process that can decide it
-        self._inbox.sent.discard(name)
-        self.set_aside.add(name)
-        _log.error("message %s of execution %s is set aside: %s", name, entry.execution_id, error)
+    async def keep(self, entry: Entry, error: Exception, *, is_decided: bool) -> Exception:
+        """Keep a message as a dead letter if it is poison; returns the error for its sender. Raises StoreUnavailable.
 
-    def send_back(self, entry: Entry) -> None:
-        """Let a worker that is told by a call send its report the usual way, which tells what is wrong with it."""
-        if entry.told is not None:
-            self._room.leave(entry)
-            self._handed.give_back(entry.leases)
-            entry.told(None)
+        One that is decided and cannot be written is kept too, unless it is an audited act: what cannot be noted is not done.
+        """
+        is_act = is_decided and entry.act is not None
+        if not is_act and _is_poison(entry, error) and await self._keep_once(entry, error):
+            letter = letter_id(entry.execution_id, of_message(entry.message.message_id), None)
+            what = type(entry.message).__name__
+            return Undecided(f"the server could not decide a {what}; it waits: `noetl dlq show {letter}`")
+        if not isinstance(error, NoetlError):
+            _log.error("a message of execution %s cannot be decided", entry.execution_id, exc_info=error)
+        return error
 
-    @staticmethod
-    def _is_poison(entry: Entry, error: Exception) -> bool:
-        if isinstance(error, _NOT_POISON) or isinstance(entry.message, _NO_LETTER):
-            return False
-        is_own = entry.is_own or isinstance(entry.message, TimerDue)
-        return is_own or not isinstance(error, _BAD_INPUT)
-
-    async def _kept(self, entry: Entry, error: Exception) -> bool:
-        """Keep a message, or know that it is kept; tells whether it is."""
+    async def _keep_once(self, entry: Entry, error: Exception) -> bool:
+        """Keep a message unless it was kept a moment ago; returns whether it is kept."""
         name, now = entry.message.message_id, self._clock.now()
-        if now - self._told.get(name, -_AGAIN_MS) < _AGAIN_MS:
+        if now - self._kept.get(name, -_LOG_AGAIN_MS) < _LOG_AGAIN_MS:
             return True
         what = (type(entry.message).__name__, entry.execution_id)
         try:
-            kept = await self._keep(entry, error)
+            is_kept = await self._write(entry, error)
         except StoreUnavailable:
             raise
         except Exception as problem:  # noqa: BLE001  one message must not end the server
             _log.exception("a %s of execution %s cannot be kept", *what, exc_info=problem)
             return False
-        if kept:
-            _log.error("deciding a %s of execution %s failed; a dead letter waits", *what, exc_info=error)
-            self._told[name] = now
-        if len(self._told) > _REMEMBERED:
-            del self._told[next(iter(self._told))]
-        return kept
+        if is_kept:
+            _log.error("deciding a %s of execution %s failed; it is a dead letter now", *what, exc_info=error)
+            self._kept[name] = now
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return is_kept
 
-    async def _keep(self, entry: Entry, error: Exception) -> bool:
+    async def _write(self, entry: Entry, error: Exception) -> bool:
         for _ in range(_MOST_TRIES):
             events = await self._store.read(entry.execution_id)
             for commit in _commits(entry, events if self._keeps else (), error, self._clock.now()):
                 try:
-                    [verdict] = (await self._store.commit([commit])).commits
+                    receipt = self._store.commit([commit])
+                    [verdict] = (receipt if isinstance(receipt, Receipt) else await receipt).commits
                 except StoreUnavailable:
                     raise
                 except Exception as problem:  # noqa: BLE001  it holds what cannot be written: the next holds less
                     _log.warning("a dead letter of %s is written without it: %s", entry.message.message_id, problem)
                     continue
                 if verdict.status == "applied":
-                    self.note(commit)
+                    self._applied(commit)
                 if verdict.status in ("applied", "duplicate"):
                     return bool(commit.events)
-                break  # others were first: look again
+                break  # another writer was first: read again
         return False
 
 
+def _is_poison(entry: Entry, error: Exception) -> bool:
+    if isinstance(error, _NOT_POISON) or isinstance(entry.message, _NO_LETTER):
+        return False
+    is_own = entry.is_own or isinstance(entry.message, TimerDue)
+    return is_own or not isinstance(error, _BAD_INPUT)
+
+
 def _commits(entry: Entry, events: Sequence[Event], error: Exception, at: int) -> list[Commit]:
-    """Give what keeps a message: a letter with all of it, or without what cannot be written; or a word to its parent."""
+    """Return what keeps a message, the best first: a letter with all of it, or without what cannot be written.
+
+    Of an execution that never began, only its parent is informed.
+    """
     message = entry.message
     if not events:
-        start = message if isinstance(message, Start) and message.parent is not None else None
-        return [_no_child(entry, start, error)] if start is not None else []
+        if not isinstance(message, Start) or message.parent is None:
+            return []
+        text = f"the child cannot be started: {type(error).__name__}: {error}"
+        failure = {"kind": "unknown", "code": "POISON_MESSAGE", "message": text, "retryable": False}
+        return [child_ended(entry, message, failure)]
     stack = "".join(format_exception(error))
     whole = poisoned(events, message, error, stack, at)
     text = repr(message)[:2_000].encode(errors="replace").decode()
@@ -157,14 +149,3 @@ def _commit_of(events: Sequence[Event], event: Event) -> Commit:
     except Exception:  # noqa: BLE001  that may be why it cannot be decided; the row stays as it is
         row = {}
     return Commit(event.execution_id, events[-1].seq, (event,), projection=row, letters=(change,) if change else ())
-
-
-def _no_child(entry: Entry, start: Start, error: Exception) -> Commit:
-    """Tell a parent that its child cannot be started."""
-    parent = start.parent or {}
-    text = f"the child cannot be started: {type(error).__name__}: {error}"
-    told = {"kind": "unknown", "code": "POISON_MESSAGE", "message": text, "retryable": False}
-    word = ChildEnded(
-        f"{start.message_id}/unknown", str(parent.get("run_id")), entry.execution_id, "failed", None, told
-    )
-    return Commit(entry.execution_id, 0, (), inbox=((str(parent.get("execution_id")), word),), consumed=entry.consumed)

@@ -1,4 +1,4 @@
-"""Room for so many at once: whoever finds none waits, as long as the patience lasts.
+"""Bounded admission: the sequencer's backpressure.
 
 Tested in tests/unit/server/test_room.py.
 """
@@ -7,51 +7,67 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Generic, TypeVar
-
-from noetl.model.errors import Overloaded
 
 T = TypeVar("T", bound=Hashable)
 
 
-class Room(Generic[T]):
-    """So many places; whoever finds none is let in by one that leaves, the first first, or refused when his patience ends."""
+class AdmissionQueue(Generic[T]):
+    """Bounded admission queue. When full, groups wait in FIFO order and are refused after `timeout_s`.
 
-    def __init__(self, places: int, patience_s: float | None = None) -> None:
-        self.inside: set[T] = set()
+    A group is admitted as a whole as soon as one place is free. Every item leaves by itself.
+    """
+
+    def __init__(
+        self,
+        places: int,
+        timeout_s: float | None,
+        admit: Callable[[Sequence[T]], None],
+        refuse: Callable[[Sequence[T]], None],
+    ) -> None:
+        self._inside: set[T] = set()
         self._places = places
-        self._patience_s = patience_s
-        self._waiting: deque[tuple[asyncio.Future[None], T]] = deque()
+        self._timeout_s = timeout_s
+        self._admit = admit
+        self._refuse = refuse
+        self._waiting: deque[Sequence[T]] = deque()
 
-    def enter(self, who: T) -> bool:
-        """Take a place where one is free and nobody waits for it; else it has to be waited for."""
-        if self._waiting or len(self.inside) >= self._places:
+    def __len__(self) -> int:
+        return len(self._inside)
+
+    def enter(self, group: Sequence[T]) -> None:
+        """Admit a group now if a place is free, else when one is."""
+        if not self._waiting and len(self._inside) < self._places:
+            self._inside.update(group)
+            self._admit(group)
+            return
+        self._waiting.append(group)
+        if self._timeout_s is not None:
+            asyncio.get_running_loop().call_later(self._timeout_s, self._give_up, group)
+
+    def leave(self, item: T) -> None:
+        """Free a place, for the first that waits."""
+        self._inside.discard(item)
+        while self._waiting and len(self._inside) < self._places:
+            group = self._waiting.popleft()
+            self._inside.update(group)
+            self._admit(group)
+
+    def withdraw(self, group: Sequence[T]) -> bool:
+        """Take out a group that still waits; False where it was admitted or refused."""
+        if not any(one is group for one in self._waiting):
             return False
-        self.inside.add(who)
+        self._waiting = deque(one for one in self._waiting if one is not group)
         return True
 
-    async def wait(self, who: T) -> None:
-        """Wait for a place and take it. Raises Overloaded."""
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((place, who))
-        try:
-            async with asyncio.timeout(self._patience_s):
-                await place
-        except BaseException as error:
-            if place.done() and not place.cancelled():
-                self.leave(who)  # it was given a place in the same moment
-            elif (place, who) in self._waiting:
-                self._waiting.remove((place, who))
-            if isinstance(error, TimeoutError):
-                raise Overloaded from None
-            raise
+    def drain(self) -> Iterator[T]:
+        """Yield everything that is inside or waits, and forget it."""
+        items = [*self._inside, *(item for group in self._waiting for item in group)]
+        self._inside.clear()
+        self._waiting.clear()
+        yield from items
 
-    def leave(self, who: T) -> None:
-        """Give a place up: to the first who waits, where there is one."""
-        self.inside.discard(who)
-        while self._waiting and len(self.inside) < self._places:
-            place, other = self._waiting.popleft()
-            if not place.done():
-                self.inside.add(other)
-                place.set_result(None)
+    def _give_up(self, group: Sequence[T]) -> None:
+        if self.withdraw(group):
+            self._refuse(group)

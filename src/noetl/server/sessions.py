@@ -47,14 +47,14 @@ def session_app(services: Services) -> ASGIApp:
 
 
 def worker_name(actor: Actor, given: str) -> str:
-    """Give the name under which a worker holds leases: nobody with another token can have it."""
+    """Return the name under which a worker holds leases: it is bound to its token."""
     if not given or len(given) > 200:
         raise Refusal(422, "invalid-input", "a worker has a name of 1 to 200 characters", where="$.worker")
     return given if actor.token_id is None else f"{given}@{actor.token_id}"
 
 
 def admitted(actor: Actor, hello: wire.Hello) -> str:
-    """Check that somebody may be this worker; gives its name. Raises Refusal."""
+    """Check that an actor may be this worker, and return its name. Raises Refusal."""
     if not may(actor, "worker"):
         raise unauthorised("a worker needs a token") if actor is NOBODY else forbidden(actor, "worker")
     if actor.pool is not None and set(hello.pools) != {actor.pool}:
@@ -85,7 +85,6 @@ class Session:
         self._services = services
         self._tasks: set[asyncio.Task[None]] = set()
         self._outgoing: asyncio.Queue[wire.ToWorker] = asyncio.Queue()
-        self._over = False
 
     async def run(self) -> None:
         """Serve until either side ends it."""
@@ -93,7 +92,7 @@ class Session:
             hand = await self._begin()
         except (WebSocketDisconnect, TimeoutError):
             return
-        except Exception as error:  # noqa: BLE001  told to whoever asked
+        except Exception as error:  # noqa: BLE001  the caller gets it
             await self._send(wire.Refused(problem_of(error)[0]))
             await self._close(_POLICY)
             return
@@ -104,7 +103,6 @@ class Session:
             if not any(job.done() for job in jobs):
                 await self._close(_RESTART)
         finally:
-            self._over = True
             if not self._services.stopping.is_set():
                 self._services.handouts.closed(hand, self.push)
             left = (stopping, *jobs, *self._tasks)
@@ -159,22 +157,8 @@ class Session:
             return
         if isinstance(frame, wire.Ack):
             self._services.handouts.ack(hand, frame.held)
-        elif not isinstance(frame, wire.Report) or not self._reported(hand, frame):
+        else:
             self._start(self._serve(hand, frame))
-
-    def _reported(self, hand: Hand, frame: wire.Report) -> bool:
-        """Have a report applied without a task of its own; tells whether that can be."""
-
-        def answer(made: wire.Leases | None) -> bool:
-            if self._over:
-                return False
-            if made is None:
-                self._start(self._serve(hand, frame))
-            else:
-                self.push(made)
-            return True
-
-        return self._services.handouts.report_soon(hand, frame, answer)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -186,7 +170,7 @@ class Session:
             answer = await self._answer(hand, frame)
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # noqa: BLE001  told to whoever asked; a mistake of ours is logged there
+        except Exception as error:  # noqa: BLE001  the worker gets it; a mistake of ours is logged there
             answer = wire.Refused(problem_of(error)[0], getattr(frame, "id", ""))
         if answer is not None:
             self.push(answer)

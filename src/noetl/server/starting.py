@@ -23,10 +23,10 @@ def new_execution(now: int) -> ExecutionId:
 
 
 def is_started_by(first: Event, message_id: str) -> bool:
-    """Tell whether the first event of an execution comes from this start; else its id is another execution's."""
+    """Return whether the first event of an execution comes from this start; else its id is another execution's."""
     return first.event_id == event_id(message_id, 0)
 
 
 def key_name(actor: str, key: str) -> str:
-    """Give the name of a key: nobody meets the key of another, and a key may hold anything."""
+    """Return the name of an idempotency key: keys of two actors never meet, and a key may hold anything."""
     return sha256(f"{actor}\0{key}".encode()).hexdigest()[:32]

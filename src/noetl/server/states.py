@@ -1,4 +1,4 @@
-"""Keeps the states of executions: the last used ones in memory, the others as a snapshot and the events after it.
+"""Cache of the states of executions; a miss loads the last snapshot and the events after it.
 
 A state here is the fold of what is committed, or was dropped. Decides nothing. Tested in tests/unit/server/test_states.py.
 """
@@ -30,7 +30,7 @@ class Known(Struct):
 
 
 class States:
-    """States by execution: those that have ended are thrown out first, then the least used; a few ended ones may stay."""
+    """States by execution: ended ones are evicted first, then the least recently used; a few ended ones may stay."""
 
     def __init__(self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512) -> None:
         self._log = log
@@ -40,9 +40,9 @@ class States:
         self._known: OrderedDict[str, Known] = OrderedDict()
 
     async def get(self, execution_id: str, *, new: bool = False) -> Execution:
-        """Give the state of an execution; one that never was is pending, with seq 0.
+        """Return the state of an execution; one that never was is pending, with seq 0.
 
-        One that is probably `new` is not looked for: whoever commits to it is refused if it was there after all.
+        One that is probably `new` is not looked for: the commit is refused if it was there after all.
         """
         state = self.known(execution_id)
         if state is None and new:
@@ -50,11 +50,11 @@ class States:
         return self._keep(execution_id, *await self._load(execution_id)) if state is None else state
 
     def new(self, execution_id: str) -> Execution:
-        """Give the state of an execution that is probably new."""
+        """Return the state of an execution that is probably new."""
         return self._keep(execution_id, Execution(execution_id), self.every)
 
     def known(self, execution_id: str) -> Execution | None:
-        """Give a state that is in memory."""
+        """Return a cached state."""
         known = self._known.get(execution_id)
         if known is None:
             return None
@@ -71,12 +71,12 @@ class States:
         return state
 
     def over(self, execution_id: str) -> None:
-        """Let a state be the next that is thrown out: its execution has ended."""
+        """Make a state the next to be evicted: its execution has ended."""
         if execution_id in self._known:
             self._known.move_to_end(execution_id, last=False)
 
     def at_hand(self, execution_id: str) -> Execution | None:
-        """Give a state that is in memory, unless a snapshot of it is to be saved."""
+        """Return a state that is in memory, unless a snapshot of it is to be saved."""
         known = self._known.get(execution_id)
         if known is None or known.state.seq >= known.snapshot_at:
             return None
@@ -84,11 +84,11 @@ class States:
         return known.state
 
     def drop(self, execution_id: str) -> None:
-        """Forget a state that may not be what is committed."""
+        """Drop a state that may not be what is committed."""
         self._known.pop(execution_id, None)
 
     def is_due(self, execution_id: str, seq: int) -> bool:
-        """Tell whether a snapshot of a state that was just committed up to `seq` is to be saved: enough was added to it.
+        """Return whether a snapshot of a state that was just committed up to `seq` is to be saved: enough was added to it.
 
         A state that is further has decisions in it whose commit may have been refused: it is never saved.
         """

@@ -1,4 +1,4 @@
-"""Brings what a decision needs: loads stored results, up to a size, and puts long lists away.
+"""Loads the stored results that a decision needs, up to a size, and stores long lists.
 
 A result that cannot be had is handed to the decision as an exception, which says why; a store that is away is tried again
 by the sequencer. Tested in tests/unit/server/test_needs.py.
@@ -25,7 +25,7 @@ class Stored:
         self._most = most
 
     async def bring(self, needs: Needs) -> dict[str, Any]:
-        """Give what is needed by address; raises StoreUnavailable where it is worth trying again."""
+        """Return what is needed, by address. Raises StoreUnavailable where a retry is worth it."""
         found: dict[str, Any] = {}
         for reference in needs.loads:
             found[str(reference["ref"])] = await self._load(reference)

@@ -118,7 +118,6 @@ class Player:
         start = await self._registered()
         async with self.control:
             made = self._worker()
-            self.control.sequencer.listeners.on_drop.append(made.hear)
             worker = asyncio.create_task(made.run())
             try:
                 await self._begin(start)

@@ -17,7 +17,6 @@ from noetl.dsl.kinds import Kind
 if TYPE_CHECKING:  # checking a playbook runs no tool
     from noetl.model.outcome import Outcome
     from noetl.ports import Runner, ToolContext
-    from noetl.ports.work import AtOnce
 
 
 class ToolKinds(Mapping[str, Kind]):
@@ -105,16 +104,6 @@ class ToolKinds(Mapping[str, Kind]):
         return None
 
 
-class PlainRunner:
-    """Runs a kind whose `run` is a plain function; `at_once` needs no coroutine."""
-
-    def __init__(self, at_once: AtOnce) -> None:
-        self.at_once = at_once
-
-    async def __call__(self, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
-        return self.at_once(fields, context)
-
-
 def _runner(module: ModuleType) -> Runner | None:
     """Return a runner that decodes fields and runs the kind.
 
@@ -143,7 +132,7 @@ def _runner(module: ModuleType) -> Runner | None:
             return told
         return found
 
-    def at_once(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
+    def read_and_call(fields: Mapping[str, Any], context: ToolContext) -> Outcome:
         given = read(fields)
         if isinstance(given, Outcome):
             return given
@@ -156,7 +145,7 @@ def _runner(module: ModuleType) -> Runner | None:
             return told
         return found
 
-    return read_and_run if iscoroutinefunction(run) else PlainRunner(at_once)
+    return read_and_run if iscoroutinefunction(run) else read_and_call
 
 
 def _reader(module: ModuleType) -> Callable[[Mapping[str, Any]], Any]:

@@ -13,9 +13,8 @@ from noetl.engine.actions import RunTask
 from noetl.model.errors import CredentialUnavailable
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Runner
-from noetl.ports.work import AtOnce
-from noetl.worker.context import Run, TaskContext
-from noetl.worker.reporter import Reporter
+from noetl.ports.work import run_tool
+from noetl.worker.context import TaskContext
 
 _log = logging.getLogger(__name__)
 
@@ -24,22 +23,10 @@ async def attempted(runner: Runner, task: RunTask, context: TaskContext) -> Outc
     """Run an attempt; a time-out really ends it: the tool is cancelled, and cancels its own work."""
     try:
         if task.timeout_ms is None and task.auth is None:
-            return await runner(task.fields, context)
+            return await run_tool(runner, task.fields, context)
         return await _limited(runner, task, context)
     except Exception as error:  # noqa: BLE001 - a tool that raises must not end the worker
         return _trouble(task, error)
-
-
-def attempted_at_once(at_once: AtOnce, task: RunTask, index: int | None, run: Run, reporter: Reporter) -> Outcome:
-    """Run an attempt of a kind that never waits likewise; what it logs is recorded."""
-    context = TaskContext(run, task, index, reporter.lease.work.deadline)
-    try:
-        outcome = at_once(task.fields, context)
-    except Exception as error:  # noqa: BLE001 - likewise
-        outcome = _trouble(task, error)
-    if context.lines is not None:
-        reporter.take_lines(context, context.lines)
-    return outcome if outcome.error is None else run.shared.secrets.outcome(outcome)
 
 
 async def _limited(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
@@ -54,7 +41,7 @@ async def _limited(runner: Runner, task: RunTask, context: TaskContext) -> Outco
         async with limit:
             if isinstance(task.auth, Mapping):
                 await context.authorize(task.auth)
-            return await runner(task.fields, context)
+            return await run_tool(runner, task.fields, context)
     except TimeoutError as error:
         if not limit.expired():
             return _bug(task, error)

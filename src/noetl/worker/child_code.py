@@ -41,7 +41,7 @@ class _NotJsonError(Exception):
 
 
 def run(job: Mapping[str, Any]) -> bytes:
-    """Run one job; gives the answer as JSON: a result, or an error with its kind."""
+    """Run one job; returns the answer as JSON: a result, or an error with its kind."""
     try:
         value = _value(job)
     except SystemExit as left:
@@ -124,7 +124,7 @@ def _arguments(main: Callable[..., Any], given: Mapping[str, Any], names: Mappin
 
 @lru_cache(maxsize=256)
 def _compiled(source: str, name: str) -> tuple[types.CodeType, bool, bool]:
-    """Compile code; tells whether it returns at the top level and whether it assigns `result`."""
+    """Compile code; returns whether it returns at the top level and whether it assigns `result`."""
     tree = ast.parse(source, name)
     assigns = any(isinstance(node, ast.Name) and node.id == "result" and _is_write(node) for node in _level(tree.body))
     assigns = assigns or any("result" in node.names for node in ast.walk(tree) if isinstance(node, ast.Global))
@@ -145,7 +145,7 @@ def _compile(tree: ast.Module, name: str) -> types.CodeType:
 
 
 def _level(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Give the nodes that belong to the top level: not those inside functions and classes."""
+    """Return the nodes that belong to the top level: not those inside functions and classes."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -216,7 +216,7 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
         "retryable": again,
         "retry_after": _seconds(getattr(error, "retry_after", None)),
         "details": _plain_map(getattr(error, "details", None)),
-        "sent": kind == "timeout",  # nobody knows how far the code came
+        "sent": kind == "timeout",  # how far the code came is unknown
         "class": "SinkError" if "SinkError" in names else "",
         "exception_type": names[0],
         "traceback": _cut("".join(lines)) + text,
@@ -224,7 +224,7 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(tell: Callable[[], str]) -> str:
-    """Give what an exception says of itself; its own code may fail, and say too much."""
+    """Return what an exception says of itself; its own code may fail, and say too much."""
     try:
         return _cut(tell())
     except Exception as error:  # noqa: BLE001 - foreign code, which may fail in any way
@@ -241,7 +241,7 @@ def _seconds(given: Any) -> float | None:
 
 
 def _plain_map(given: Any) -> Any:
-    """Give the details of an error where they are a map that JSON can hold."""
+    """Return the details of an error where they are a map that JSON can hold."""
     if not isinstance(given, Mapping):
         return None
     try:

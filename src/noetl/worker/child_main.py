@@ -115,7 +115,7 @@ def _obey(control: socket.socket, pids: dict[int, int], limits: Limits, own: tup
 
 
 def _reap(control: socket.socket, pids: dict[int, int], folders: str) -> None:
-    """Tell of every child that ended. What it started is killed first, while its number cannot be anybody else's."""
+    """Report every child that ended. What it started is killed first, while its pid cannot be reused."""
     numbers = {pid: number for number, pid in pids.items()}
     while True:
         try:
@@ -166,7 +166,7 @@ def _adopted() -> set[int]:
 
 
 def _belongs(pid: int, pids: Mapping[int, int]) -> bool:
-    """Tell whether a process is of a task that still runs: by its session, or by the mark in its environment."""
+    """Return whether a process is of a task that still runs: by its session, or by the mark in its environment."""
     try:
         if os.getsid(pid) in pids.values():
             return True

@@ -44,7 +44,7 @@ class Lines:
         self._rest = rest
 
     def flush(self) -> None:
-        """Tell the last line, though no line break ended it."""
+        """Emit the last line, though no line break ended it."""
         if self._rest:
             self._tell(self._rest)
             self._rest = b""
@@ -107,7 +107,7 @@ def _gone(status: int) -> Outcome:
 
 
 def reason(status: int) -> tuple[str, str]:
-    """Say how a process ended: for people, and as a code."""
+    """Describe how a process ended: for people, and as a code."""
     if status >= 0:
         return f"ended itself with exit code {status}", f"EXIT_{status}"
     try:
@@ -204,7 +204,7 @@ class ChildPool:
         return Warm(child, output, lines)
 
     def _later(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """End something in a task of its own: whoever waits for it may be cancelled again, the ending must not be."""
+        """End something in a task of its own: the waiting task may be cancelled again, the ending must not be."""
         task = asyncio.get_running_loop().create_task(ending)
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)

@@ -5,6 +5,7 @@ Tools see it as the port `ToolContext`. Tested in tests/unit/worker/test_run_ste
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -20,7 +21,6 @@ from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
 from noetl.worker.keychain import KeyRing
 from noetl.worker.redact import Secrets
-from noetl.worker.shared import Shared
 from noetl.worker.tokens import Tokens
 
 MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
@@ -34,26 +34,47 @@ class Results(Protocol):
     async def keep(
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Put a large result away; gives the outcome, and the reference where there is one.
+        """Put a large result away; returns the outcome, and the reference where there is one.
 
         `where`: execution_id, step, number, index, delivery; `wanted`, called, gives what the server reads of it;
         `secrets` masks what is put away.
         """
 
     async def name(self, made: Mapping[str, Any]) -> None:
-        """Let a manifest be read by its address alone."""
+        """Make a manifest readable by its address alone."""
 
     async def load(self, reference: Mapping[str, Any]) -> Any:
-        """Give the value of a reference; raises BadReference."""
+        """Return the value of a reference; raises BadReference."""
 
     async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
-        """Give a range of a list that was stored; raises BadReference."""
+        """Return a range of a list that was stored; raises BadReference."""
 
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
-        """Give the value of a child's result, and the reference under which its parent has it, if it may stay away."""
+        """Return the value of a child's result, and the reference under which its parent has it, if it may stay away."""
 
     async def seen(self, value: Any, read: Wanted) -> Any:
-        """Give a step's result as templates see it, with the stored parts loaded that they read."""
+        """Return a step's result as templates see it, with the stored parts loaded that they read."""
+
+
+class Shared:
+    """Connections and pools by key, opened on first use and closed with the worker; a failed opening is tried again."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Any] = {}
+        self._lock = asyncio.Lock()
+
+    async def get(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what is open under a key, or open it."""
+        async with self._lock:
+            if key not in self._open:
+                self._open[key] = await open()
+            return self._open[key]
+
+    async def close(self) -> None:
+        """Close everything; what fails to close does not keep the rest open."""
+        opened = list(self._open.values())
+        self._open.clear()
+        await asyncio.gather(*(one.close() for one in opened), return_exceptions=True)
 
 
 async def no_credentials(name: str) -> Mapping[str, Any]:
@@ -85,7 +106,7 @@ class Equipment:
         object.__setattr__(self, "tokens", Tokens(self.http, self.clock))
 
     def keys(self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None) -> KeyRing:
-        """Give the credentials that a piece of work may use."""
+        """Return the credentials that a piece of work may use."""
         return KeyRing(declared, names or {}, self.clock.now(), self.credentials, self.tokens, self.secrets)
 
 
@@ -112,11 +133,11 @@ class Log:
 
     @property
     def is_written(self) -> bool:
-        """Whether there is anything that nobody has asked for yet."""
+        """Whether there are lines that were not collected yet."""
         return bool(self._lines) or self._dropped > 0
 
     def records(self) -> list[Record]:
-        """Give what was logged since the last time somebody asked."""
+        """Return what was logged since the last call."""
         if not self.is_written:
             return []
         payload: dict[str, Any] = {"lines": self._lines}
@@ -146,7 +167,7 @@ class Run(Protocol):
 
 @dataclass(frozen=True)
 class Alone:
-    """A run outside of any lease: whoever makes the attempt collects what it logs."""
+    """A run outside of any lease: the caller collects what it logs."""
 
     shared: Equipment
     info: RunInfo

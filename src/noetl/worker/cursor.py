@@ -1,7 +1,7 @@
 """Claims the rows of a cursor loop: claim, have them recorded, and only then let the claim take effect.
 
 Rows come from the claim's own statement, through the same tool kind that a task would use. The claim's transaction stays
-open until the control plane has recorded its rows, so no row is ever marked as claimed that nobody knows of. A row that
+open until the control plane has recorded its rows, so no row is ever marked as claimed and then lost. A row that
 comes again after a crash is known by its key. Tested in tests/unit/worker/test_cursor.py.
 """
 
@@ -26,7 +26,7 @@ _MIDDLE: Final = 0.5  # of the jitter: neither earlier nor later
 
 
 def claim_task(loop: Loop, renderer: Renderer, kinds: Mapping[str, Any], step: str, key: str) -> RunTask | Outcome:
-    """Give the task that claims rows, rendered; an outcome where that is not possible."""
+    """Return the task that claims rows, rendered; an outcome where that is not possible."""
     given = loop.cursor or {}
     kind = given["kind"].data if "kind" in given else ""
     claim = given.get("claim")
@@ -43,7 +43,7 @@ def claim_task(loop: Loop, renderer: Renderer, kinds: Mapping[str, Any], step: s
 
 
 def rows_of(outcome: Outcome) -> list[Any] | Outcome:
-    """Give the rows that a claim came to; an outcome where it failed or gave something else."""
+    """Return the rows that a claim came to; an outcome where it failed or gave something else."""
     if outcome.status != "ok":
         return outcome
     found = outcome.result.get("rows") if isinstance(outcome.result, Mapping) else outcome.result
@@ -55,7 +55,7 @@ def rows_of(outcome: Outcome) -> list[Any] | Outcome:
 
 
 def row_key(loop: Loop, row: Any) -> str | None:
-    """Give what tells a row from others: the values of the columns that `key` names."""
+    """Return what tells a row from others: the values of the columns that `key` names."""
     given = (loop.cursor or {}).get("key")
     if given is None or not isinstance(row, Mapping):
         return None
@@ -70,10 +70,10 @@ class Claimed:
         self._loop = loop
         self._reporter = reporter
         self._is_recorded = False
-        self.is_lost = False  # somebody else has the lease: nothing must take effect
+        self.is_lost = False  # another worker has the lease: nothing must take effect
 
     async def confirm(self, outcome: Outcome) -> bool:
-        """Record what a claim gave while its transaction is open; tells whether it may be committed."""
+        """Record what a claim gave while its transaction is open; returns whether it may be committed."""
         rows = rows_of(outcome)
         if isinstance(rows, Outcome):
             return False
@@ -84,7 +84,7 @@ class Claimed:
         return not self.is_lost
 
     async def settle(self, outcome: Outcome) -> dict[str, Any] | None:
-        """Give the error of a claim that failed; what a kind without transactions gave is recorded now."""
+        """Return the error of a claim that failed; what a kind without transactions gave is recorded now."""
         rows = rows_of(outcome)
         if isinstance(rows, Outcome):
             return as_error(rows)
@@ -106,6 +106,6 @@ async def patiently(claim: Callable[[], Awaitable[Outcome]], clock: Clock, setti
 
 
 def as_error(outcome: Outcome) -> dict[str, Any]:
-    """Give the error of an outcome as a report holds it."""
+    """Return the error of an outcome as a report holds it."""
     found: dict[str, Any] = msgspec.to_builtins(outcome.error)
     return found

@@ -47,7 +47,7 @@ class Egress:
         return not self.allow and not self.deny and self.private
 
     def refusal(self, host: str, address: Address) -> str | None:
-        """Say why a host at an address must not be reached; None where it may."""
+        """Return why a host at an address must not be reached; None where it may."""
         if self._matches(self.deny, host, address):
             return "the egress rules deny it"
         named = self._matches(self.allow, host, address)
@@ -77,7 +77,7 @@ def _network(entry: str) -> IPv4Network | IPv6Network | None:
 
 
 def _faces(address: Address) -> list[Address]:
-    """Give an address with the IPv4 address that it stands for."""
+    """Return an address with the IPv4 address that it stands for."""
     if isinstance(address, IPv4Address):
         return [address]
     inner = address.ipv4_mapped or address.sixtofour
@@ -87,12 +87,12 @@ def _faces(address: Address) -> list[Address]:
 
 
 def is_private(address: Address) -> bool:
-    """Tell whether an address is of this machine or of a network that the internet does not reach."""
+    """Return whether an address is of this machine or of a network that the internet does not reach."""
     return any(not one.is_global or one.is_multicast for one in _faces(address)[-1:])
 
 
 async def resolve(host: str, port: int) -> list[Address]:
-    """Give the addresses of a host; raises OSError."""
+    """Return the addresses of a host; raises OSError."""
     try:
         return [ip_address(host.strip("[]"))]
     except ValueError:
@@ -102,7 +102,7 @@ async def resolve(host: str, port: int) -> list[Address]:
 
 
 def guarded(rules: Egress, verify: Any) -> Any:
-    """Give a transport for an httpx.AsyncClient whose every connection is judged; a refusal is a PermissionError."""
+    """Return a transport for an httpx.AsyncClient whose every connection is judged; a refusal is a PermissionError."""
     import httpcore
     import httpx
 

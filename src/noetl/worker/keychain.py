@@ -4,7 +4,7 @@ An entry of the playbook's `keychain` is the stored credential of its name, or o
 overlaid with its own fields, which may be templates over `workload` and other entries. One with a token server becomes the
 server's token. One with a `map` has a field for each secret that it names, and each is a stored credential. A name that is
 not declared is a stored credential. An entry that cannot be found is left out of what
-templates see: whoever reads it is told so. Tested in tests/unit/worker/test_keychain.py.
+templates see: reading it is an error that says so. Tested in tests/unit/worker/test_keychain.py.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class KeyRing:
         return await self.get(name, fresh=True) if _has_server(entry) else None
 
     async def auth(self, given: Any) -> Any:
-        """Give what a task's `auth` means where it is a map that names a stored credential; else as it is."""
+        """Return what a task's `auth` means where it is a map that names a stored credential; else as it is."""
         if not isinstance(given, Mapping) or not isinstance(given.get("credential"), str):
             return given
         own = {name: value for name, value in given.items() if name not in ("credential", "type", "kind")}
@@ -65,7 +65,7 @@ class KeyRing:
             raise CredentialUnavailable(f"there is no credential named {error}") from None
 
     async def read(self, reads: Iterable[tuple[str | int, ...]]) -> dict[str, Mapping[str, Any]]:
-        """Give the declared entries that templates read, with their values."""
+        """Return the declared entries that templates read, with their values."""
         paths = [path for path in reads if path[0] == "keychain"]
         whole = any(len(path) == 1 for path in paths)
         names = {path[1] for path in paths if len(path) > 1}
@@ -88,7 +88,7 @@ class KeyRing:
         return token
 
     async def _entry(self, name: str, asking: tuple[str, ...]) -> dict[str, Any]:
-        """Give an entry with its fields, before a token is asked for."""
+        """Return an entry with its fields, before a token is asked for."""
         declared = self._declared.get(name)
         if declared is None:
             return dict(await self._resolve(name))
@@ -116,7 +116,7 @@ class KeyRing:
         return found
 
     async def _mapped(self, name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the secrets that an entry names: `map: {api_key: openai-key}`."""
+        """Return the secrets that an entry names: `map: {api_key: openai-key}`."""
         found: dict[str, Any] = {}
         for key, secret in wanted.items():
             found[str(key)] = _secret(await self._secret(name, str(secret)))
@@ -149,12 +149,12 @@ class KeyRing:
 
 
 def _secret(found: Mapping[str, Any]) -> Any:
-    """Give what a secret is: its `value` or `token`, the only field that it has, or else all of it."""
+    """Return what a secret is: its `value` or `token`, the only field that it has, or else all of it."""
     held = next((found[key] for key in ("value", "token") if key in found), None)
     return held if held is not None else next(iter(found.values())) if len(found) == 1 else dict(found)
 
 
 def _has_server(entry: Mapping[str, Any]) -> bool:
-    """Tell whether a credential is a token that a server gives: it names the server and holds no token itself."""
+    """Return whether a credential is a token that a server gives: it names the server and holds no token itself."""
     named = entry.get("kind") == "oauth2" or "token_url" in entry
     return named and token_url(entry) is not None and not (entry.get("token") or entry.get("access_token"))

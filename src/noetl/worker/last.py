@@ -29,7 +29,7 @@ _QUERY: Final = re.compile(r"([?&;])([\w.-]+)=([^&;\s#\"']+)")
 
 
 def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, Any] | None:
-    """Give what a pipeline that failed was doing; None of one that did not fail."""
+    """Return what a pipeline that failed was doing; None of one that did not fail."""
     if ended.error is None:
         return None
     memory, scopes, within = pipeline.memory, pipeline.scopes, pipeline
@@ -61,7 +61,7 @@ def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, 
 
 
 def shown(value: Any, secrets: Secrets, key: str = "") -> Any:
-    """Give plain data as people may see it: without secrets, and not too long; `key` is what it stands under."""
+    """Return plain data as people may see it: without secrets, and not too long; `key` is what it stands under."""
     if isinstance(value, Mapping):
         return {secrets.text(str(name)): shown(item, secrets, str(name)) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -27,7 +27,7 @@ _CHUNK = 1 << 16
 
 
 def public_environment() -> dict[str, str]:
-    """Give the worker's environment without what is its own secret."""
+    """Return the worker's environment without what is its own secret."""
     return {name: value for name, value in os.environ.items() if not _is_own_secret(name, value)}
 
 
@@ -36,7 +36,7 @@ def _is_own_secret(name: str, value: str) -> bool:
 
 
 class Output:
-    """One end of a pipe that a child writes to; gives what arrives to `take`, without waiting for the end."""
+    """One end of a pipe that a child writes to; returns what arrives to `take`, without waiting for the end."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take
@@ -65,7 +65,7 @@ class Output:
             self._ended.set_result(None)
 
     async def end(self) -> None:
-        """Wait until nobody can write any more."""
+        """Wait until no process can write any more."""
         await asyncio.shield(self._ended)
 
 
@@ -83,7 +83,7 @@ class Child:
         await asyncio.get_running_loop().sock_sendall(self._channel, LENGTH.pack(len(body)) + body)
 
     async def receive(self) -> bytes | None:
-        """Give the next frame; None when the child is gone, or has become another program."""
+        """Return the next frame; None when the child is gone, or has become another program."""
         try:
             head = await self._exactly(LENGTH.size)
             size = LENGTH.unpack(head)[0] if head else 0
@@ -109,7 +109,7 @@ class Child:
         return self.status.done()
 
     async def end(self) -> int:
-        """Wait for its end; gives the exit code, or minus the signal's number."""
+        """Wait for its end; returns the exit code, or minus the signal's number."""
         return await asyncio.shield(self.status)  # who waits may be cancelled, the status must not be
 
     def kill(self) -> None:

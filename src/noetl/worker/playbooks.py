@@ -14,15 +14,12 @@ from msgspec.structs import replace
 
 from noetl.dsl.pin import unpinned
 from noetl.dsl.playbook import Playbook, Step
-from noetl.engine.lone import lone_task
 from noetl.engine.patches import patched, patched_calls
 from noetl.engine.plan import Plan, plan
 from noetl.engine.run_info import RunInfo, for_step, info_for
 from noetl.engine.task_plan import Layered
 from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.work import WorkItem
-from noetl.ports import Tools
-from noetl.ports.work import AtOnce
 from noetl.worker.context import Equipment
 
 _MOST: Final = 64
@@ -48,7 +45,7 @@ class _Book:
         self.layered = Layered(dict(defaults)).over(self.playbook.executor.spec)
 
     def plan(self) -> Plan:
-        """Give the plan of the playbook, which only few steps need on a worker."""
+        """Return the plan of the playbook, which only few steps need on a worker."""
         if self._plan is None:
             self._plan = plan(self.playbook, self._content)
         return self._plan
@@ -57,20 +54,15 @@ class _Book:
 class PlannedStep:
     """A step, and what all of its runs have in common."""
 
-    __slots__ = ("_book", "at_once", "info", "is_best_effort", "is_parallel", "is_plain", "lone", "playbook", "step")
+    __slots__ = ("_book", "info", "is_best_effort", "is_parallel", "playbook", "step")
 
-    def __init__(self, book: _Book, step: Step, info: RunInfo, tools: Tools) -> None:
+    def __init__(self, book: _Book, step: Step, info: RunInfo) -> None:
         self._book = book
         self.playbook = book.playbook
         self.step = step
         self.info = info
         self.is_parallel = step.loop is not None and step.loop.mode == "parallel"
         self.is_best_effort = _is_best_effort(info.settings)
-        self.at_once = _at_once(step, tools)  # by kind: runners of its tasks that never wait
-        is_written_later = any(plan.layered.is_durable or plan.pages is not None for plan in info.plans)
-        waits = any(task.kind not in self.at_once for task in step.tasks)
-        self.is_plain = not (waits or is_written_later or step.loop is not None or book.playbook.keychain)
-        self.lone = lone_task(info) if self.is_plain else None  # its only task, where that has no use for a pipeline
 
     @property
     def reads(self) -> frozenset[tuple[str | int, ...]]:
@@ -90,11 +82,6 @@ def _is_best_effort(settings: Mapping[str, Any]) -> bool:
     return bool(found == "best_effort")
 
 
-def _at_once(step: Step, tools: Tools) -> dict[str, AtOnce]:
-    found = {task.kind: getattr(tools.runner(task.kind), "at_once", None) for task in step.tasks}
-    return {kind: runner for kind, runner in found.items() if runner is not None}
-
-
 class Playbooks:
     """What is known of playbooks, by content hash."""
 
@@ -104,7 +91,7 @@ class Playbooks:
         self._defaults: dict[str, Any] = {}  # the settings for executions that plans were made with
 
     def at_hand(self, work: WorkItem) -> PlannedStep | None:
-        """Give the plan of the step that a piece of work belongs to; None where its playbook has to be fetched first."""
+        """Return the plan of the step that a piece of work belongs to; None where its playbook has to be fetched first."""
         book = self._books.get(work.playbook)
         if book is None:
             return None
@@ -124,15 +111,15 @@ class Playbooks:
 
     def _planned(self, book: _Book, work: WorkItem) -> PlannedStep:
         """Plan a step; a replay may have it in another form."""
-        step, kinds, tools = book.steps.get(work.step), self._shared.kinds, self._shared.tools
+        step, kinds = book.steps.get(work.step), self._shared.kinds
         if step is None:
             raise NoetlError(f"the playbook has no step `{work.step}`")
         if work.patch is None:
-            made = book.plans[work.step] = PlannedStep(book, step, for_step(book.info, step, book.layered), tools)
+            made = book.plans[work.step] = PlannedStep(book, step, for_step(book.info, step, book.layered))
             return made
         step = patched(step, work.patch, kinds)
         info = replace(book.info, patched=patched_calls(book.playbook, step, work.patch, kinds) if work.patch else {})
-        return PlannedStep(book, step, for_step(info, step, book.layered), tools)
+        return PlannedStep(book, step, for_step(info, step, book.layered))
 
     def _settle(self) -> None:
         """Plan anew: the settings for executions have changed, which are those of the server that it speaks with."""

@@ -75,7 +75,7 @@ class Secrets:
         self._bytes = re.compile(b"|".join(map(re.escape, escaped)))
 
     def holds(self, value: Any) -> bool:
-        """Tell whether a value has a resolved secret in it."""
+        """Return whether a value has a resolved secret in it."""
         if self._texts is None:
             return False
         if isinstance(value, str):
@@ -85,7 +85,7 @@ class Secrets:
         return isinstance(value, list | tuple) and any(map(self.holds, value))
 
     def may_be_in(self, data: bytes) -> bool:
-        """Tell whether data encoded as JSON has to be looked at more closely."""
+        """Return whether data encoded as JSON has to be looked at more closely."""
         return bool(self._short) or (self._bytes is not None and self._bytes.search(data) is not None)
 
     def text(self, text: str) -> str:
@@ -127,7 +127,7 @@ class Secrets:
             if not self.may_be_in(msgspec.json.encode(message)):
                 return message
         except (TypeError, ValueError, OverflowError, RecursionError):
-            pass  # not plain data: whoever takes it says so
+            pass  # not plain data: its receiver refuses it
         plain = msgspec.to_builtins(message)
         masked = self.value(plain)
         return message if masked is plain else msgspec.convert(masked, type(message))
@@ -142,7 +142,7 @@ def _behind(match: re.Match[str]) -> str:
 
 
 def _held(credential: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give the secret values of a credential, each with the name of its field."""
+    """Return the secret values of a credential, each with the name of its field."""
     for name, value in credential.items():
         public = str(name).lower().replace("-", "_") in _PUBLIC
         if isinstance(value, Mapping):
@@ -160,7 +160,7 @@ def _held(credential: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _inside(text: str) -> Iterator[str]:
-    """Give the passwords inside an address."""
+    """Return the passwords inside an address."""
     from urllib.parse import unquote, urlsplit
 
     try:
@@ -174,7 +174,7 @@ def _inside(text: str) -> Iterator[str]:
 
 
 def _variants(value: str) -> Iterator[str]:
-    """Give a value in the encodings that it commonly takes."""
+    """Return a value in the encodings that it commonly takes."""
     import html  # only where something was resolved: it is slow to load
     from urllib.parse import quote, quote_plus
 

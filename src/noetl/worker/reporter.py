@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from noetl.model.errors import Conflict, NoetlError, StoreUnavailable
 from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspension
 from noetl.model.work import Lease
+from noetl.ports.work import Answer
 from noetl.worker.context import Equipment, Log
 
 FLUSH_MS: Final = 200  # how long something may stay unreported
@@ -28,9 +30,7 @@ class Reporter:
 
     task: asyncio.Task[None] | None = None
     snapshot: Callable[[], Mapping[str, Any]] | None = None
-    last: tuple[Report, int] | None = None  # of plain work: its only report, and how much new work it asks for
     finishing = False  # the last report is on its way: too late to stop
-    is_stopped = False
     _since: int | None = None  # when what waits to be reported came, as far as that was looked at
     _number = 0
     _order: asyncio.Lock | None = None  # from the first progress on; most work sends nothing but its end
@@ -45,10 +45,8 @@ class Reporter:
 
     def stop(self) -> None:
         """Stop the work, unless its last report takes it out of the queue by itself: that would lose the answer."""
-        if not self.finishing:
-            self.is_stopped = True
-            if self.task is not None:
-                self.task.cancel()
+        if not self.finishing and self.task is not None:
+            self.task.cancel()
 
     def take_lines(self, source: object, lines: Log) -> None:
         """Take what an attempt that has ended had logged."""
@@ -56,7 +54,7 @@ class Reporter:
         del self.sources[source]
 
     def begin(self) -> None:
-        """Have it told soon that the work has begun, though nothing came of it yet: a time-out runs from here on."""
+        """Report soon that the work has begun, though nothing came of it yet: a time-out runs from here on."""
         self._waits()
 
     def add_item(self, item: ItemEnd) -> None:
@@ -64,7 +62,7 @@ class Reporter:
         self._waits()
 
     def due(self, now: int) -> bool:
-        """Tell whether something has waited long enough."""
+        """Return whether something has waited long enough."""
         self._pull()
         if self._since is None and self.records:
             self._since = min(now, self.records[0].at)
@@ -93,24 +91,13 @@ class Reporter:
             return self._send(want, ending, writes)
         return self._end_in_order(ending, writes, want)
 
-    def report_of(self, ending: Ending, writes: Mapping[str, Any]) -> Report:
-        """Give the only report of work that has sent nothing before, and has no logs of anything that runs."""
-        self.finishing, lease = True, self.lease
-        name, records = self._name(lease), tuple(self.records)
-        report = Report(name, lease.work.run_id, lease.epoch, self._worker, records, writes, ending=ending)
-        return self._shared.secrets.message(report)
-
-    async def deliver_last(self) -> list[Lease]:
-        """Deliver the last report, which could not be told of by a call."""
-        return await self.deliver(*self.last) if self.last is not None else []
-
     async def _end_in_order(self, ending: Ending, writes: Mapping[str, Any], want: int) -> list[Lease]:
         async with self._in_order():
             self._pull()
             return await self._send(want, ending, writes)
 
     async def record(self, rows: tuple[Row, ...]) -> bool:
-        """Have the rows of a claim recorded; tells whether the lease is still ours, so that the claim may take effect."""
+        """Have the rows of a claim recorded; returns whether the lease is still ours, so that the claim may take effect."""
         async with self._in_order():
             self._pull()
             await self._send(0, rows=rows)
@@ -167,7 +154,7 @@ class Reporter:
         return self._shared.secrets.message(report)
 
     def _name(self, lease: Lease) -> str:
-        """Give the id of the next report: the same for whoever sends the same again."""
+        """Return the id of the next report; a retry has the same."""
         self._number += 1
         return f"{lease.work.work_id}@{lease.epoch}.{self._number}"
 
@@ -176,9 +163,24 @@ class Reporter:
         tries, work = 0, self.lease.work
         while True:
             try:
-                return await self._shared.control.report(work.execution_id, report, want)
+                return (await self._answer(report, want)).leases
             except (StoreUnavailable, Conflict, OSError) as error:
                 if tries == 0:
                     _log.warning("a report of %s is sent again: %s", work.work_id, error)
                 await self._shared.clock.sleep(_AGAIN_S[min(tries, len(_AGAIN_S) - 1)])
                 tries += 1
+
+    async def _answer(self, report: Report, want: int) -> Answer:
+        answer: asyncio.Future[Answer | Exception] = asyncio.get_running_loop().create_future()
+        self._shared.control.report(self.lease.work.execution_id, report, want, partial(_resolve, answer))
+        found = await answer
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def _resolve(future: asyncio.Future[Answer | Exception], answer: Answer | Exception) -> bool:
+    if future.done():  # the worker ends
+        return False
+    future.set_result(answer)
+    return True

@@ -42,12 +42,14 @@ class StoredResults:
     async def keep(
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Put a large result away; gives the outcome, and the reference where there is one."""
+        """Put a large result away; returns the outcome, and the reference where there is one."""
         if isinstance(outcome.result, SMALL):
             return outcome, None
         kept, ref = await self._kept(task, outcome, where)
         if outcome.status != "ok" and kept.error is not outcome.error:
-            return msgspec.structs.replace(outcome, result=None), None  # what failed first is told, without its body
+            return msgspec.structs.replace(
+                outcome, result=None
+            ), None  # the first failure is reported, without its body
         return kept, ref
 
     async def _kept(
@@ -107,20 +109,20 @@ class StoredResults:
         return made
 
     async def name(self, made: Mapping[str, Any]) -> None:
-        """Let a manifest be read by its address alone; where that cannot be written, it is read by its reference."""
+        """Make a manifest readable by its address alone; where that cannot be written, it is read by its reference."""
         with suppress(NoetlError, OSError):
             await manifests.put_manifest(self._blobs, made, self._clock.now())
 
     async def load(self, reference: Mapping[str, Any]) -> Any:
-        """Give the value of a reference; raises BadReference."""
+        """Return the value of a reference; raises BadReference."""
         return await manifests.value(self._blobs, reference, self._clock.now())
 
     async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
-        """Give a range of a list that was stored; raises BadReference."""
+        """Return a range of a list that was stored; raises BadReference."""
         return await manifests.items(self._blobs, source, start, count, self._clock.now(), self._recent)
 
     async def filled(self, value: Any, read: Wanted) -> Any:
-        """Give a step's result with the stored parts loaded that templates read; raises BadReference."""
+        """Return a step's result with the stored parts loaded that templates read; raises BadReference."""
         if not is_ref(value):
             return await self._parts(value, read)
         shown = visible(value)
@@ -133,7 +135,7 @@ class StoredResults:
         return {**labels, "data": own} if labels else own
 
     async def _few(self, value: Mapping[str, Any], read: Wanted) -> list[Any]:
-        """Give a list in parts of which templates read single items: only their parts are loaded."""
+        """Return a list in parts of which templates read single items: only their parts are loaded."""
         found: list[Any] = [None] * value["total"]
         for at in (key for key in (read if isinstance(read, Mapping) else ()) if isinstance(key, int)):
             if at < len(found):
@@ -141,7 +143,7 @@ class StoredResults:
         return found
 
     async def seen(self, value: Any, read: Wanted) -> Any:
-        """Give a step's result as templates see it: a stored one shows its address and extracted fields beside."""
+        """Return a step's result as templates see it: a stored one shows its address and extracted fields beside."""
         found = await self.filled(value, read)
         return StoredResult(found, visible(value)) if is_ref(value) else found
 
@@ -187,7 +189,7 @@ def _given(value: Any, default: int) -> Any:
 
 
 def light(result: Any, read: Wanted, most: int = INLINE_MAX_BYTES) -> dict[str, Any]:
-    """Give the parts of a map that the server reads, as far as they are small together; it asks for the others."""
+    """Return the parts of a map that the server reads, as far as they are small together; it asks for the others."""
     found: dict[str, Any] = {}
     if not isinstance(result, Mapping) or not isinstance(read, Mapping):
         return found
@@ -200,17 +202,17 @@ def light(result: Any, read: Wanted, most: int = INLINE_MAX_BYTES) -> dict[str, 
 
 
 def _keys(result: Any) -> dict[str, Any]:
-    """Give the keys of a map, unless there are many."""
+    """Return the keys of a map, unless there are many."""
     return {"keys": [str(key) for key in result]} if isinstance(result, Mapping) and len(result) <= _MOST_KEYS else {}
 
 
 def _is_there(shown: Mapping[str, Any], read: Wanted) -> bool:
-    """Tell whether everything that is read of a stored result is its address."""
+    """Return whether everything that is read of a stored result is its address."""
     return not read or (read is not True and all(key in ("_ref", "_store") and key in shown for key in read))
 
 
 def _only_some(value: Mapping[str, Any], read: Wanted) -> bool:
-    """Tell whether templates read a list in parts by nothing but indexes from its beginning."""
+    """Return whether templates read a list in parts by nothing but indexes from its beginning."""
     return (
         isinstance(read, Mapping)
         and is_manifest(value)

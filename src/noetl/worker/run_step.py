@@ -6,7 +6,7 @@ What is decided is decided by `engine.pipeline`; nothing here knows a rule. Test
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -23,17 +23,16 @@ from noetl.engine.render import RenderError
 from noetl.engine.run_info import Scopes, for_work
 from noetl.engine.writes import ctx_keys, put
 from noetl.model.errors import BadReference, CredentialUnavailable
-from noetl.model.messages import Ending, ItemEnd, Record, Report, Suspension
+from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
 from noetl.ports import Confirm
-from noetl.worker.attempts import attempted, attempted_at_once
+from noetl.worker.attempts import attempted
 from noetl.worker.context import SMALL, Equipment, Results, TaskContext
 from noetl.worker.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.keychain import KeyRing
 from noetl.worker.last import last_of
-from noetl.worker.lone import Tried
 from noetl.worker.playbooks import PlannedStep
 from noetl.worker.reporter import Reporter
 
@@ -44,7 +43,6 @@ class StepWork:
     """One lease and everything needed to do its work."""
 
     _keys: KeyRing | None = None
-    _begun: tuple[Pipeline, Next, Outcome | None] | None = None  # how far `begin` came
     _breath = 0  # when others could last run
     _total: int | None = None
     _item_limit: Any = None
@@ -73,14 +71,8 @@ class StepWork:
         """The logs of what runs now."""
         return self._reporter.sources
 
-    def run(self) -> Awaitable[list[Lease]]:
-        """Do the work and report it; gives the new work that came with the answer."""
-        work = self._work
-        if work.chunk is None and work.resume is None and not self._scopes.steps and not self._plan.playbook.keychain:
-            return self._run_whole()  # nothing has to be loaded for it
-        return self._run()
-
-    async def _run(self) -> list[Lease]:
+    async def run(self) -> list[Lease]:
+        """Do the work and report it; returns the new work that came with the answer."""
         try:
             if self._plan.playbook.keychain:
                 self._scopes = replace(self._scopes, keychain=await self.keys.read(self._plan.reads))
@@ -115,45 +107,11 @@ class StepWork:
 
     # A step-run without a loop
 
-    def begin(self, tried: Tried | None = None) -> Report | None:
-        """Do work of a plain step, whose tasks never wait, here and now, and give its only report.
-
-        None where something has to be waited for after all: then `run` goes on from there. `tried`: how far it came.
-        """
-        work, shared = self._work, self.shared
-        if tried is not None:
-            self._begun = self._after(*tried)
-            return None
-        if work.chunk is not None or work.resume is not None or self._reads_stored:
-            return None
-        now, outcome = shared.clock.now, None
-        pipeline = start(self._step.tasks, self._scopes, self.info, self._reporter.records)
-        at = began = now()
-        action = pipeline.advance(at)
-        while isinstance(action, RunTask) and at - began <= BREATH_MS:
-            outcome = self._attempt_at_once(action, None)
-            if outcome is None or not isinstance(outcome.result, SMALL):
-                break
-            at = now()
-            action, outcome = pipeline.resume(outcome, at), None
-        if isinstance(action, Finished):
-            return self._reporter.report_of(self._ending(pipeline, action), action.writes)
-        self._begun = (pipeline, action, outcome)
-        return None
-
-    def _after(self, began: int, outcome: Outcome) -> tuple[Pipeline, Next, Outcome]:
-        """Give the pipeline that asked for the attempt of a lone task, with what came of that."""
-        logged, self._reporter.records = self._reporter.records, []
-        pipeline = start(self._step.tasks, self._scopes, self.info, self._reporter.records)
-        action = pipeline.advance(began)
-        self._reporter.records += logged
-        return pipeline, action, outcome
-
     async def _run_whole(self) -> list[Lease]:
         reporter = self._reporter
-        pipeline, action, outcome = self._begun or (await self._pipeline(self._scopes, None), None, None)
+        pipeline = await self._pipeline(self._scopes, None)
         reporter.snapshot = pipeline.snapshot
-        ended = await self._drive(pipeline, None, action, outcome)
+        ended = await self._drive(pipeline, None)
         if isinstance(ended, Suspend):
             return await reporter.suspend(_suspension(ended, pipeline), self._want())
         return await reporter.end(self._ending(pipeline, ended), ended.writes, self._want())
@@ -185,7 +143,7 @@ class StepWork:
         claimed = Claimed(loop, self._reporter)
         outcome = await patiently(lambda: self._claim(loop, claimed), self.shared.clock, self.info.settings)
         if claimed.is_lost:
-            return []  # the lease was: nothing took effect, and whoever has it now claims again
+            return []  # the lease was: nothing took effect, and its holder claims again
         error = await claimed.settle(outcome)
         return await self._reporter.end(Ending("error" if error else "ok", error=error), {}, self._want())
 
@@ -221,7 +179,7 @@ class StepWork:
         return True
 
     async def _item(self, index: int, item: Any, key: str | None) -> bool | None:
-        """Run an item; tells whether another may follow, or None where this one suspends."""
+        """Run an item; returns whether another may follow, or None where this one suspends."""
         loop = self._step.loop
         assert loop is not None
         scopes = self._scopes.item(loop.iterator, item, index, self._total)
@@ -270,12 +228,12 @@ class StepWork:
         return usual if given is None else given.data
 
     def _is_cut_short(self, pipeline: Pipeline) -> bool:
-        """Tell whether a timer woke an item whose wait would not have ended by then."""
+        """Return whether a timer woke an item whose wait would not have ended by then."""
         woke = (self._work.resume or {}).get("wake") or {}
         return woke.get("by") == "timer" and (pipeline.due is None or pipeline.due > pipeline.memory.deadline)
 
     def _see(self, writes: Mapping[str, Any]) -> None:
-        """Let the next item of a sequential loop see what this one wrote; what is reduced is seen when the loop ends."""
+        """Show the next item of a sequential loop what this one wrote; what is reduced is seen when the loop ends."""
         reduce = self.info.settings.get("reduce")
         reduced = ctx_keys(reduce) if isinstance(reduce, Mapping) else {}
         seen = {key: value for key, value in ctx_keys(writes).items() if key not in reduced}
@@ -301,16 +259,13 @@ class StepWork:
 
         return restore(self._step.tasks, snapshot, scopes, info, load, self._reporter.records)
 
-    async def _drive(
-        self, pipeline: Pipeline, index: int | None, action: Next | None = None, outcome: Outcome | None = None
-    ) -> Finished | Suspend:
-        """Run a pipeline to its end; `action` is where it stands if it was begun, and `outcome` what came of that."""
+    async def _drive(self, pipeline: Pipeline, index: int | None) -> Finished | Suspend:
+        """Run a pipeline to its end, or until it suspends."""
         now, results = self.shared.clock.now, self.shared.results
         at = now()
         self._breath = self._breath or at
-        if action is None:
-            woke = self._work.resume.get("wake") if self._work.resume else None
-            action = await self._wake(pipeline, woke) if woke is not None else pipeline.advance(at)
+        woke = self._work.resume.get("wake") if self._work.resume else None
+        action = await self._wake(pipeline, woke) if woke is not None else pipeline.advance(at)
         was_durable = False  # what the task before did is on disk before this one begins
         while not isinstance(action, Finished):
             if isinstance(action, Suspend):
@@ -322,13 +277,12 @@ class StepWork:
             if was_durable or pipeline.plan.layered.is_durable:
                 await self._reporter.flush()
                 was_durable = pipeline.plan.layered.is_durable
-            if outcome is None:
-                outcome = self._attempt_at_once(action, index) or await self._attempt(action, index)
+            outcome = await self._attempt(action, index)
             stored = None
             if results is not None and not isinstance(outcome.result, SMALL):
                 outcome, stored = await self._kept(results, action, outcome, index)
             at = now()
-            action, outcome = pipeline.resume(outcome, at, stored), None
+            action = pipeline.resume(outcome, at, stored)
             if at - self._breath > BREATH_MS:
                 await asyncio.sleep(0)
                 self._breath = now()
@@ -357,17 +311,10 @@ class StepWork:
                 self._reporter.take_lines(context, context.lines)
         return outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
 
-    def _attempt_at_once(self, task: RunTask, index: int | None) -> Outcome | None:
-        """Run an attempt that nothing is waited for in; None where something may be."""
-        runner = self._plan.at_once.get(task.kind)
-        if runner is None or task.timeout_ms is not None or task.auth is not None:
-            return None
-        return attempted_at_once(runner, task, index, self, self._reporter)
-
     async def _kept(
         self, results: Results, task: RunTask, outcome: Outcome, index: int | None
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Put a large result away; gives the outcome, and the reference where there is one."""
+        """Put a large result away; returns the outcome, and the reference where there is one."""
         shared = self.shared
         where = {
             "execution_id": self._work.execution_id,
@@ -386,7 +333,7 @@ class StepWork:
         return outcome, stored
 
     def _server_reads(self, label: str) -> Wanted:
-        """Give what the server's templates read of a task's result."""
+        """Return what the server's templates read of a task's result."""
         read = server_reads(self._plan.playbook, self._step.name)
         return for_task(read, label) if self._step.loop is None else for_item(read)
 

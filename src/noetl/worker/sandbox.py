@@ -32,7 +32,7 @@ _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/u
 
 
 def problem(mode: str) -> str | None:
-    """Say why this machine cannot build a sandbox; None where it can."""
+    """Return why this machine cannot build a sandbox; None where it can."""
     if mode == "landlock" and landlock_version() < 1:
         return "this kernel has no Landlock (Linux 5.13 and later have it, where it is switched on)"
     if mode == "bwrap":
@@ -48,7 +48,7 @@ def problem(mode: str) -> str | None:
 
 
 def landlock_version() -> int:
-    """Give the version of Landlock that the kernel has; 0 where it has none."""
+    """Return the version of Landlock that the kernel has; 0 where it has none."""
     return max(0, _call(_CREATE, None, 0, _VERSION)) if sys.platform == "linux" else 0
 
 
@@ -84,7 +84,7 @@ def give_up_privileges() -> None:
 
 
 def inside_bwrap(argv: Sequence[str], folder: str, hidden: Sequence[str]) -> list[str]:
-    """Give the command that runs another inside namespaces of its own."""
+    """Return the command that runs another inside namespaces of its own."""
     return [*_bwrap(shutil.which("bwrap") or "bwrap", folder, hidden), *argv]
 
 
@@ -100,7 +100,7 @@ def _bwrap(program: str, folder: str, hidden: Sequence[str]) -> list[str]:
 
 
 def _shown(place: Path, hidden: Sequence[Path]) -> Iterator[Path]:
-    """Give what may be read: there is no rule that takes away, so everything beside the hidden paths is named."""
+    """Return what may be read: there is no rule that takes away, so everything beside the hidden paths is named."""
     if place in hidden:
         return
     if not any(path.is_relative_to(place) for path in hidden):

@@ -33,7 +33,7 @@ class Tokens:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def get(self, entry: Mapping[str, Any], *, fresh: bool = False) -> dict[str, Any]:
-        """Give the token of an entry with `token_url`; raises CredentialUnavailable."""
+        """Return the token of an entry with `token_url`; raises CredentialUnavailable."""
         url, form, headers = _request(entry)
         key = sha256(json.dumps([url, form, headers], sort_keys=True).encode()).hexdigest()
         refused = self._kept.get(key) if fresh else None
@@ -88,7 +88,7 @@ def _request(entry: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, s
 
 
 def token_url(entry: Mapping[str, Any]) -> str | None:
-    """Give where an entry's token is asked for; None where it holds its own."""
+    """Return where an entry's token is asked for; None where it holds its own."""
     found = entry.get("token_url") or entry.get("endpoint")
     return str(found) if found else None
 
@@ -104,7 +104,7 @@ def _token(url: str, answer: Any) -> dict[str, Any]:
 
 
 def _why(answer: Any) -> str:
-    """Give what the server says is wrong; never what was sent."""
+    """Return what the server says is wrong; never what was sent."""
     try:
         found = answer.json()
     except ValueError:

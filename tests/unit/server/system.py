@@ -73,6 +73,11 @@ def done(lease: Lease, result: Any = None, **more: Any) -> Report:
     )
 
 
+async def report_on(control: LocalControl, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+    """Report and return the new work."""
+    return (await control.report_wait(execution_id, report, want)).leases
+
+
 Answerer = Callable[[Lease], Any]
 
 
@@ -91,7 +96,7 @@ async def work(
             continue
         lease = leases.pop(0)
         report = done(lease, results(lease) if results is not None else None)
-        leases += await control.report(lease.work.execution_id, report, want=max(most - len(leases), 0))
+        leases += await report_on(control, lease.work.execution_id, report, want=max(most - len(leases), 0))
 
 
 @asynccontextmanager

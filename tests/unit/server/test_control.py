@@ -16,7 +16,7 @@ from noetl.model.work import Lease
 from noetl.ports import Selection
 from noetl.server.control import LocalControl, Store
 from noetl.stores.sqlite import SqliteStore
-from tests.unit.server.system import HEAD, ONE_STEP, RealClock, begin, chain, done, ended, register, workers
+from tests.unit.server.system import HEAD, ONE_STEP, RealClock, begin, chain, done, ended, register, report_on, workers
 
 pytestmark = pytest.mark.asyncio
 GATE = (
@@ -108,10 +108,10 @@ async def test_a_child_holds_no_worker_and_its_result_comes_back(store: Store, c
     await register(store, ONE_STEP + "workload: {n: 0}\n", "tests/child")
     execution_id = await begin(control, parent)
     [lease] = await control.claim("w", [""], 1, 0)
-    await control.report(execution_id, calls(lease, "tests/child"))
+    await report_on(control, execution_id, calls(lease, "tests/child"))
     [child] = await control.claim("w", [""], 1, 10)
     assert child.work.execution_id != execution_id
-    await control.report(child.work.execution_id, done(child, {"answer": 42}))
+    await report_on(control, child.work.execution_id, done(child, {"answer": 42}))
     [again] = await control.claim("w", [""], 1, 10)
     assert again.work.run_id == lease.work.run_id
     assert again.work.resume is not None
@@ -130,7 +130,7 @@ async def test_a_child_that_is_not_in_the_catalog_is_told_to_its_parent(
     execution_id = await begin(control, await register(store))
     [lease] = await control.claim("w", [""], 1, 0)
     path = "tests/test" if more else "tests/nowhere"
-    await control.report(execution_id, calls(lease, path, **more))
+    await report_on(control, execution_id, calls(lease, path, **more))
     [again] = await control.claim("w", [""], 1, 10)
     assert again.work.resume is not None
     wake = again.work.resume["wake"]
@@ -142,7 +142,7 @@ async def test_a_child_that_is_not_in_the_catalog_is_told_to_its_parent(
 async def test_cancelling_a_parent_cancels_its_children(store: Store, control: LocalControl) -> None:
     execution_id = await begin(control, await register(store))
     [lease] = await control.claim("w", [""], 1, 0)
-    await control.report(execution_id, calls(lease, "tests/test"))
+    await report_on(control, execution_id, calls(lease, "tests/test"))
     [child] = await control.claim("w", [""], 1, 10)
     await control.submit(execution_id, Cancel("c", "enough"))
     row = await ended(control, store, child.work.execution_id)
@@ -162,5 +162,5 @@ async def test_a_report_asks_in_the_pools_of_its_worker(store: Store, control: L
     execution_id = await begin(control, await register(store, text))
     assert await control.claim("w", [""], 1, 0) == []
     [lease] = await control.claim("s", ["special"], 1, 0)
-    [following] = await control.report(execution_id, done(lease), want=1)
+    [following] = await report_on(control, execution_id, done(lease), want=1)
     assert (following.work.step, following.worker) == ("s1", "s")

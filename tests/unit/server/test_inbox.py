@@ -1,140 +1,194 @@
-"""What waits for the sequencer: batches in order, and whose asking goes with which batch."""
+"""The inbox: batches in order, and which subscriptions claim with which batch."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
-
-import pytest
 
 from noetl.model.messages import Pause
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim, Commit
-from noetl.server.inbox import Answer, Ask, Entry, Inbox
+from noetl.server.inbox import Entry, Inbox, Subscription
 from tests.conformance.commits import work
 
-pytestmark = pytest.mark.asyncio
 REPORTER = Claim("reporter", ("",), 1, 0, 9)
 
 
 def entry(name: str, *, alone: bool = False) -> Entry:
-    answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-    return Entry("1", Pause(name), answer, alone=alone)
+    return Entry("1", Pause(name), lambda _: True, alone=alone)
 
 
 def changes(*items: WorkItem) -> list[Commit]:
     return [Commit("1", 0, (), work=items)]
 
 
-def ask(worker: str, *pools: str, most: int = 1) -> Ask:
-    return Ask(worker, pools or ("",), most, asyncio.get_running_loop().create_future(), waits=True)
+def subscription(worker: str, *pools: str, capacity: int = 1, waits: bool = True) -> Subscription:
+    return Subscription(
+        worker, (pools or ("",), ()), capacity, lambda _: None, lambda _: None, lambda _: None, waits=waits
+    )
+
+
+def waiting(*subscriptions: Subscription) -> Inbox:
+    """An inbox in which the queue was looked into for these, in vain, a long time ago."""
+    inbox = Inbox()
+    for one in subscriptions:
+        inbox.request(one, 0)
+    chosen = inbox.choose([], [], 0)
+    claims = [Claim(one.worker, one.pools, one.capacity, -10_000, 9) for one in chosen]
+    inbox.served(chosen, claims, [()] * len(chosen))
+    return inbox
 
 
 def names(entries: Iterable[Entry]) -> str:
     return "".join(entry.message.message_id for entry in entries)
 
 
-def asking(asks: Iterable[Ask]) -> list[str]:
-    return [ask.worker for ask in asks]
+def workers(subscriptions: Iterable[Subscription]) -> list[str]:
+    return [one.worker for one in subscriptions]
 
 
-async def test_batches_keep_the_order_of_arrival() -> None:
+def test_batches_keep_the_order_of_arrival() -> None:
     inbox = Inbox()
-    inbox.entries.extend(entry(name) for name in "abcde")
+    inbox.append(entry(name) for name in "abcde")
     first = inbox.take(3)
     assert names(first) == "abc"
-    inbox.again(first[1:])
+    inbox.put_back(first[1:])
     assert names(inbox.take(9)) == "bcde"
-    assert inbox.idle()
+    assert inbox.is_idle
 
 
-async def test_an_entry_that_must_be_alone_is_a_batch() -> None:
+def test_an_entry_that_must_be_alone_is_a_batch() -> None:
     inbox = Inbox()
-    inbox.entries.append(entry("d"))
-    inbox.again([entry(name, alone=name == "b") for name in "abc"])
+    inbox.append([entry("d")])
+    inbox.put_back([entry(name, alone=name == "b") for name in "abc"])
     assert [names(inbox.take(9)) for _ in range(3)] == ["a", "b", "cd"]
-    inbox.entries.extend(entry(name) for name in "ef")
+    inbox.append(entry(name) for name in "ef")
     assert names(inbox.take(9)) == "ef"
 
 
-async def test_an_own_message_is_under_way_once() -> None:
+def test_an_own_message_is_under_way_once() -> None:
     inbox = Inbox()
-    assert inbox.own("1", Pause("a"))
-    assert not inbox.own("1", Pause("a"))
+    assert inbox.add_own("1", Pause("a"))
+    assert not inbox.add_own("1", Pause("a"))
     assert inbox.take(9)[0].consumed == ("a",)
     assert entry("b").consumed == ()
+    inbox.forget_own("a")
+    assert inbox.add_own("1", Pause("a"))
 
 
-async def test_those_who_wait_are_served_when_there_is_enough_for_them() -> None:
-    inbox = Inbox(waiting=[ask("x", "p"), ask("y", "p", most=5), ask("z", "p"), ask("q", "other")])
-    assert asking(inbox.served([], changes(work("a", pool="p")), 0)) == ["x"]
-    assert asking(inbox.served([], changes(*(work(name, pool="p") for name in "abc")), 0)) == ["x", "y"]
-    assert asking(inbox.served([], changes(work("a", pool="p", available_at=9)), 8)) == []
-    assert asking(inbox.served([], changes(work("a", pool="p", available_at=9)), 9)) == ["x"]
-    assert asking(inbox.served([], [], 0)) == []
-
-
-async def test_all_who_wait_are_served_after_a_change_by_another_hand() -> None:
-    inbox = Inbox(waiting=[ask("x"), ask("y")], look=True)
-    assert not inbox.idle()
-    assert asking(inbox.served([], [], 0)) == ["x", "y"]
-    assert inbox.idle()
-
-
-async def test_whoever_asks_while_a_batch_is_written_is_none_of_those_it_serves() -> None:
-    inbox = Inbox()
-    chosen = inbox.served([], changes(), 0)
-    inbox.asks.append(ask("late"))
-    assert chosen == []
-    chosen = inbox.served([], changes(), 0)
-    inbox.asks.append(ask("later"))
-    assert asking(chosen) == ["late"]
-
-
-async def test_reporters_come_first_and_those_who_left_are_passed_over() -> None:
-    gone = ask("gone")
-    gone.answer.set_result([])
-    inbox = Inbox(asks=[ask("new"), gone], waiting=[ask("old")])
-    assert asking(inbox.served([REPORTER], changes(*(work(name) for name in "abcd")), 0)) == ["new", "old"]
-    assert inbox.asks == []
-
-
-async def test_what_reporters_take_is_not_looked_for_by_others() -> None:
-    inbox = Inbox(waiting=[ask("old")])
-    assert asking(inbox.served([REPORTER], changes(work("a")), 0)) == []
-    inbox.left_over([work("b", pool="elsewhere"), work("c", requires=("gpu",))])
-    assert not inbox.look
-    inbox.left_over([work("b")])
-    assert inbox.look
-
-
-async def test_what_the_queue_has_none_of_is_not_looked_for_until_something_comes_or_a_while_has_passed() -> None:
-    inbox, first = Inbox(), ask("x", most=2)
-    assert inbox.ask(first, 0)
-    [chosen] = inbox.served([], changes(), 0)
-    inbox.answered([chosen], [Claim("x", ("",), 2, 5, 9)], [()])
-    assert not inbox.ask(ask("y"), 6)
-    assert not inbox.ask(first, 6)  # it waits already
-    assert inbox.ask(ask("z", "other"), 6)
-    assert asking(inbox.waiting) == ["x", "y"]
-    assert asking(inbox.served([], changes(work("a")), 6)) == ["z", "x"]  # those who wait are served as ever
-    assert inbox.ask(ask("y"), 5 + 1_000)
-    inbox.left_over([work("a", pool="anywhere")])
-    assert inbox.ask(ask("y"), 7)
-
-
-async def test_nothing_is_known_of_the_queue_where_something_came_meanwhile_or_it_had_enough() -> None:
-    inbox, first = Inbox(), ask("x", most=1)
+def test_an_abandoned_entry_gives_its_leases_up_and_has_no_reply() -> None:
     lease = Lease(work("a"), 1, 1, 9, "x")
-    inbox.answered([first], [REPORTER], [(lease,)])
-    assert inbox.ask(ask("y"), 0)
-    inbox.look = True
-    inbox.answered([first], [REPORTER], [()])
-    assert inbox.ask(ask("y"), 0)
+    one = Entry("1", Pause("a"), lambda _: True, want=1)
+    one.serve([lease])
+    assert one.abandon() == [lease]
+    assert (one.leases, one.want, one.take_reply()) == ([], 0, None)
 
 
-async def test_one_that_does_not_wait_is_always_looked_for() -> None:
-    inbox, brief = Inbox(), ask("x")
-    inbox.answered([brief], [REPORTER], [()])
-    brief.waits = False
-    assert inbox.ask(brief, 0)
+def test_subscriptions_claim_when_a_batch_has_enough_for_them() -> None:
+    subscriptions = [
+        subscription("x", "p"),
+        subscription("y", "p", capacity=5),
+        subscription("z", "p"),
+        subscription("q", "other"),
+    ]
+    inbox = waiting(*subscriptions)
+    assert workers(inbox.choose([], changes(work("a", pool="p")), 0)) == ["x"]
+    assert workers(inbox.choose([], changes(*(work(name, pool="p") for name in "abc")), 0)) == ["x", "y"]
+    assert workers(inbox.choose([], changes(work("a", pool="p", available_at=9)), 8)) == []
+    assert workers(inbox.choose([], changes(work("a", pool="p", available_at=9)), 9)) == ["x"]
+    assert workers(inbox.choose([], [], 0)) == []
+
+
+def test_all_that_wait_claim_after_the_queue_changed_by_other_means() -> None:
+    inbox = waiting(subscription("x"), subscription("y"))
+    assert inbox.is_idle
+    inbox.look()
+    assert not inbox.is_idle
+    assert workers(inbox.choose([], [], 0)) == ["x", "y"]
+    assert inbox.is_idle
+
+
+def test_a_subscription_that_comes_during_a_commit_claims_with_the_next() -> None:
+    inbox = Inbox()
+    assert inbox.choose([], changes(), 0) == []
+    inbox.request(subscription("late"), 0)
+    assert workers(inbox.choose([], changes(), 0)) == ["late"]
+
+
+def test_reporters_come_first_and_closed_subscriptions_are_passed_over() -> None:
+    inbox = waiting(subscription("old"))
+    gone = subscription("gone")
+    inbox.request(subscription("new"), 0)
+    inbox.request(gone, 0)
+    gone.close()
+    assert workers(inbox.choose([REPORTER], changes(*(work(name) for name in "abcd")), 0)) == ["new", "old"]
+
+
+def test_what_reporters_take_is_not_claimed_by_others() -> None:
+    inbox = waiting(subscription("old"))
+    assert workers(inbox.choose([REPORTER], changes(work("a")), 0)) == []
+    inbox.note_left([work("b", pool="elsewhere"), work("c", requires=("gpu",))])
+    assert inbox.is_idle
+    inbox.note_left([work("b")])
+    assert not inbox.is_idle
+
+
+def test_an_empty_queue_is_not_looked_into_until_something_comes_or_a_while_has_passed() -> None:
+    inbox, first = Inbox(), subscription("x", capacity=2)
+    assert inbox.request(first, 0)
+    [chosen] = inbox.choose([], changes(), 0)
+    inbox.served([chosen], [Claim("x", ("",), 2, 5, 9)], [()])
+    assert inbox.is_dry((("",), ()), 6)
+    assert not inbox.request(subscription("y"), 6)
+    assert not inbox.request(first, 6)  # it waits already
+    assert inbox.request(subscription("z", "other"), 6)
+    assert workers(inbox.choose([], changes(work("a")), 6)) == ["z", "x"]  # those that wait claim as ever
+    assert inbox.request(subscription("y"), 5 + 1_000)
+    inbox.note_left([work("a", pool="anywhere")])
+    assert inbox.request(subscription("w"), 7)
+
+
+def test_nothing_is_known_of_a_queue_that_had_enough_or_changed_meanwhile() -> None:
+    inbox, first = Inbox(), subscription("x", capacity=1)
+    lease = Lease(work("a"), 1, 1, 9, "x")
+    inbox.served([first], [REPORTER], [(lease,)])
+    assert inbox.request(subscription("y"), 0)
+    inbox.look()
+    inbox.served([first], [REPORTER], [()])
+    assert inbox.request(subscription("z"), 0)
+
+
+def test_a_claim_that_does_not_wait_is_always_looked_for_and_then_forgotten() -> None:
+    inbox, brief = Inbox(), subscription("x", waits=False)
+    inbox.served([brief], [REPORTER], [()])
+    assert inbox.request(brief, 0)
+    assert workers(inbox.choose([], [], 0)) == ["x"]
+    inbox.served([brief], [REPORTER], [()])
+    inbox.look()
+    assert inbox.is_idle
+
+
+def test_a_subscription_that_got_all_it_claimed_and_has_capacity_claims_again() -> None:
+    inbox, one = Inbox(), subscription("x", capacity=2)
+    inbox.request(one, 0)
+    chosen = inbox.choose([], [], 0)
+    one.set_capacity(3)
+    one.deliver([Lease(work(name), 1, 1, 9, "x") for name in "ab"])
+    inbox.served(chosen, [Claim("x", ("",), 2, 0, 9)], [("a", "b")])  # type: ignore[list-item]
+    assert one.capacity == 1
+    assert workers(inbox.choose([], [], 0)) == ["x"]
+
+
+def test_claims_of_a_commit_that_failed_are_made_again() -> None:
+    inbox = waiting(subscription("x"))
+    chosen = inbox.choose([], changes(work("a")), 0)
+    inbox.claim_again(chosen)
+    assert workers(inbox.choose([], [], 0)) == ["x"]
+
+
+def test_one_that_was_served_comes_after_the_others() -> None:
+    first, second = subscription("x", capacity=5), subscription("y", capacity=5)
+    inbox = waiting(first, second)
+    chosen = inbox.choose([], changes(work("a")), 0)
+    assert workers(chosen) == ["x"]
+    inbox.served(chosen, [Claim("x", ("",), 5, 0, 9)], [(Lease(work("a"), 1, 1, 9, "x"),)])
+    assert workers(inbox.choose([], changes(work("b")), 0)) == ["y"]

@@ -8,7 +8,7 @@ import pytest
 
 from noetl.model.messages import Cancel, Record, Report
 from noetl.server.control import LocalControl, Store
-from tests.unit.server.system import RealClock, begin, chain, done, ended, register
+from tests.unit.server.system import RealClock, begin, chain, done, ended, register, report_on
 
 pytestmark = pytest.mark.asyncio
 
@@ -20,7 +20,7 @@ async def test_a_silent_worker_loses_its_work(store: Store) -> None:
         [new] = await control.claim("next", [""], 1, 10)
         assert (new.work.run_id, new.attempt) == (old.work.run_id, 2)
         assert await control.heartbeat("silent", [(old.work.work_id, old.epoch)]) == [old.work.work_id]
-        await control.report(execution_id, done(new))
+        await report_on(control, execution_id, done(new))
         assert (await ended(control, store, execution_id))["status"] == "completed"
         assert await store.inbox(10) == []
 
@@ -40,8 +40,8 @@ async def test_a_new_owner_goes_on_where_the_last_one_told(store: Store, control
     execution_id = await begin(control, await register(store))
     [old] = await control.claim("w", [""], 1, 0)
     record = Record("task.done", RealClock().now(), "one_task", status="ok")
-    await control.report(
-        execution_id, Report("p", "one#1", old.epoch, "w", records=(record,), pipeline={"at": "second"})
+    await report_on(
+        control, execution_id, Report("p", "one#1", old.epoch, "w", records=(record,), pipeline={"at": "second"})
     )
     await control.take_over(execution_id)
     [new] = await control.claim("w", [""], 1, 10)
@@ -69,7 +69,7 @@ async def test_a_cancelled_run_is_told_with_the_next_heartbeat(store: Store, con
     assert await control.heartbeat("w", held) == []
     await control.submit(execution_id, Cancel("c", "enough"))
     assert await control.heartbeat("w", held) == [lease.work.work_id]
-    await control.report(execution_id, done(lease))
+    await report_on(control, execution_id, done(lease))
     row = await ended(control, store, execution_id)
     assert row["status"] == "cancelled"
     assert (await store.read(execution_id))[-1].event_type == "report.late"
@@ -86,5 +86,5 @@ async def test_lost_work_waits_before_it_goes_out_again(store: Store) -> None:
         await control.take_over(execution_id)
         [again] = await control.claim("w", [""], 1, 10)
         assert RealClock().now() - lost_at >= 300  # half of it at least
-        await control.report(execution_id, done(again))
+        await report_on(control, execution_id, done(again))
         assert (await ended(control, store, execution_id))["status"] == "completed"

@@ -1,4 +1,4 @@
-"""Listeners are told in order, of what concerns them, after whoever was answered."""
+"""Callbacks after a commit: in order, for what concerns them, after the replies."""
 
 from __future__ import annotations
 
@@ -40,39 +40,34 @@ class Told:
 async def test_a_plain_commit_concerns_only_those_who_hear_everything() -> None:
     listeners = Listeners()
     told = Told(listeners)
-    listeners.tell(PLAIN)
+    listeners.publish([PLAIN])
+    await asyncio.sleep(0)
     assert told.heard == [["1"]]
 
 
-async def test_what_a_commit_holds_is_told_to_whom_it_concerns() -> None:
+async def test_what_a_commit_holds_is_published_to_whom_it_concerns() -> None:
     listeners = Listeners()
     told = Told(listeners)
     letters = (LetterChange("m", "discarded", 1),)
     later = WorkItem("w", "1", "s#1", "s", 1, "hash", {}, available_at=30)
-    listeners.tell(Commit("1", 0, dropped=("w1",), letters=letters, projection={"ended_at": 9}))
-    listeners.tell(Commit("2", 0, work=(later,), timers=(("t", 40), ("u", 20))))
-    listeners.tell(Commit("3", 0, work=(later,)))
-    listeners.tell_unknown("4", 50)
+    for commit in (
+        Commit("1", 0, dropped=("w1",), letters=letters, projection={"ended_at": 9}),
+        Commit("2", 0, work=(later,), timers=(("t", 40), ("u", 20))),
+        Commit("3", 0, work=(later,)),
+    ):
+        listeners.publish([commit])
+        await asyncio.sleep(0)
+    listeners.publish_unknown("4", 50)
     assert told.heard == ["end of 1", ("w1",), letters, ["1"], 20, ["2"], 30, ["3"], "doubt about 4", 50]
     assert told.changes == 4
 
 
-async def test_commits_are_told_together_and_in_order_once_others_had_their_turn() -> None:
+async def test_commits_are_published_together_and_in_order_in_the_next_pass_of_the_loop() -> None:
     listeners = Listeners()
     told = Told(listeners)
-    listeners.tell_soon([Commit("1", 0)])
-    listeners.tell_soon([Commit("2", 0, timers=(("t", 40),))])
+    listeners.publish([Commit("1", 0)])
+    listeners.publish([Commit("2", 0, timers=(("t", 40),))])
     assert told.heard == []
     await asyncio.sleep(0)
     assert told.heard == [40, ["1", "2"]]
     assert told.changes == 1
-
-
-async def test_a_commit_that_is_told_now_comes_after_those_that_are_told_soon() -> None:
-    listeners = Listeners()
-    told = Told(listeners)
-    listeners.tell_soon([Commit("1", 0)])
-    listeners.tell(Commit("2", 0))
-    assert told.heard == [["1"], ["2"]]
-    await asyncio.sleep(0)
-    assert told.heard == [["1"], ["2"]]

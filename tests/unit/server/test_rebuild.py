@@ -20,7 +20,7 @@ from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
 from noetl.stores.upkeep_memory import MemoryUpkeep
 from noetl.stores.upkeep_sqlite import SqliteUpkeep
-from tests.unit.server.system import HEAD, RealClock, begin, done, register
+from tests.unit.server.system import HEAD, RealClock, begin, done, register, report_on
 
 pytestmark = pytest.mark.asyncio
 FAMILY = (
@@ -56,7 +56,7 @@ async def step(control: LocalControl) -> bool:
     """Do one piece of work; False where there is none."""
     leases = await control.claim("w", ("",), 1, 0)
     for lease in leases:
-        await control.report(lease.work.execution_id, answer(lease))
+        await report_on(control, lease.work.execution_id, answer(lease))
     return bool(leases)
 
 
@@ -166,8 +166,8 @@ async def test_damage_is_told_and_repaired(
             while not any(item.step == "right" for _, item in (await upkeep(store).beside("500")).work):
                 await step(control)
             [lease] = [found for found in await control.claim("w", ("",), 9, 0) if found.work.step == "right"]
-            monkeypatch.setattr(Inbox, "own", lambda *_: False)
-            await control.report("500", answer(lease))
+            monkeypatch.setattr(Inbox, "add_own", lambda *_: False)
+            await report_on(control, "500", answer(lease))
             monkeypatch.undo()
     assert await rebuild(store).check() == []
     await store.database.write(lambda connection: connection.execute(damage).rowcount)

@@ -1,47 +1,72 @@
-"""Room for so many at once: in turn, and nobody keeps a place that he did not get."""
+"""Bounded admission: in order, in whole groups, and refused when the wait is too long."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from noetl.model.errors import Overloaded
-from noetl.server.room import Room
+from noetl.server.room import AdmissionQueue
 
 pytestmark = pytest.mark.asyncio
 
 
-async def test_who_waits_for_room_is_let_in_in_turn_and_one_who_left_takes_no_place() -> None:
-    room, entered = Room[str](2), list[str]()
+class Door:
+    """An admission queue, and what came of its items."""
 
-    async def come(name: str) -> None:
-        if not room.enter(name):
-            await room.wait(name)
-        entered.append(name)
+    def __init__(self, places: int, timeout_s: float | None = None) -> None:
+        self.admitted: list[str] = []
+        self.refused: list[str] = []
+        self.queue = AdmissionQueue[str](places, timeout_s, self._admit, self.refused.extend)
 
-    guests = [asyncio.create_task(come(name)) for name in "abcdef"]
-    await asyncio.sleep(0)
-    assert entered == ["a", "b"]
-    guests[2].cancel()
-    await asyncio.sleep(0)
-    guests[3].cancel()  # it is gone before a place is free
-    room.leave("a")
-    guests[4].cancel()  # it was just given the place
-    told = await asyncio.gather(*guests, return_exceptions=True)
-    assert [type(error) for error in told[2:5]] == [asyncio.CancelledError] * 3
-    assert entered == ["a", "b", "f"]
-    assert room.inside == {"b", "f"}
-    room.leave("b")
-    room.leave("b")  # once is enough
-    room.leave("f")
-    assert [room.enter(name) for name in "xyz"] == [True, True, False]
+    def _admit(self, group: Sequence[str]) -> None:
+        self.admitted += group
 
 
-async def test_patience_ends_and_leaves_no_trace() -> None:
-    room = Room[str](1, 0.01)
-    assert room.enter("a")
-    with pytest.raises(Overloaded):
-        await room.wait("b")
-    room.leave("a")
-    assert [room.enter(name) for name in "cd"] == [True, False]
+async def test_items_wait_in_order_and_one_that_withdrew_takes_no_place() -> None:
+    door = Door(2)
+    groups = [(name,) for name in "abcdef"]
+    for group in groups:
+        door.queue.enter(group)
+    assert door.admitted == ["a", "b"]
+    assert door.queue.withdraw(groups[2])
+    assert not door.queue.withdraw(groups[0])
+    door.queue.leave("a")
+    assert door.admitted == ["a", "b", "d"]
+    door.queue.leave("b")
+    door.queue.leave("b")  # once is enough
+    assert door.admitted == ["a", "b", "d", "e"]
+    assert len(door.queue) == 2
+
+
+async def test_a_group_is_admitted_as_a_whole() -> None:
+    door = Door(2)
+    door.queue.enter(("a",))
+    door.queue.enter(("b", "c", "d"))
+    door.queue.enter(("e",))
+    assert (door.admitted, len(door.queue)) == (["a", "b", "c", "d"], 4)
+    for name in "abc":
+        door.queue.leave(name)
+    assert door.admitted == ["a", "b", "c", "d", "e"]
+
+
+async def test_what_waits_too_long_is_refused_and_leaves_no_trace() -> None:
+    door = Door(1, 0.01)
+    door.queue.enter(("a",))
+    door.queue.enter(("b", "c"))
+    await asyncio.sleep(0.03)
+    assert door.refused == ["b", "c"]
+    door.queue.leave("a")
+    door.queue.enter(("d",))
+    assert door.admitted == ["a", "d"]
+    await asyncio.sleep(0.03)
+    assert door.refused == ["b", "c"]
+
+
+async def test_everything_can_be_taken_out() -> None:
+    door = Door(1)
+    door.queue.enter(("a",))
+    door.queue.enter(("b", "c"))
+    assert sorted(door.queue.drain()) == ["a", "b", "c"]
+    assert len(door.queue) == 0

@@ -30,13 +30,13 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Pause, Report, Signal, Start, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt, Selection
-from noetl.server.commits import of_another
+from noetl.server.commits import refuse_taken_id
 from noetl.server.control import LocalControl, Store
 from noetl.server.inbox import Entry
 from noetl.server.states import States
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
-from tests.unit.server.system import HEAD, ONE_STEP, RealClock, begin, chain, done, ended, register, workers
+from tests.unit.server.system import HEAD, ONE_STEP, RealClock, begin, chain, done, ended, register, report_on, workers
 
 pytestmark = pytest.mark.asyncio
 FAN = (
@@ -83,7 +83,7 @@ async def test_an_execution_runs_to_its_end(store: Store, control: LocalControl)
     assert await store.due(2**60, 10) == []
 
 
-async def test_an_execution_is_not_started_under_the_id_of_another(store: Store, control: LocalControl) -> None:
+async def test_an_execution_is_not_started_under_the_id_refuse_taken_id(store: Store, control: LocalControl) -> None:
     playbook = await register(store, WAITING)
     first = Start("first", "a", playbook, {"n": 1})
     row = await control.submit("77", first)
@@ -102,7 +102,7 @@ async def test_the_parent_of_a_child_whose_id_is_taken_is_told(store: Store, con
     await control.submit("77", Start("first", "a", playbook))
     state = await control.sequencer.state("77")
     child = Start("5/0", "a", playbook, parent={"execution_id": "5", "run_id": "call#1"})
-    told = await of_another(store, Entry("77", child, is_own=True), child, state)
+    told = await refuse_taken_id(store, Entry("77", child, is_own=True), child, state)
     assert told is not None
     assert (told.expected_seq, told.events, told.consumed) == (state.seq, (), ("5/0",))
     [(parent, message)] = told.inbox
@@ -110,8 +110,8 @@ async def test_the_parent_of_a_child_whose_id_is_taken_is_told(store: Store, con
     assert (parent, message.run_id, message.child_id, message.status) == ("5", "call#1", "77", "failed")
     assert message.error is not None
     assert (message.error["code"], message.error["retryable"]) == ("ID_TAKEN", True)
-    assert await of_another(store, Entry("77", child, is_own=True), Start("first", "a", playbook), state) is None
-    assert await of_another(store, Entry("78", child, is_own=True), child, Execution("78")) is None
+    assert await refuse_taken_id(store, Entry("77", child, is_own=True), Start("first", "a", playbook), state) is None
+    assert await refuse_taken_id(store, Entry("78", child, is_own=True), child, Execution("78")) is None
 
 
 async def test_the_state_in_memory_is_the_fold_of_the_log(store: Store) -> None:
@@ -155,9 +155,9 @@ async def test_reporting_a_step_gives_the_next_one(store: Store, control: LocalC
     execution_id = await begin(control, playbook)
     [lease] = await control.claim("w", [""], 5, 0)
     for step in ("s1", "s2"):
-        [lease] = await control.report(execution_id, done(lease), want=2)
+        [lease] = await report_on(control, execution_id, done(lease), want=2)
         assert lease.work.step == step
-    assert await control.report(execution_id, done(lease), want=2) == []
+    assert await report_on(control, execution_id, done(lease), want=2) == []
     row = await store.execution(execution_id)
     assert row is not None
     assert row["status"] == "completed"
@@ -166,16 +166,16 @@ async def test_reporting_a_step_gives_the_next_one(store: Store, control: LocalC
 async def test_a_report_sent_again_changes_nothing_and_gives_the_same_work(store: Store, control: LocalControl) -> None:
     execution_id = await begin(control, await register(store, chain(3)))
     [lease] = await control.claim("w", [""], 1, 0)
-    first = await control.report(execution_id, done(lease), want=1)
+    first = await report_on(control, execution_id, done(lease), want=1)
     before = await store.read(execution_id)
-    assert await control.report(execution_id, done(lease), want=1) == first
+    assert await report_on(control, execution_id, done(lease), want=1) == first
     assert await store.read(execution_id) == before
 
 
 async def test_two_copies_of_a_report_at_once_are_applied_once(store: Store, control: LocalControl) -> None:
     execution_id = await begin(control, await register(store, chain(2)))
     [lease] = await control.claim("w", [""], 1, 0)
-    await asyncio.gather(*(control.report(execution_id, done(lease)) for _ in range(3)))
+    await asyncio.gather(*(report_on(control, execution_id, done(lease)) for _ in range(3)))
     found = Counter(await types(store, execution_id))
     assert (found["step.done"], found["report.late"]) == (1, 0)
 
@@ -186,10 +186,10 @@ async def test_a_report_on_a_lost_lease_is_late(store: Store, control: LocalCont
     assert await control.take_over(execution_id) == 1
     [new] = await control.claim("quick", [""], 1, 1)
     assert (new.work.run_id, new.attempt) == (old.work.run_id, 2)
-    await control.report(execution_id, done(old, "old"))
+    await report_on(control, execution_id, done(old, "old"))
     assert Counter(await types(store, execution_id))["report.late"] == 1
     assert Counter(await types(store, execution_id))["step.done"] == 0
-    await control.report(execution_id, done(new, "new"))
+    await report_on(control, execution_id, done(new, "new"))
     [event] = [event for event in await store.read(execution_id) if event.event_type == "step.done"]
     assert event.payload["result"] == "new"
 
@@ -214,21 +214,21 @@ async def test_new_work_reaches_those_who_wait_when_a_reporter_takes_older_work(
     await begin(control, there)
     waiting = asyncio.create_task(control.claim("here", [""], 1, 0.5))
     await asyncio.sleep(0.01)
-    [older] = await control.report(execution_id, done(lease), want=1)
+    [older] = await report_on(control, execution_id, done(lease), want=1)
     assert older.work.pool == "there"
     assert [lease.work.step for lease in await waiting] == ["s1"]
 
 
 async def test_a_worker_that_goes_away_keeps_no_work(store: Store, control: LocalControl) -> None:
-    playbook = await register(store)
+    playbook, leases = await register(store), list[Lease]()
     for _ in range(20):
         gone = asyncio.create_task(control.claim("gone", [""], 1, 10))
         await asyncio.sleep(0)
         starting = asyncio.create_task(begin(control, playbook))
         await asyncio.sleep(0)
-        gone.cancel()
+        if not gone.cancel():  # it was served before it went away
+            leases += gone.result()
         await starting
-    leases: list[Lease] = []
     async with asyncio.timeout(10):
         while len(leases) < 20:
             leases += await control.claim("w", [""], 20, 1)
@@ -514,7 +514,7 @@ async def test_messages_of_a_commit_of_unknown_outcome_are_taken_up_while_others
         execution_id = await begin(control, await register(store, calls, "tests/parent"))
         [lease] = await control.claim("w", ("",), 1, 5.0)
         pause = Suspension("playbook", {}, child={"path": "tests/child", "payload": {}})
-        await control.report(execution_id, Report("r", lease.work.run_id, lease.epoch, "w", suspension=pause))
+        await report_on(control, execution_id, Report("r", lease.work.run_id, lease.epoch, "w", suspension=pause))
         started = await control.claim("w", ("",), 1, 5.0)
         for task in noise:
             task.cancel()
@@ -625,7 +625,7 @@ async def test_what_a_commit_of_unknown_outcome_sends_is_not_forgotten() -> None
         leases = await control.claim("w", ("",), 1, 1.0)
         pause = Suspension("playbook", {}, child={"path": "tests/child", "payload": {}})
         lease = leases[0]
-        await control.report(execution_id, Report("r", lease.work.run_id, lease.epoch, "w", suspension=pause))
+        await report_on(control, execution_id, Report("r", lease.work.run_id, lease.epoch, "w", suspension=pause))
         started = await control.claim("w", ("",), 1, 5.0)
     assert store.torn == 1
     assert [lease.work.step for lease in started] == ["s0"]

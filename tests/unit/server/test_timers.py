@@ -12,7 +12,7 @@ from noetl.model.messages import Record, Report, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Commit
 from noetl.server.control import LocalControl, Store
-from tests.unit.server.system import RealClock, begin, chain, done, ended, register, workers
+from tests.unit.server.system import RealClock, begin, chain, done, ended, register, report_on, workers
 
 pytestmark = pytest.mark.asyncio
 
@@ -29,12 +29,12 @@ async def test_a_sleeping_run_goes_on_in_time_as_often_as_it_sleeps(store: Store
     [lease] = await control.claim("w", [""], 1, 0)
     for _ in range(3):
         until = RealClock().now() + 40
-        assert await control.report(execution_id, asleep(lease, until), want=1) == []
+        assert await report_on(control, execution_id, asleep(lease, until), want=1) == []
         [lease] = await control.claim("w", [""], 1, 10)
         assert RealClock().now() >= until
         assert lease.work.run_id == "one#1"
         assert lease.work.resume is not None
-    await control.report(execution_id, done(lease))
+    await report_on(control, execution_id, done(lease))
     row = await ended(control, store, execution_id)
     assert row["status"] == "completed"
     found = Counter(event.event_type for event in await store.read(execution_id))
@@ -46,7 +46,7 @@ async def test_a_timer_survives_the_process(store: Store) -> None:
     async with LocalControl(store, RealClock()) as control:
         execution_id = await begin(control, await register(store))
         [lease] = await control.claim("w", [""], 1, 0)
-        await control.report(execution_id, asleep(lease, RealClock().now() + 30))
+        await report_on(control, execution_id, asleep(lease, RealClock().now() + 30))
     async with LocalControl(store, RealClock()) as control, workers(control):
         assert (await ended(control, store, execution_id))["status"] == "completed"
 
@@ -66,7 +66,7 @@ async def test_a_time_out_ends_the_step(store: Store, control: LocalControl) -> 
     execution_id = await begin(control, await register(store, text))
     [lease] = await control.claim("w", [""], 1, 0)
     began = Report("began", lease.work.run_id, lease.epoch, "w", (Record("task.started", RealClock().now(), "t"),))
-    await control.report(execution_id, began)
+    await report_on(control, execution_id, began)
     row = await ended(control, store, execution_id)
     assert row["status"] == "failed"
     assert row["error"]["kind"] == "timeout"
@@ -78,7 +78,7 @@ async def test_many_timers_at_once(store: Store, control: LocalControl) -> None:
     ids = [await begin(control, playbook) for _ in range(50)]
     leases = await control.claim("w", [""], 50, 0)
     until = RealClock().now() + 30
-    await asyncio.gather(*(control.report(lease.work.execution_id, asleep(lease, until)) for lease in leases))
+    await asyncio.gather(*(report_on(control, lease.work.execution_id, asleep(lease, until)) for lease in leases))
     async with workers(control, 2):
         rows = [await ended(control, store, execution_id) for execution_id in ids]
     assert {row["status"] for row in rows} == {"completed"}

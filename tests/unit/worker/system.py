@@ -52,7 +52,6 @@ class System:
     def worker(self, name: str = "w1", **more: Any) -> Worker:
         """Start a worker."""
         worker = Worker(name, self.shared, **{"heartbeat_s": 0.1, **more})
-        self.control.sequencer.listeners.on_drop.append(worker.hear)
         self.running.append(asyncio.create_task(worker.run()))
         return worker
 

@@ -9,8 +9,9 @@ import pytest
 
 from noetl.model.messages import Report, Signal
 from noetl.model.outcome import ok
-from noetl.model.work import Lease
+from noetl.ports.work import Answer, Reply
 from noetl.worker.cursor import rows_of
+from tests.polling import PollingPlane
 from tests.unit.worker.system import system
 
 pytestmark = pytest.mark.asyncio
@@ -125,12 +126,15 @@ async def test_a_claim_takes_effect_only_after_its_rows_are_recorded(
     async with system() as run:
         report, seen = run.control.report, list[tuple[int, int]]()
 
-        async def looking(execution_id: str, message: Report, want: int = 0) -> list[Lease]:
+        def looking(execution_id: str, message: Report, want: int, reply: Reply) -> None:
             before = taken(path) if message.rows else 0
-            answer = await report(execution_id, message, want)
-            if message.rows:
-                seen.append((before, taken(path)))
-            return answer
+
+            def replied(answer: Answer | Exception) -> bool:
+                if message.rows:
+                    seen.append((before, taken(path)))
+                return reply(answer)
+
+            report(execution_id, message, want, replied)
 
         monkeypatch.setattr(run.control, "report", looking)
         row = await run.run(loop("{kind: noop}"), db=path, most=1)
@@ -142,16 +146,17 @@ async def test_a_claim_takes_effect_only_after_its_rows_are_recorded(
 async def test_a_claim_whose_lease_was_lost_takes_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = database(tmp_path, ["a"])
     async with system() as run:
-        report, lost = run.control.report, list[str]()
+        lost: list[str] = []
 
-        async def losing(execution_id: str, message: Report, want: int = 0) -> list[Lease]:
-            answer = await report(execution_id, message, want)
-            if message.rows and not lost:
-                lost.append(message.message_id)
-                await run.control.take_over(execution_id)
-            return answer
+        class Losing(PollingPlane):
+            async def report_wait(self, execution_id: str, report: Report, want: int) -> Answer:
+                answer = await run.control.report_wait(execution_id, report, want)
+                if report.rows and not lost:
+                    lost.append(report.message_id)
+                    await run.control.take_over(execution_id)
+                return answer
 
-        monkeypatch.setattr(run.control, "report", losing)
+        monkeypatch.setattr(run.control, "report", Losing().report)
         execution = await run.start(loop("{kind: noop, result: 1}"), db=path, most=1)
         row = await run.ended(execution)
         assert lost

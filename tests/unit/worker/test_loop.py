@@ -13,7 +13,7 @@ import pytest
 
 from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import Cancel, Report
-from noetl.model.work import Lease
+from noetl.ports.work import Answer, Reply
 from noetl.server.control import LocalControl
 from noetl.worker.loop import Worker
 from tests.unit.worker.system import System, system
@@ -140,17 +140,18 @@ class Spy:
     def __init__(self, control: LocalControl, counted: Counted) -> None:
         self._control = control
         self._counted = counted
-        self.claim = control.claim
+        self.subscribe = control.subscribe
         self.heartbeat = control.heartbeat
         self.playbook = control.playbook
-        self.submit = control.submit
-        self.follow = control.follow
 
-    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+    def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
+        def replied(answer: Answer | Exception) -> bool:
+            assert isinstance(answer, Answer)
+            self._counted.handed += len(answer.leases)
+            return reply(answer)
+
         self._counted.reports += 1
-        leases = await self._control.report(execution_id, report, want)
-        self._counted.handed += len(leases)
-        return leases
+        self._control.report(execution_id, report, want, replied)
 
 
 class Flaky:
@@ -159,16 +160,12 @@ class Flaky:
     def __init__(self, control: LocalControl) -> None:
         self._control = control
         self._count = {"report": 0, "heartbeat": 0, "playbook": 0}
-        self.submit = control.submit
-        self.follow = control.follow
+        self.subscribe = control.subscribe
 
     def fate(self, what: str) -> str:
         """Say what becomes of a call: in turn nothing gets lost, the question, the answer."""
         self._count[what] += 1
         return ("kept", "question", "answer")[self._count[what] % 3]
-
-    async def claim(self, worker: str, pools: Sequence[str], most: int, wait_s: float) -> list[Lease]:
-        return await self._control.claim(worker, pools, most, wait_s)
 
     async def playbook(self, playbook: str) -> bytes:
         if self.fate("playbook") == "question":
@@ -180,14 +177,14 @@ class Flaky:
             raise ConnectionError("heartbeat lost")
         return await self._control.heartbeat(worker, held)
 
-    async def report(self, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+    def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
         fate = self.fate("report")
         if fate == "question":
-            raise StoreUnavailable("not now")
-        leases = await self._control.report(execution_id, report, want)
-        if fate == "answer":
-            raise ConnectionError("answer lost")
-        return leases
+            reply(StoreUnavailable("not now"))
+        elif fate == "answer":
+            self._control.report(execution_id, report, want, lambda _: reply(ConnectionError("answer lost")))
+        else:
+            self._control.report(execution_id, report, want, reply)
 
 
 async def test_reports_that_get_lost_are_sent_again_and_counted_once() -> None:

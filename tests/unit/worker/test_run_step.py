@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from noetl.model.messages import Signal
-from noetl.worker import attempts, run_step
+from noetl.worker import run_step
 from noetl.worker.context import TaskContext
 from tests.unit.worker.system import system
 
@@ -48,7 +48,7 @@ async def test_tasks_that_never_wait_let_others_run(monkeypatch: pytest.MonkeyPa
             turns += 1
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(attempts, "TaskContext", Seeing)
+    monkeypatch.setattr(run_step, "TaskContext", Seeing)
     monkeypatch.setattr(run_step, "BREATH_MS", -1)
     tasks = "".join(f"\n    - t{number}: {{kind: noop}}" for number in range(20))
     async with system() as run, asyncio.TaskGroup() as group:

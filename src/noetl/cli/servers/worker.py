@@ -148,14 +148,7 @@ async def _work(worker: Worker, session: Session, settings: WorkerSettings) -> N
     """Work until a signal arrives or the server refuses this worker."""
     import asyncio
 
-    checks: set[asyncio.Task[None]] = set()
-
-    def on_stopped(_: object) -> None:
-        task = asyncio.create_task(worker.look())  # find out which leases were lost: work may have been reassigned
-        checks.add(task)
-        task.add_done_callback(checks.discard)
-
-    session.stopped, session.drained, session.opened = on_stopped, worker.drain, _on_opened(worker, settings)
+    session.drained, session.opened = worker.drain, _on_opened(worker, settings)
     tune_gc()
     talking = asyncio.create_task(session.run(), name="session")
     working = asyncio.create_task(worker.run(), name="worker")
@@ -165,7 +158,6 @@ async def _work(worker: Worker, session: Session, settings: WorkerSettings) -> N
         if draining.done() and not talking.done():
             typer.echo(f"noetl: stopping, {worker.busy} tasks running", err=True)
             await asyncio.wait({talking, working}, timeout=settings.grace_s, return_when=asyncio.FIRST_COMPLETED)
-            await session.settle()
         if talking.done():
             talking.result()
     finally:

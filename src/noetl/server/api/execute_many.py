@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from noetl.model.errors import Conflict
 from noetl.model.messages import Start
 from noetl.ports import AuditEntry
+from noetl.ports.work import Answer
 from noetl.server.asked_start import NAMED, found, key_of, meant, told
 from noetl.server.endpoint import Call, Noun
-from noetl.server.inbox import Answer, Entry
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.reading import known_id
 from noetl.server.starting import KEY_MS, is_started_by, key_name, new_execution
@@ -133,9 +133,7 @@ async def _submitted(
     for _ in range(_TRIES):
         if not left:
             return rows
-        loop = asyncio.get_running_loop()
-        entries = [Entry(to, start, loop.create_future(), act=act) for to, start, act in left.values()]
-        answers = await call.services.control.sequencer.submit_all(entries)
+        answers = await call.services.control.sequencer.submit_all(list(left.values()))
         given = zip(left, answers, strict=True)
         rows |= {place: answer.row for place, answer in given if isinstance(answer, Answer)}
         troubles = [answer for answer in answers if isinstance(answer, Exception)]

@@ -17,6 +17,7 @@ from msgspec import Struct
 from noetl.engine.writes import put
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Runner, ToolContext, Tools
+from noetl.ports.work import run_tool
 from noetl.testing.cases.read import Given
 from noetl.testing.cases.values import TemplateTroubleError, rendered
 from noetl.testing.scripted import DEFAULT_MS, TIE_MS, ScriptedTools, item_of, outcome_of
@@ -173,7 +174,7 @@ class MockedTools(ScriptedTools):
         if runner is None:
             return failed("unknown", f"no tool of kind `{kind}` is available", code=_UNKNOWN)
         with threads():
-            return await runner(fields, context)
+            return await run_tool(runner, fields, context)
 
     def _mock(self, key: str, given: Any, site: Site) -> Mapping[str, Any] | None:
         turn = f"{key}|{site.task}"

@@ -6,7 +6,7 @@ Tested in tests/unit/testing/test_sagas.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from noetl.model.errors import StoreUnavailable
 from noetl.ports import Claim, Commit, Receipt
@@ -27,7 +27,7 @@ class MortalStore(MemoryStore):
     def is_mortal(self) -> bool:
         return self._dies_at is not None
 
-    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+    def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
         if any(commit.events for commit in commits):
             if self._dies_at is not None and self.writes >= self._dies_at:
                 self.died.set()
@@ -35,4 +35,4 @@ class MortalStore(MemoryStore):
                 self.writes += 1
         if self.died.is_set():
             raise StoreUnavailable("the process has died")
-        return await super().commit(commits, claims)
+        return super().commit(commits, claims)
