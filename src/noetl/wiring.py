@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from noetl.server.services import Services
     from noetl.stores.postgres_admin import PostgresAdmin
     from noetl.worker.children import ChildPool
-    from noetl.worker.context import Equipment
+    from noetl.worker.context import WorkerResources
     from noetl.worker.egress import Egress
 
 _GRACE_MS = 86_400_000  # what nobody refers to is left alone that long
@@ -128,10 +128,10 @@ def open_team(store: Store) -> Team:
 
 def open_rebuild(store: Store) -> Rebuild:
     """Give what makes the tables of a store again from its log."""
-    from noetl.server.plans import Plans
+    from noetl.server.plans import PlanCache
     from noetl.server.rebuild import Rebuild
 
-    return Rebuild(store, open_upkeep(store), Plans(store))
+    return Rebuild(store, open_upkeep(store), PlanCache(store))
 
 
 def open_upkeep(store: Store) -> Upkeep:
@@ -254,14 +254,14 @@ async def equipped(
     children: ChildPool,
     layer: Mapping[str, Any],
     outbox: Callable[[], OutboxIn],
-) -> AsyncIterator[Equipment]:
+) -> AsyncIterator[WorkerResources]:
     """Give a worker what its tasks share; it is closed at the end. `layer` is the server's, read for every piece of work."""
-    from noetl.worker.context import Equipment
+    from noetl.worker.context import WorkerResources
     from noetl.worker.results import StoredResults
     from noetl.worker.web import HttpClient
 
     client, clock = HttpClient(egress_rules(settings)), SystemClock()
-    shared = Equipment(
+    shared = WorkerResources(
         control,
         kinds(),
         kinds(),
@@ -327,8 +327,8 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
     from noetl.server.app import running
     from noetl.server.auth import Gate, is_loopback, needs_token
     from noetl.server.credentials import stored_credentials
-    from noetl.server.handouts import Handouts
-    from noetl.server.lookups import Lookups
+    from noetl.server.handouts import WorkerRegistry
+    from noetl.server.lookups import CatalogLookup
     from noetl.server.metrics import Metrics
     from noetl.server.reading import Reader
     from noetl.server.services import Bounds, Services
@@ -352,9 +352,9 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             kinds=kinds(),
             cannot_run=cannot_run,
             gate=Gate(team, clock, required=required),
-            handouts=Handouts(app.control, store, team, clock, lease_ms=settings.lease_ms),
+            registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
-            lookups=Lookups(store),
+            lookups=CatalogLookup(store),
             metrics=Metrics(app.control.plan_at_hand),
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),

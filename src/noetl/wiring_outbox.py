@@ -28,7 +28,7 @@ from noetl.ports.work import run_tool
 from noetl.server.letter_topic import LetterTopic
 from noetl.server.relay import Relay
 from noetl.settings import OutboxSettings, Settings
-from noetl.worker.context import Alone, Equipment, TaskContext
+from noetl.worker.context import Alone, TaskContext, WorkerResources
 from noetl.worker.web import HttpClient
 
 GROUP = "noetl.outbox"
@@ -61,7 +61,7 @@ async def relaying(
     """Give the relay of a store; whoever asks runs it, or has it drained. `tools` are the kinds."""
     given, nothing = settings.outbox, cast(Any, None)
     known = (cast(Tools, tools), cast(Kinds, tools))
-    shared = Equipment(nothing, *known, clock, nothing, nothing, client.get, credential, folder=os.getcwd())
+    shared = WorkerResources(nothing, *known, clock, nothing, nothing, client.get, credential, folder=os.getcwd())
 
     async def deliver(message: OutboxMessage) -> Outcome:
         return await _delivered(message, shared, given)
@@ -84,7 +84,7 @@ def _others() -> Mapping[str, Target]:
     return {found.name: cast(Target, found.load()) for found in entry_points(group=GROUP)}
 
 
-async def _delivered(message: OutboxMessage, shared: Equipment, settings: OutboxSettings) -> Outcome:
+async def _delivered(message: OutboxMessage, shared: WorkerResources, settings: OutboxSettings) -> Outcome:
     fields: dict[str, Any] = {}
     if message.target == "http":
         address = message.address or (settings.url and f"{settings.url.rstrip('/')}/{quote(message.topic, safe='')}")

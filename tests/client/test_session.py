@@ -157,7 +157,7 @@ async def test_leases_that_nobody_waits_for_any_more_go_back(tmp_path: Path) -> 
         try:
             await happens(lambda: session.is_open, "the session")
             claim = asyncio.create_task(session.ask(Claim("c-1", 1, 20.0)))
-            await happens(lambda: bool(served.services.handouts.hand("w-1").claims), "the claim")
+            await happens(lambda: bool(served.services.registry.hand("w-1").claims), "the claim")
             claim.cancel()
             await served.start(ONE)
             answer = await asyncio.wait_for(session.ask(Claim("c-2", 1, 20.0)), 10)
@@ -187,7 +187,7 @@ async def test_requests_find_the_server_that_has_the_session(tmp_path: Path) -> 
         session._http.servers.turn(one.url)
         started = await one.start(large)
         assert (await one.until(started, "completed", "failed"))["status"] == "completed"
-        assert two.services.handouts.workers == 0
+        assert two.services.registry.workers == 0
 
 
 async def test_a_token_that_is_not_good_ends_the_worker_with_words(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import psycopg
 from noetl import Client
 from noetl.model.errors import StoreUnavailable
 from noetl.model.events import Event
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.rebuild import Rebuild
 from noetl.stores.postgres import PostgresStore
 from noetl.stores.postgres_admin import PostgresAdmin
@@ -204,7 +204,7 @@ class Load:
             async with asyncio.timeout(PATIENCE_S):
                 while await store.inbox(1):
                     await asyncio.sleep(0.02)
-            rebuild, known = Rebuild(store, upkeep, Plans(store)), _HELD[self.system.database]
+            rebuild, known = Rebuild(store, upkeep, PlanCache(store)), _HELD[self.system.database]
             for execution_id in {found for _, found in await upkeep.logged(0, 100_000)} - known:
                 check_all(execution_id, await store.read(execution_id), await upkeep.beside(execution_id))
                 differences = await rebuild.differences(execution_id)

@@ -13,7 +13,7 @@ from noetl.ports import Commit
 from noetl.ports.letters import LetterSelection
 from noetl.server.control import LocalControl
 from noetl.server.dead_letters import ready, replay
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.rebuild import Rebuild
 from tests.conformance.commits import commit
 from tests.conformance.conftest import Place, Store
@@ -177,7 +177,7 @@ workflow:
 
 
 async def test_a_replay_is_made_again_from_the_log_and_goes_on(place: Place, store: Store) -> None:
-    rebuild = Rebuild(store, place.upkeep(store), Plans(store))
+    rebuild = Rebuild(store, place.upkeep(store), PlanCache(store))
     error = {"kind": "client_error", "message": "no"}
     async with LocalControl(store, RealClock()) as control:
         await begin(control, await register(store, LOOP), "700")

@@ -15,8 +15,8 @@ from noetl.model.work import Lease
 from noetl.ports import Beside, Commit, Upkeep
 from noetl.server.control import LocalControl
 from noetl.server.liveness import Liveness
-from noetl.server.plans import Plans
-from noetl.server.states import States
+from noetl.server.plans import PlanCache
+from noetl.server.states import StateCache
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
 
@@ -109,8 +109,8 @@ async def test_one_row_of_several_is_missed_too(place: Place) -> None:
 
 async def untold(store: Store, execution_id: str, message: AnyMessage) -> None:
     """Have a message decided and committed, but for what it tells other executions: as if that had been deleted."""
-    state = await States(store).get(execution_id)
-    made = decide(await Plans(store).get(state.playbook), state, message, RealClock().now())
+    state = await StateCache(store).get(execution_id)
+    made = decide(await PlanCache(store).get(state.playbook), state, message, RealClock().now())
     assert isinstance(made, Decision)
     assert made.inbox
     receipt = await store.commit([msgspec.structs.replace(made, inbox=())])

@@ -20,7 +20,7 @@ from noetl.ports import Commit
 from noetl.ports.letters import LetterSelection
 from noetl.server.control import LocalControl
 from noetl.server.dead_letters import discard, ready, replay
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.rebuild import Rebuild
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
@@ -75,7 +75,7 @@ async def send(store: Store, execution_id: str, message: AnyMessage) -> None:
 
 
 async def agrees(place: Place, store: Store) -> None:
-    rebuild = Rebuild(store, place.upkeep(store), Plans(store))
+    rebuild = Rebuild(store, place.upkeep(store), PlanCache(store))
     assert [found for found in await rebuild.check() if "letter" in found or "last" in found] == []
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from noetl.model.messages import Signal
 from noetl.ports import Beside, Upkeep
 from noetl.server.control import LocalControl
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.rebuild import Rebuild
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
@@ -38,7 +38,7 @@ async def halfway(store: Store, execution_id: str = "500") -> None:
 
 
 def rebuilding(store: Store, upkeep: Upkeep) -> Rebuild:
-    return Rebuild(store, upkeep, Plans(store))
+    return Rebuild(store, upkeep, PlanCache(store))
 
 
 async def test_executions_with_a_log_are_given_page_by_page(store: Store, upkeep: Upkeep) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from noetl.ports import Claim, Commit, Receipt
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.rebuild import Rebuild
 from noetl.stores.memory import MemoryStore
 from noetl.stores.upkeep_memory import MemoryUpkeep
@@ -25,7 +25,7 @@ class Compared(MemoryStore):
 
     def __init__(self, defaults: dict[str, int]) -> None:
         super().__init__()
-        self.rebuild = Rebuild(self, MemoryUpkeep(self), Plans(self, defaults))
+        self.rebuild = Rebuild(self, MemoryUpkeep(self), PlanCache(self, defaults))
         self.commits = 0
         self.found: list[str] = []
 

@@ -149,7 +149,7 @@ async def hold(folder: Path, endpoint: Endpoint, store: str, many: int, seed: st
                 asking = asyncio.gather(*(one() for _ in range(AT_ONCE)))
                 while not asking.done():
                     await asyncio.wait([asking], timeout=0.02)
-                    served.services.handouts.answer_claims()  # nobody waits for work
+                    served.services.registry.answer_claims()  # nobody waits for work
                 await asking
             assert reached, "no body got through, so nothing behind the decoding was tried"
             assert (await served.json("GET", "/ready"))["status"] == "ready"
@@ -203,7 +203,7 @@ async def test_no_frame_breaks_a_session(tmp_path: Path) -> None:
                     await sent.put({"type": "websocket.receive", "text": body.decode("utf-8", "replace")})
                 else:
                     await sent.put({"type": "websocket.receive", "bytes": body})
-                served.services.handouts.answer_claims()
+                served.services.registry.answer_claims()
             await sent.put({"type": "websocket.receive", "text": '{"type":"heartbeat","id":"the-last"}'})
             while True:
                 message = await asyncio.wait_for(received.get(), 30)

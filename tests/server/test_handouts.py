@@ -28,7 +28,7 @@ async def servers(folder: Path, count: int = 2) -> AsyncIterator[list[Served]]:
     async with AsyncExitStack() as stack:
         found = [await stack.enter_async_context(listening(folder, lease_ms=LONG_MS)) for _ in range(count)]
         for served in found:
-            served.services.handouts._ack_ms = served.services.handouts._reconnect_ms = LONG_MS
+            served.services.registry._ack_ms = served.services.registry._reconnect_ms = LONG_MS
         yield found
 
 
@@ -46,13 +46,13 @@ async def test_a_lease_that_was_lost_on_its_way_comes_again_at_another_server(tm
 
 async def test_what_a_worker_holds_stays_its_own_at_another_server(tmp_path: Path) -> None:
     async with servers(tmp_path) as (one, two):
-        one.services.handouts._reconnect_ms = 1
+        one.services.registry._reconnect_ms = 1
         started = await one.start(ONE)
         async with session(one, "w") as before:
             lease = await kept(before)
             async with session(two, "w", held=(held(lease),)) as worker:
                 await before.socket.close()
-                await happens(lambda: one.services.handouts.workers == 0, "the first server forgot it")
+                await happens(lambda: one.services.registry.workers == 0, "the first server forgot it")
                 assert await worker.ask(Heartbeat((held(lease),), "h")) == Stop((), "h")
                 assert (await worker.leases(done(lease))).status == "applied"
         await one.until(started, "completed")
@@ -71,14 +71,14 @@ async def test_a_lease_that_arrived_and_was_dropped_is_handed_out_again(tmp_path
 async def test_work_that_comes_with_a_report_goes_back_where_its_session_is_over_by_then(tmp_path: Path) -> None:
     async with servers(tmp_path, 1) as [served]:
         started = await served.start(TWO)
-        handouts = served.services.handouts
+        handouts = served.services.registry
         async with session(served, "w") as worker:
             lease = await kept(worker)
             frame = done(lease, want=1)
             control = served.services.control
             before = asyncio.create_task(control.submit(started, Signal("s", "go")))  # so the report waits for a turn
             reporting = asyncio.create_task(handouts.report(handouts.hand("w"), frame))
-            while not control.sequencer.handed.with_report(f"w/{frame.report.message_id}"):
+            while not control.sequencer.outstanding.with_report(f"w/{frame.report.message_id}"):
                 await asyncio.sleep(0)
             assert reporting.cancel()  # its session ends between the commit and the answer
             await before
@@ -102,8 +102,8 @@ async def test_a_claim_of_a_session_that_has_closed_takes_no_work(tmp_path: Path
     async with servers(tmp_path, 1) as [served], session(served, "other") as other:
         async with session(served, "w") as worker:
             await worker.send(Claim("c", 1, 30.0))
-            await happens(lambda: bool(served.services.handouts.hand("w").claims), "the claim")
-        await happens(lambda: served.services.handouts.hand("w").push is None, "the end of the session")
+            await happens(lambda: bool(served.services.registry.hand("w").claims), "the claim")
+        await happens(lambda: served.services.registry.hand("w").push is None, "the end of the session")
         await served.start(ONE)
         assert (await claimed(other)).attempt == 1
 
@@ -112,7 +112,7 @@ async def test_a_session_that_could_not_be_opened_keeps_no_leases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with servers(tmp_path, 1) as [served]:
-        handouts = served.services.handouts
+        handouts = served.services.registry
         handouts._reconnect_ms = 1
         await served.start(ONE)
         async with session(served, "w") as worker, session(served, "other") as other:

@@ -84,7 +84,7 @@ def hold(operation: Any, folder: Path, profile: settings) -> None:
             asking = asyncio.ensure_future(asked(server, method, target, body, headers=headers))
             while not asking.done():
                 await asyncio.wait([asking], timeout=0.02)
-                served.services.handouts.answer_claims()  # nobody waits for work
+                served.services.registry.answer_claims()  # nobody waits for work
             status, _, text = await asking
             return status, text
 

@@ -81,7 +81,7 @@ async def test_repeating_a_claim_or_a_report_is_harmless(tmp_path: Path) -> None
 
 async def test_a_hand_off_that_is_not_acknowledged_goes_back_with_a_new_epoch(tmp_path: Path) -> None:
     async with listening(tmp_path) as served:
-        served.services.handouts._ack_ms = 50
+        served.services.registry._ack_ms = 50
         await served.start(ONE)
         async with session(served, "deaf") as deaf, session(served, "other") as other:
             lost = await claimed(deaf)
@@ -123,7 +123,7 @@ async def test_released_work_goes_to_another_and_a_draining_worker_gets_none(tmp
 
 async def test_a_worker_that_comes_back_keeps_its_work(tmp_path: Path) -> None:
     async with listening(tmp_path) as served:
-        served.services.handouts._reconnect_ms = 10_000
+        served.services.registry._reconnect_ms = 10_000
         started = await served.start(ONE)
         async with session(served) as worker:
             lease = await kept(worker)
@@ -134,7 +134,7 @@ async def test_a_worker_that_comes_back_keeps_its_work(tmp_path: Path) -> None:
 
 async def test_the_leases_of_a_session_that_stays_closed_run_out_and_count(tmp_path: Path) -> None:
     async with listening(tmp_path) as served:
-        served.services.handouts._reconnect_ms = 20
+        served.services.registry._reconnect_ms = 20
         await served.start(ONE)
         async with session(served, "gone") as worker:
             lease = await kept(worker)
@@ -198,13 +198,13 @@ async def test_sessions_end_when_the_server_stops_and_keep_their_leases(tmp_path
 
 async def test_a_worker_is_listed_drained_and_gone(tmp_path: Path) -> None:
     async with listening(tmp_path) as served:
-        served.services.handouts._reconnect_ms = 10
+        served.services.registry._reconnect_ms = 10
         async with session(served, "w1", pools=("gpu",), tags=("a100",), capacity=3) as worker:
             (row,) = (await served.json("GET", "/api/workers"))["workers"]
             assert (row["worker_id"], row["pool"], row["tags"], row["capacity"]) == ("w1", "gpu", ["a100"], 3)
             await served.json("POST", "/api/workers/w1/drain")
             assert isinstance(await worker.receive(), Drain)
-        await happens(lambda: served.services.handouts.workers == 0, "the worker was forgotten")
+        await happens(lambda: served.services.registry.workers == 0, "the worker was forgotten")
         (row,) = (await served.json("GET", "/api/workers"))["workers"]
         assert row["status"] == "gone"
 
@@ -225,7 +225,7 @@ async def test_a_signal_wakes_work_that_no_worker_holds(tmp_path: Path) -> None:
 
 async def test_hello_on_a_new_connection_takes_the_place_of_the_old(tmp_path: Path) -> None:
     async with listening(tmp_path) as served, session(served, "w") as old, session(served, "w") as new:
-        served.services.handouts._reconnect_ms = 1
+        served.services.registry._reconnect_ms = 1
         await served.start(ONE)
         lease = await kept(new)
         await old.socket.close()

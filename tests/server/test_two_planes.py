@@ -24,13 +24,13 @@ from noetl.model.outcome import Outcome, ok
 from noetl.model.work import Lease
 from noetl.ports import Runner, ToolContext
 from noetl.ports.work import Answer as Reported
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.rebuild import Rebuild
 from noetl.stores.sqlite import SqliteStore
 from noetl.stores.upkeep_sqlite import SqliteUpkeep
 from noetl.testing.scenario import read_playbook
 from noetl.wiring import SystemClock, language_kinds
-from noetl.worker.context import Equipment
+from noetl.worker.context import WorkerResources
 from noetl.worker.loop import Worker
 from tests.polling import PollingPlane
 from tests.server.plane import Answer, Ask
@@ -178,7 +178,7 @@ async def race(path: Path, seed: int, executions: int, kills: int) -> None:
         await plane.begin()
     wires, tools = Wires(planes, chance), CountingTools(chance)
     nothing: Any = None  # these tools run no child processes and store no large results
-    shared = Equipment(wires, tools, language_kinds(), SystemClock(), nothing, nothing, lambda: None)
+    shared = WorkerResources(wires, tools, language_kinds(), SystemClock(), nothing, nothing, lambda: None)
     workers = [asyncio.create_task(Worker(f"w{n}", shared, capacity=4, heartbeat_s=0.3).run()) for n in range(3)]
     ids = [str(900 + number) for number in range(executions)]
 
@@ -226,7 +226,7 @@ async def hold(store: SqliteStore, ids: Sequence[str], effects: Counter[tuple[st
         items = Counter(event.iteration for event in logs[execution_id] if event.event_type == "loop.iteration.done")
         assert items == dict.fromkeys(range(ITEMS), 1)
     effects_happened(logs, effects, calm=False)
-    assert await Rebuild(store, upkeep, Plans(store, {})).check() == []
+    assert await Rebuild(store, upkeep, PlanCache(store, {})).check() == []
 
 
 def test_two_planes_on_one_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from noetl.model.events import Event
 from noetl.ports import Upkeep
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.rebuild import Rebuild
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
@@ -36,7 +36,7 @@ class Ground:
         self.upkeep = upkeep
         self._opened = opened
         self._served: Failing | None = None
-        self._rebuild = Rebuild(store, upkeep, Plans(store, defaults))
+        self._rebuild = Rebuild(store, upkeep, PlanCache(store, defaults))
 
     def serve(self, weather: Weather, watch: Watch) -> Failing:
         """Open a store for another server."""

@@ -23,7 +23,7 @@ from noetl.server.control import LocalControl
 from noetl.testing.scenario import read_playbook
 from noetl.testing.virtual_time import VirtualClock
 from noetl.wiring import language_kinds
-from noetl.worker.context import Equipment
+from noetl.worker.context import WorkerResources
 from noetl.worker.loop import Worker
 from tests.simulation.advice import advice, has_moved
 from tests.simulation.books import CHILD, child_playbook, random_playbook
@@ -121,7 +121,7 @@ class World:
         self._born += 1
         name = f"w{self._born}"
         nothing: Any = None  # these tools run no child processes and store no large results
-        shared = Equipment(
+        shared = WorkerResources(
             Wire(self, name),
             DeadlyTools(self, name),
             language_kinds(),

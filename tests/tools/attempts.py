@@ -15,7 +15,7 @@ from noetl.ports import Blobs, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.worker.children import ChildPool
-from noetl.worker.context import Alone, Equipment, Shared, TaskContext
+from noetl.worker.context import Alone, Shared, TaskContext, WorkerResources
 
 
 class RealClock:
@@ -80,7 +80,7 @@ class Attempts:
         execution_id: str = "7",
     ) -> Tried:
         clock = RealClock()
-        shared = Equipment(
+        shared = WorkerResources(
             cast(ControlPlane, None),
             kinds(),
             kinds(),

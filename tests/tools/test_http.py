@@ -19,7 +19,7 @@ from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
 from noetl.tools.fields import retry_after
 from noetl.tools.http import _data
-from noetl.worker.context import Alone, Equipment, TaskContext
+from noetl.worker.context import Alone, TaskContext, WorkerResources
 from noetl.worker.web import HttpClient
 from tests.tools.attempts import RealClock
 from tests.tools.web import Web
@@ -53,7 +53,7 @@ async def send(client: Any, auth: Any = None, spec: Mapping[str, Any] | None = N
 
     clock = RealClock()
     tools = kinds()
-    shared = Equipment(
+    shared = WorkerResources(
         cast(ControlPlane, None),
         tools,
         tools,

@@ -16,7 +16,7 @@ from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
-from noetl.worker.context import Alone, Equipment, TaskContext
+from noetl.worker.context import Alone, TaskContext, WorkerResources
 from tests.services import postgres
 from tests.tools.attempts import RealClock
 
@@ -39,14 +39,14 @@ class Sink:
         self.shared = self._equipment()
         self.lines: list[str] = []
 
-    def _equipment(self) -> Equipment:
+    def _equipment(self) -> WorkerResources:
         tools = kinds()
 
         async def credential(name: str) -> Mapping[str, Any]:
             return {"main": {"dsn": self.address}}[name]
 
         nothing = (cast(Children, None), cast(Blobs, None))
-        return Equipment(cast(ControlPlane, None), tools, tools, RealClock(), *nothing, lambda: None, credential)
+        return WorkerResources(cast(ControlPlane, None), tools, tools, RealClock(), *nothing, lambda: None, credential)
 
     async def run(self, key: str = "7:s:sql", own: Mapping[str, Any] | None = None, **fields: Any) -> Outcome:
         given = {"transactional": True, **self.always, **fields}

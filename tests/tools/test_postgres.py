@@ -17,7 +17,7 @@ from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
-from noetl.worker.context import Alone, Equipment, TaskContext
+from noetl.worker.context import Alone, TaskContext, WorkerResources
 from tests.services import postgres
 from tests.tools.attempts import RealClock
 
@@ -40,7 +40,7 @@ class Database:
         async def credential(name: str) -> Mapping[str, Any]:
             return {"main": {"dsn": address}}[name]
 
-        self.shared = Equipment(
+        self.shared = WorkerResources(
             cast(ControlPlane, None),
             tools,
             tools,

@@ -97,9 +97,9 @@ async def running(
     services: Services, collector: Collector | None = None, relay: Relay | None = None
 ) -> AsyncIterator[None]:
     """Run the background tasks that the routes need; on exit, end all streams and sessions."""
-    services.control.sequencer.listeners.on_commits.append(services.metrics.committed)
-    services.control.sequencer.listeners.on_letters.append(log_letters)
-    jobs = {"noetl-handouts": services.handouts.run(), "noetl-strike-off": strike_off(services.team, services.clock)}
+    services.control.sequencer.hooks.on_commits.append(services.metrics.committed)
+    services.control.sequencer.hooks.on_letters.append(log_letters)
+    jobs = {"noetl-worker-registry": services.registry.run(), "noetl-strike-off": strike_off(services.team, services.clock)}
     if collector is not None:
         jobs["noetl-collector"] = collector.run()
     if relay is not None:
@@ -114,11 +114,11 @@ async def running(
         for task in tasks:
             task.cancel()
         await asyncio.gather(release, *tasks, return_exceptions=True)
-        await services.handouts.close()
+        await services.registry.close()
 
 
 async def _release_waiters(services: Services) -> None:
     """Answer long-polling claims and starts when the server stops, so that they do not delay its shutdown."""
     await services.stopping.wait()
-    services.handouts.answer_claims()
+    services.registry.answer_claims()
     services.control.endings.let_go()

@@ -30,11 +30,11 @@ from noetl.server.endings import Endings
 from noetl.server.followers import Followers
 from noetl.server.inbox import Entry, Subscription, Takes
 from noetl.server.leases import Leases
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.sequencer import Sequencer, resolve
 from noetl.server.starting import new_execution
-from noetl.server.states import States
-from noetl.server.stored import LOAD_MAX_BYTES, Stored
+from noetl.server.states import StateCache
+from noetl.server.stored import LOAD_MAX_BYTES, ResultLoader
 from noetl.server.timers import Timers
 
 if TYPE_CHECKING:
@@ -78,19 +78,19 @@ class LocalControl:
         self._doorbell: Doorbell = doorbell or Poll(clock)
         self._look_s = look_s
         self.defaults = defaults or {}
-        self._plans = Plans(store, self.defaults, cannot_run=cannot_run)
+        self._plans = PlanCache(store, self.defaults, cannot_run=cannot_run)
         self.sequencer = Sequencer(
             store,
             store,
             self._plans,
             clock,
-            states=States(store, every=snapshot_every),
-            stored=Stored(blobs, clock, load_max_bytes),
+            states=StateCache(store, every=snapshot_every),
+            stored=ResultLoader(blobs, clock, load_max_bytes),
             lease_ms=self._lease_ms,
             most_unanswered=most_unanswered,
             patience_s=patience_s,
         )
-        listeners = self.sequencer.listeners
+        listeners = self.sequencer.hooks
         self.followers = Followers(store, clock, listeners)
         self.endings = Endings(store, listeners)
         if doorbell is not None:
@@ -154,7 +154,7 @@ class LocalControl:
         def deliver(leases: list[Lease]) -> None:
             claim.close()
             if answer.done():  # the caller is gone
-                self.sequencer.handed.give_back(leases)
+                self.sequencer.outstanding.give_back(leases)
             else:
                 answer.set_result(leases)
 
@@ -168,7 +168,7 @@ class LocalControl:
             return await answer
         except BaseException:
             if not answer.cancel() and not answer.cancelled():
-                sequencer.handed.give_back(answer.result())
+                sequencer.outstanding.give_back(answer.result())
             raise
         finally:
             claim.close()
@@ -197,7 +197,7 @@ class LocalControl:
             self.sequencer.offer(entry)
             answer = await future
         except BaseException:
-            self.sequencer.handed.take_back(report.message_id, entry.abandon())
+            self.sequencer.outstanding.take_back(report.message_id, entry.abandon())
             raise
         if isinstance(answer, Exception):
             raise answer
@@ -283,7 +283,7 @@ class LocalSubscription(Subscription):
     ) -> None:
         super().__init__(worker, takes, capacity, deliver, sequencer.request, sequencer.withdraw)
         self._stop = stop
-        self._on_drop = sequencer.listeners.on_drop
+        self._on_drop = sequencer.hooks.on_drop
         self._on_drop.append(self._dropped)
         sequencer.request(self)
 

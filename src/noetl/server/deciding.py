@@ -13,11 +13,11 @@ from noetl.model.messages import Report, Start
 from noetl.ports import Commit, EventLog
 from noetl.server.commits import commit_of, refuse_child, refuse_taken_id
 from noetl.server.inbox import Entry
-from noetl.server.plans import Plans
-from noetl.server.states import States
+from noetl.server.plans import PlanCache
+from noetl.server.states import StateCache
 
 
-def decide_cached(entry: Entry, states: States, plans: Plans, now: int) -> Commit | Needs | None:
+def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) -> Commit | Needs | None:
     """Decide a message whose state and plan are cached; None where something has to be loaded or checked first."""
     if entry.refused or entry.trouble is not None:
         return None
@@ -35,7 +35,7 @@ def decide_cached(entry: Entry, states: States, plans: Plans, now: int) -> Commi
     return decision if isinstance(decision, Needs) else commit_of(entry, decision)
 
 
-async def decide_loading(entry: Entry, log: EventLog, states: States, plans: Plans, now: int) -> Commit | Needs:
+async def decide_loading(entry: Entry, log: EventLog, states: StateCache, plans: PlanCache, now: int) -> Commit | Needs:
     """Load what the decision takes, and decide."""
     message = entry.message
     if entry.trouble is not None:

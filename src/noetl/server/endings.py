@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from noetl.ports import Commit, EventLog
-from noetl.server.listeners import Listeners
+from noetl.server.listeners import CommitHooks
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _FINISHED = "playbook.finished"
@@ -102,7 +102,7 @@ class Waiting:
 class Endings:
     """Waiters by execution."""
 
-    def __init__(self, log: EventLog, listeners: Listeners) -> None:
+    def __init__(self, log: EventLog, listeners: CommitHooks) -> None:
         self._log = log
         self._waiting: dict[str, list[Waiting]] = {}
         self._let_go = False

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from noetl.model.events import Event
 from noetl.ports import Clock, Commit, EventLog, Position
 from noetl.server.endings import ENDED
-from noetl.server.listeners import Listeners
+from noetl.server.listeners import CommitHooks
 
 _LAST = "playbook.processed"  # after it, only late reports and repairs
 _AT_END = frozenset({"playbook.finished", _LAST})  # only the commit that ends an execution has them
@@ -58,7 +58,7 @@ class _Follower(Struct, eq=False):
 class Followers:
     """Followers by execution, and those of all executions."""
 
-    def __init__(self, log: EventLog, clock: Clock, listeners: Listeners) -> None:
+    def __init__(self, log: EventLog, clock: Clock, listeners: CommitHooks) -> None:
         self._log = log
         self._clock = clock
         self._followers: dict[str, set[_Follower]] = {}

@@ -21,7 +21,7 @@ from noetl.engine.state import Execution
 from noetl.model.errors import Conflict, UnknownExecution
 from noetl.model.messages import AnyMessage, PatchCtx, Resume
 from noetl.ports import Act, Catalog, EventLog
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 
 if TYPE_CHECKING:
     from noetl.server.control import LocalControl
@@ -62,7 +62,7 @@ async def fork_from(
     pinned = playbook or str(events[0].payload.get("playbook", ""))
     seq = place(events, start)
     copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
-    plan = await Plans(store, control.defaults).get(pinned)
+    plan = await PlanCache(store, control.defaults).get(pinned)
     check_schema(plan, fold(execution_id, copied).workload)
     made = fork(plan, copied, execution_id)
     first = replace(made, inbox=())

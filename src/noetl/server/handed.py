@@ -19,7 +19,7 @@ _MOST_REPORTS = 1_024  # whose leases are remembered, for when one is sent again
 _MOST_OUT = 4_096  # remembered leases; above that all are forgotten, which only costs time
 
 
-class Handed:
+class OutstandingLeases:
     """Leases that are out, as far as this process knows."""
 
     def __init__(self, queue: WorkQueue, clock: Clock, look: Callable[[], None]) -> None:

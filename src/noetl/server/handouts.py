@@ -21,7 +21,7 @@ from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
 from noetl.ports import Act, Clock, Commit, Runtime, WorkerInfo, WorkQueue
 from noetl.server.control import LocalControl
-from noetl.server.hands import Given, Hand, Push
+from noetl.server.hands import LeaseGrant, Push, WorkerConnection
 from noetl.server.problems import Refusal
 from noetl.server.reading import known_id
 from noetl.wire.session import ACK_MS, RECONNECT_MS, Claim, Drain, Held, Hello, Leases, Report, Stop
@@ -36,7 +36,7 @@ _SWEEP_S = 0.2
 _MOST_EPOCH = 2**53
 
 
-class Handouts:
+class WorkerRegistry:
     """The workers that speak to this server."""
 
     def __init__(
@@ -57,10 +57,10 @@ class Handouts:
         self.lease_ms = lease_ms
         self._ack_ms = ack_ms
         self._reconnect_ms = reconnect_ms
-        self._hands: dict[str, Hand] = {}
-        self._holders: dict[str, Hand] = {}  # work_id → who has it
+        self._hands: dict[str, WorkerConnection] = {}
+        self._holders: dict[str, WorkerConnection] = {}  # work_id → who has it
         self._leaving: set[asyncio.Task[None]] = set()
-        control.sequencer.listeners.on_drop.append(self._dropped)
+        control.sequencer.hooks.on_drop.append(self._dropped)
 
     @property
     def workers(self) -> int:
@@ -68,11 +68,13 @@ class Handouts:
 
     # Coming and going
 
-    async def hello(self, name: str, hello: Hello, push: Push | None = None, act: Act = None) -> tuple[Hand, list[str]]:
+    async def hello(
+        self, name: str, hello: Hello, push: Push | None = None, act: Act = None
+    ) -> tuple[WorkerConnection, list[str]]:
         """Admit a worker; returns its connection, and the work of its `held` that it must stop."""
         now = self._clock.now()
         known = self._hands.get(name)
-        hand = self._hands[name] = known or Hand(name, hello, now)
+        hand = self._hands[name] = known or WorkerConnection(name, hello, now)
         hand.hello, hand.push, hand.registered_at, hand.heard_at, hand.noted_at = hello, push, now, now, now
         self._control.takes(name, hello.pools, hello.tags)
         try:
@@ -83,7 +85,7 @@ class Handouts:
             self.closed(hand, push)
             raise
 
-    async def _enlist(self, hand: Hand, now: int, act: Act) -> None:
+    async def _enlist(self, hand: WorkerConnection, now: int, act: Act) -> None:
         hello = hand.hello
         status = await self._runtime.seen(hand.name, now, len(hello.held))
         hand.draining = status == "draining"
@@ -103,7 +105,7 @@ class Handouts:
             act,
         )
 
-    async def _disown(self, hand: Hand, now: int, *, is_new: bool) -> None:
+    async def _disown(self, hand: WorkerConnection, now: int, *, is_new: bool) -> None:
         """Expire leases that are a worker's in the store and that it does not hold."""
         if is_new:  # whichever server handed them out, it cannot deliver them any more
             count = await self._queue.disown(hand.name, hand.hello.held, now)
@@ -117,7 +119,7 @@ class Handouts:
             _log.info("%d leases that %s has and does not hold run out", count, hand.name)
             await self._control.leases.expire()
 
-    def hand(self, name: str) -> Hand:
+    def hand(self, name: str) -> WorkerConnection:
         """Return a worker that has said hello. Raises Refusal."""
         found = self._hands.get(name)
         if found is None:
@@ -130,7 +132,7 @@ class Handouts:
         found.heard_at = self._clock.now()
         return found
 
-    def closed(self, hand: Hand, push: Push | None) -> None:
+    def closed(self, hand: WorkerConnection, push: Push | None) -> None:
         """Note that a session ended; its worker may reconnect within a moment, here or at another server."""
         if push is not None and hand.push == push:
             hand.push = None
@@ -139,7 +141,7 @@ class Handouts:
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
 
-    async def _gone(self, hand: Hand, registered_at: int) -> None:
+    async def _gone(self, hand: WorkerConnection, registered_at: int) -> None:
         until = self._clock.now() + self.lease_ms  # no lease that it had runs for longer, unless it is renewed
         await self._clock.sleep(self._reconnect_ms / 1000)
         if hand.is_back(registered_at):
@@ -156,17 +158,17 @@ class Handouts:
         except NoetlError as error:
             _log.warning("the leases of %s stay until they run out: %s", hand.name, error)
 
-    def _forget(self, hand: Hand) -> None:
+    def _forget(self, hand: WorkerConnection) -> None:
         hand.let_claims_go()
         self._take(hand, list(hand.given))
         self._hands.pop(hand.name, None)
         self._control.forget(hand.name)
 
-    def known(self, name: str) -> Hand | None:
+    def known(self, name: str) -> WorkerConnection | None:
         """Return a worker, if it has said hello."""
         return self._hands.get(name)
 
-    def holder(self, work_id: str) -> tuple[Hand, int] | None:
+    def holder(self, work_id: str) -> tuple[WorkerConnection, int] | None:
         """Return the worker that was handed a piece of work here, and the epoch of the lease."""
         hand = self._holders.get(work_id)
         epoch = next((held[1] for held in hand.given if held[0] == work_id), None) if hand is not None else None
@@ -174,7 +176,7 @@ class Handouts:
 
     # Work
 
-    async def claim(self, hand: Hand, claim: Claim) -> list[Lease]:
+    async def claim(self, hand: WorkerConnection, claim: Claim) -> list[Lease]:
         """Lease work; a claim that is sent again gets the same."""
         task = hand.claims.get(claim.id) if claim.id else None
         if task is None or task.cancelled():
@@ -190,7 +192,7 @@ class Handouts:
             raise
         return [lease for lease in leases if (lease.work.work_id, lease.epoch) in hand.given]
 
-    async def _claim(self, hand: Hand, claim: Claim) -> list[Lease]:
+    async def _claim(self, hand: WorkerConnection, claim: Claim) -> list[Lease]:
         if hand.draining:
             return []
         hello = hand.hello
@@ -199,7 +201,7 @@ class Handouts:
         self._handed(hand, leases)
         return leases
 
-    async def report(self, hand: Hand, frame: Report) -> Leases:
+    async def report(self, hand: WorkerConnection, frame: Report) -> Leases:
         """Apply a report, with new work in the same commit."""
         known_id(frame.execution_id)
         # Its id is the worker's own: one that another made up cannot pass for it, nor for what the system tells itself.
@@ -210,7 +212,7 @@ class Handouts:
         if not is_held:
             report = replace(report, epoch=-1)  # of no lease: applied before, or late; never another worker's
         want = 0 if hand.draining else max(0, min(frame.want, _MOST_WORK))
-        known = self._control.sequencer.handed.with_report(report.message_id)
+        known = self._control.sequencer.outstanding.with_report(report.message_id)
         answer = await self._control.report_wait(frame.execution_id, report, want)
         status, leases = answer.status, answer.leases
         fresh = [lease for lease in leases if lease not in known] if known else leases
@@ -222,7 +224,7 @@ class Handouts:
             self._handed(hand, (lease for lease in leases if lease in known))
         return Leases(frame.id, tuple(leases), status if is_held or status == "duplicate" else "late")
 
-    async def heartbeat(self, hand: Hand, held: Sequence[Held]) -> list[str]:
+    async def heartbeat(self, hand: WorkerConnection, held: Sequence[Held]) -> list[str]:
         """Renew leases; returns the work that must stop."""
         now = self._clock.now()
         until = now + self.lease_ms
@@ -240,7 +242,7 @@ class Handouts:
                 hand.draining = True
         return sorted(lost)
 
-    async def keep(self, hand: Hand, held: Sequence[Held], seconds: int | None) -> None:
+    async def keep(self, hand: WorkerConnection, held: Sequence[Held], seconds: int | None) -> None:
         """Keep leases for longer than usual."""
         until = self._clock.now() + (seconds or 0) * 1000
         if held and seconds is not None and seconds * 1000 > self.lease_ms:
@@ -249,21 +251,21 @@ class Handouts:
                 if one[0] not in lost:
                     self._has(hand, one, until)
 
-    def ack(self, hand: Hand, held: Iterable[Held]) -> None:
+    def ack(self, hand: WorkerConnection, held: Iterable[Held]) -> None:
         """Note that leases have arrived."""
         for one in held:
             given = hand.given.get(one)
             if given is not None:
                 given.ack_by = None
 
-    async def release(self, hand: Hand, held: Sequence[Held]) -> None:
+    async def release(self, hand: WorkerConnection, held: Sequence[Held]) -> None:
         """Return work to the queue that was not started."""
         mine = [one for one in held if await self.holds(hand, one)]
         self._take(hand, mine)
         await self._queue.release(mine, self._clock.now())
         self._control.sequencer.look()
 
-    async def holds(self, hand: Hand, held: Held) -> bool:
+    async def holds(self, hand: WorkerConnection, held: Held) -> bool:
         """Return whether a worker holds a lease now."""
         now = self._clock.now()
         given = hand.given.get(held)
@@ -294,28 +296,28 @@ class Handouts:
 
     # What is remembered
 
-    def _handed(self, hand: Hand, leases: Iterable[Lease]) -> None:
+    def _handed(self, hand: WorkerConnection, leases: Iterable[Lease]) -> None:
         ack_by = self._clock.now() + self._ack_ms if hand.hello.acks else None
         for lease in leases:
             work_id = lease.work.work_id
-            hand.given[work_id, lease.epoch] = Given(lease, lease.until, ack_by)
+            hand.given[work_id, lease.epoch] = LeaseGrant(lease, lease.until, ack_by)
             self._holders[work_id] = hand
 
-    def _has(self, hand: Hand, held: Held, until: int) -> None:
+    def _has(self, hand: WorkerConnection, held: Held, until: int) -> None:
         given = hand.given.get(held)
         if given is None:
-            given = hand.given[held] = Given(None, until)
+            given = hand.given[held] = LeaseGrant(None, until)
         given.until, given.ack_by = until, None
         self._holders[held[0]] = hand
 
-    def _take(self, hand: Hand, held: Iterable[Held]) -> None:
+    def _take(self, hand: WorkerConnection, held: Iterable[Held]) -> None:
         for one in held:
             if hand.given.pop(one, None) is not None and self._holders.get(one[0]) is hand:
                 del self._holders[one[0]]
 
     def _dropped(self, commit: Commit) -> None:
         """Push a stop to the workers whose work a commit took out of the queue."""
-        stops: dict[Hand, list[str]] = {}
+        stops: dict[WorkerConnection, list[str]] = {}
         for work_id in commit.dropped:
             hand = self._holders.get(work_id)
             if hand is not None:
@@ -333,13 +335,13 @@ class Handouts:
             for hand in list(self._hands.values()):
                 self._sweep(hand, now)
 
-    def _sweep(self, hand: Hand, now: int) -> None:
+    def _sweep(self, hand: WorkerConnection, now: int) -> None:
         unseen = [held for held, given in hand.given.items() if given.ack_by is not None and given.ack_by <= now]
         back = [lease for held in unseen if (lease := hand.given[held].lease) is not None]
         self._take(hand, unseen)
         if back:
             _log.info("%d leases that %s did not acknowledge go back to the queue", len(back), hand.name)
-            self._control.sequencer.handed.give_back(back)
+            self._control.sequencer.outstanding.give_back(back)
         self._take(hand, [held for held, given in hand.given.items() if given.until <= now])
         if hand.push is None and not hand.given and now - hand.heard_at > _GONE_MS:
             self._forget(hand)

@@ -17,7 +17,7 @@ Push = Callable[[ToWorker], None]
 
 
 @dataclass(slots=True)
-class Given:
+class LeaseGrant:
     """A lease in a worker's hands."""
 
     lease: Lease | None  # None: handed out by another server
@@ -26,14 +26,14 @@ class Given:
 
 
 @dataclass(slots=True, eq=False)
-class Hand:
+class WorkerConnection:
     """A worker as this server knows it."""
 
     name: str
     hello: Hello
     registered_at: int
     push: Push | None = None  # to its session, while there is one
-    given: dict[Held, Given] = field(default_factory=dict)
+    given: dict[Held, LeaseGrant] = field(default_factory=dict)
     claims: OrderedDict[str, asyncio.Task[list[Lease]]] = field(default_factory=OrderedDict)
     draining: bool = False
     heard_at: int = 0

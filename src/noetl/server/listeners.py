@@ -14,7 +14,7 @@ from noetl.ports import Commit
 _FAR = 2**62
 
 
-class Listeners:
+class CommitHooks:
     """The callbacks of a sequencer, by what they are called for."""
 
     def __init__(self) -> None:

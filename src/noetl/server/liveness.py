@@ -23,10 +23,10 @@ from noetl.engine.work import piece_of, work_id
 from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, LeaseLost, Mend, Start
 from noetl.ports import Beside, Clock, EventLog, Upkeep
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.rebuild import Rebuild
 from noetl.server.sequencer import Sequencer
-from noetl.server.states import States
+from noetl.server.states import StateCache
 
 _log = logging.getLogger(__name__)
 _DUTY: Final = "liveness"
@@ -43,7 +43,7 @@ class Liveness:
         self,
         log: EventLog,
         upkeep: Upkeep,
-        plans: Plans,
+        plans: PlanCache,
         sequencer: Sequencer,
         clock: Clock,
         *,
@@ -59,7 +59,7 @@ class Liveness:
         self._holder = holder
         self._every_s = every_s
         self._old_enough_s = old_enough_s
-        self._states = States(log, most=2 * _MOST)  # not shared with the sequencer, which changes its states
+        self._states = StateCache(log, most=2 * _MOST)  # not shared with the sequencer, which changes its states
         self._after = 0  # where the next scan begins
         self._turn = 0  # offset among executions that have rows
 

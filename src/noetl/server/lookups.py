@@ -13,7 +13,7 @@ from noetl.ports import Catalog
 _Name = tuple[str, int | None]
 
 
-class Lookups:
+class CatalogLookup:
     """Catalog lookups that are under way."""
 
     def __init__(self, catalog: Catalog) -> None:

@@ -18,8 +18,8 @@ from noetl.model.messages import Start
 from noetl.ports import Catalog
 
 
-class Plans:
-    """Plans by content hash; the least recently used is evicted first."""
+class PlanCache:
+    """PlanCache by content hash; the least recently used is evicted first."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from noetl.engine.state import Execution
 from noetl.engine.view import envelope, step_of, types
 from noetl.model.errors import UnknownExecution
 from noetl.ports import EventLog
-from noetl.server.states import States
+from noetl.server.states import StateCache
 from noetl.wire.answers import EventRow, Events
 from noetl.wire.requests import EventsQuery
 
@@ -55,7 +55,7 @@ class Reader:
         """Return the committed state. Callers must not change it, nor keep it across an await."""
         known = self._states.get(known_id(execution_id))
         if known is None:
-            known = (asyncio.Lock(), await States(self._log).get(execution_id))
+            known = (asyncio.Lock(), await StateCache(self._log).get(execution_id))
             if not known[1].seq:
                 raise _unknown(execution_id)
             known = self._states.setdefault(execution_id, known)

@@ -23,7 +23,7 @@ from noetl.model.letters import OPEN, DeadLetter
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Collect, Start
 from noetl.model.work import WorkItem
 from noetl.ports import Beside, EventLog, Upkeep
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 
 _PAGE = 500
 
@@ -31,7 +31,7 @@ _PAGE = 500
 class Rebuild:
     """Rebuild the derived tables of a store."""
 
-    def __init__(self, log: EventLog, upkeep: Upkeep, plans: Plans) -> None:
+    def __init__(self, log: EventLog, upkeep: Upkeep, plans: PlanCache) -> None:
         self._log = log
         self._upkeep = upkeep
         self._plans = plans

@@ -34,7 +34,7 @@ _NOT_POISON: Final = (StoreUnavailable, Foreign, Conflict, Undecided)
 _NO_LETTER: Final = (Replay, Discard, Mend)  # their sender sends them again
 
 
-class Refusals:
+class PoisonHandler:
     """Keeps poison messages as dead letters, and remembers which of the system's own are set aside."""
 
     def __init__(self, log: EventLog, clock: Clock, applied: Callable[[Commit], None], *, keeps: bool) -> None:

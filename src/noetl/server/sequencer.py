@@ -28,14 +28,14 @@ from noetl.ports import Act, Clock, Commit, Committed, EventLog, Receipt, WorkQu
 from noetl.ports.work import Answer
 from noetl.server.commits import Batch, answer_of
 from noetl.server.deciding import decide_cached, decide_loading
-from noetl.server.handed import Handed
+from noetl.server.handed import OutstandingLeases
 from noetl.server.inbox import Entry, Inbox, Subscription, backoff
-from noetl.server.listeners import Listeners
-from noetl.server.plans import Plans
-from noetl.server.refusals import Refusals
+from noetl.server.listeners import CommitHooks
+from noetl.server.plans import PlanCache
+from noetl.server.refusals import PoisonHandler
 from noetl.server.room import AdmissionQueue
-from noetl.server.states import States
-from noetl.server.stored import Stored
+from noetl.server.states import StateCache
+from noetl.server.stored import ResultLoader
 
 _log = logging.getLogger(__name__)
 _MOST_IN_BATCH = 512
@@ -52,11 +52,11 @@ class Sequencer:
         self,
         log: EventLog,
         queue: WorkQueue,
-        plans: Plans,
+        plans: PlanCache,
         clock: Clock,
         *,
-        states: States | None = None,
-        stored: Stored | None = None,
+        states: StateCache | None = None,
+        stored: ResultLoader | None = None,
         lease_ms: int = 30_000,
         most_unanswered: int = 4_096,
         patience_s: float | None = None,
@@ -65,17 +65,17 @@ class Sequencer:
         self._queue = queue
         self._plans = plans
         self._clock = clock
-        self._states = states or States(log)
-        self._stored = stored or Stored(None, clock)
+        self._states = states or StateCache(log)
+        self._stored = stored or ResultLoader(None, clock)
         self._lease_ms = lease_ms
         self._admission: AdmissionQueue[Entry] = AdmissionQueue(
             most_unanswered, patience_s, self._admit, self._refuse_overload
         )
         self._inbox = Inbox()
-        self.handed = Handed(queue, clock, self.look)
-        self.listeners = Listeners()
-        self.listeners.on_end.append(lambda commit: self._states.over(commit.execution_id))
-        self._refusals = Refusals(log, clock, self._note_apart, keeps=plans.keeps_letters)
+        self.outstanding = OutstandingLeases(queue, clock, self.look)
+        self.hooks = CommitHooks()
+        self.hooks.on_end.append(lambda commit: self._states.over(commit.execution_id))
+        self._poison = PoisonHandler(log, clock, self._note_apart, keeps=plans.keeps_letters)
         self._crash: asyncio.Future[None] | None = None  # while it runs; gets the error of a turn that crashed
         self._stopped: Exception | None = None
         self._is_busy = False  # a turn is under way, or was in this pass of the event loop
@@ -158,7 +158,7 @@ class Sequencer:
 
         A message of another live sequencer is soon gone; one that stays was left behind.
         """
-        aside = self._refusals.set_aside
+        aside = self._poison.set_aside
         most = _MOST_GATHERED + len(aside)
         found = await self._queue.inbox(most)
         self._more = len(found) == most
@@ -372,7 +372,7 @@ class Sequencer:
     async def _start_over(self, batch: Batch, error: Exception) -> None:
         """Decide a batch again, from the log, after its commit failed or has an unknown outcome."""
         entries = batch.entries
-        self.handed.doubt(batch.claims)
+        self.outstanding.doubt(batch.claims)
         self._inbox.doubt()
         self._inbox.claim_again(batch.subscriptions)
         for entry in entries:
@@ -396,7 +396,7 @@ class Sequencer:
 
     async def _give_up(self, entry: Entry, error: Exception, *, is_decided: bool) -> None:
         try:
-            self._answer(entry, await self._refusals.keep(entry, error, is_decided=is_decided))
+            self._answer(entry, await self._poison.keep(entry, error, is_decided=is_decided))
         except StoreUnavailable as away:
             if self._may_try_again(entry, away):
                 self._inbox.put_back([entry])
@@ -409,7 +409,7 @@ class Sequencer:
         count = len(batch.reporters)
         for entry, leases in zip(batch.reporters, receipt.leases[:count], strict=True):
             entry.serve(leases)
-            self.handed.add(leases)
+            self.outstanding.add(leases)
         applied: list[Commit] = []
         again: list[Entry] = []
         for entry, commit, verdict in zip(batch.entries, batch.commits, receipt.commits, strict=True):
@@ -426,26 +426,26 @@ class Sequencer:
                     again.append(entry)
                     continue
                 # A commit of unknown outcome had applied it, and published nothing.
-                self.listeners.publish_unknown(commit.execution_id, self._clock.now())
+                self.hooks.publish_unknown(commit.execution_id, self._clock.now())
             self._answer_applied(batch, entry, commit, verdict)
         if again:
             self._inbox.put_back(again)
         self._deliver_all(batch, receipt, count)
         if applied:
-            self.listeners.publish(applied)
+            self.hooks.publish(applied)
 
     def _note(self, commit: Commit) -> None:
         """Take in what an applied commit sends, and note what it took out of the queue."""
         for other, message in commit.inbox:
             self._inbox.add_own(other, message)
-        self.handed.remove_of(commit)
+        self.outstanding.remove_of(commit)
         if commit.letters:
-            self._refusals.forget()
+            self._poison.forget()
 
     def _note_apart(self, commit: Commit) -> None:
         """Take in a commit that was no part of a batch."""
         self._note(commit)
-        self.listeners.publish((commit,))
+        self.hooks.publish((commit,))
 
     def _answer_applied(self, batch: Batch, entry: Entry, commit: Commit, verdict: Committed) -> None:
         if entry.is_own:
@@ -453,9 +453,9 @@ class Sequencer:
         elif entry.takes is not None:
             status, leases = "late" if entry.late else verdict.status, entry.leases
             if status == "duplicate":
-                leases = [*self.handed.with_report(entry.message.message_id), *leases]
+                leases = [*self.outstanding.with_report(entry.message.message_id), *leases]
             elif leases:
-                self.handed.remember(entry.message.message_id, leases)
+                self.outstanding.remember(entry.message.message_id, leases)
             self._answer(entry, Answer(status, leases))
         elif commit.projection:
             self._answer(entry, answer_of(commit.projection, verdict, is_late=entry.late))
@@ -474,7 +474,7 @@ class Sequencer:
         if entry.is_own:
             if isinstance(answer, Exception):
                 self._inbox.forget_own(entry.message.message_id)
-                self._refusals.put_aside(entry, answer)
+                self._poison.put_aside(entry, answer)
             return
         self._admission.leave(entry)
         reply, is_taken = entry.take_reply(), False
@@ -484,16 +484,16 @@ class Sequencer:
             except Exception:  # noqa: BLE001  what is committed stands, and one reply must not keep the others back
                 _log.exception("a reply about execution %s failed", entry.execution_id)
         if entry.leases and (not is_taken or isinstance(answer, Exception)):
-            self.handed.take_back(entry.message.message_id, entry.leases)
+            self.outstanding.take_back(entry.message.message_id, entry.leases)
 
     def _deliver_all(self, batch: Batch, receipt: Receipt, first: int) -> None:
         """Deliver what subscriptions have claimed; where work is left for one that waits, look into the queue again."""
         subscriptions, leases = batch.subscriptions, receipt.leases[first:]
         for subscription, found in zip(subscriptions, leases, strict=True):
             wanted = found[: max(0, subscription.capacity)]
-            self.handed.give_back(found[len(wanted) :])
+            self.outstanding.give_back(found[len(wanted) :])
             if wanted or (not subscription.waits and subscription.is_open):
-                self.handed.add(wanted)
+                self.outstanding.add(wanted)
                 self._deliver(subscription, wanted)
         self._inbox.served(subscriptions, batch.claims[first:], leases)
         taken = {lease.work.work_id for found in receipt.leases for lease in found}

@@ -17,8 +17,8 @@ from noetl.ports.outbox import Outbox
 from noetl.server.auth import Gate
 from noetl.server.control import LocalControl
 from noetl.server.credentials import Vault
-from noetl.server.handouts import Handouts
-from noetl.server.lookups import Lookups
+from noetl.server.handouts import WorkerRegistry
+from noetl.server.lookups import CatalogLookup
 from noetl.server.reading import Reader
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class Services:
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]
     gate: Gate
-    handouts: Handouts
+    registry: WorkerRegistry
     reader: Reader
-    lookups: Lookups
+    lookups: CatalogLookup
     metrics: Metrics
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)

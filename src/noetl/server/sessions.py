@@ -1,6 +1,6 @@
 """A worker's session: one WebSocket with frames both ways.
 
-What the frames mean is in `handouts`, which the HTTP routes share. A waiting claim does not hold up anything else; a worker
+What the frames mean is in `WorkerRegistry`, which the HTTP routes share. A waiting claim does not hold up anything else; a worker
 that sends faster than it is served is read more slowly. Tested in tests/server/test_sessions.py.
 """
 
@@ -19,7 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from noetl.model.letters import NO_LETTERS
 from noetl.ports import AuditEntry
 from noetl.server.auth import NOBODY, Actor, forbidden, may, unauthorised
-from noetl.server.hands import Hand
+from noetl.server.hands import WorkerConnection
 from noetl.server.limits import decoded
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.services import Services
@@ -68,8 +68,8 @@ def admitted(actor: Actor, hello: wire.Hello) -> str:
     return worker_name(actor, hello.worker)
 
 
-def welcome(services: Services, hand: Hand, stop: list[str]) -> wire.Welcome:
-    lease_ms = services.handouts.lease_ms
+def welcome(services: Services, hand: WorkerConnection, stop: list[str]) -> wire.Welcome:
+    lease_ms = services.registry.lease_ms
     beat = min(1_000, lease_ms // 3)
     layer = {name: value for name, value in services.control.defaults.items() if name not in _OWN}
     return wire.Welcome(
@@ -104,13 +104,13 @@ class Session:
                 await self._close(_RESTART)
         finally:
             if not self._services.stopping.is_set():
-                self._services.handouts.closed(hand, self.push)
+                self._services.registry.closed(hand, self.push)
             left = (stopping, *jobs, *self._tasks)
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    async def _begin(self) -> Hand:
+    async def _begin(self) -> WorkerConnection:
         services = self._services
         actor = await services.gate.who(self._websocket.headers.get("authorization"))
         frame = decoded(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
@@ -120,7 +120,7 @@ class Session:
             actor = await services.gate.holder(frame.token)
         name = admitted(actor, frame)
         act = AuditEntry(services.clock.now(), actor.name, "worker.hello", name, {"pools": frame.pools})
-        hand, stop = await services.handouts.hello(name, frame, self.push, act)
+        hand, stop = await services.registry.hello(name, frame, self.push, act)
         await self._send(welcome(services, hand, stop))
         return hand
 
@@ -130,7 +130,7 @@ class Session:
             raise WebSocketDisconnect(message.get("code", 1005))
         return message.get("bytes") or message.get("text") or b""
 
-    async def _read(self, hand: Hand) -> None:
+    async def _read(self, hand: WorkerConnection) -> None:
         """Serve incoming frames until the connection is closed; stop reading while too many are unanswered."""
         while True:
             try:
@@ -148,7 +148,7 @@ class Session:
             await self._send(await self._outgoing.get())
             self._outgoing.task_done()
 
-    def _came(self, hand: Hand, data: bytes | str) -> None:
+    def _came(self, hand: WorkerConnection, data: bytes | str) -> None:
         """Serve a frame, beside the others."""
         try:
             frame = decoded(data, _decoder, "The frame")
@@ -156,7 +156,7 @@ class Session:
             self.push(wire.Refused(refusal.problem))
             return
         if isinstance(frame, wire.Ack):
-            self._services.handouts.ack(hand, frame.held)
+            self._services.registry.ack(hand, frame.held)
         else:
             self._start(self._serve(hand, frame))
 
@@ -165,7 +165,7 @@ class Session:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, hand: Hand, frame: wire.FromWorker) -> None:
+    async def _serve(self, hand: WorkerConnection, frame: wire.FromWorker) -> None:
         try:
             answer = await self._answer(hand, frame)
         except asyncio.CancelledError:
@@ -175,18 +175,18 @@ class Session:
         if answer is not None:
             self.push(answer)
 
-    async def _answer(self, hand: Hand, frame: wire.FromWorker) -> wire.ToWorker | None:
-        handouts = self._services.handouts
+    async def _answer(self, hand: WorkerConnection, frame: wire.FromWorker) -> wire.ToWorker | None:
+        registry = self._services.registry
         if isinstance(frame, wire.Claim):
-            return wire.Leases(frame.id, tuple(await handouts.claim(hand, frame)))
+            return wire.Leases(frame.id, tuple(await registry.claim(hand, frame)))
         if isinstance(frame, wire.Report):
-            return await handouts.report(hand, frame)
+            return await registry.report(hand, frame)
         if isinstance(frame, wire.Heartbeat):
-            return wire.Stop(tuple(await handouts.heartbeat(hand, frame.held)), frame.id, hand.draining)
+            return wire.Stop(tuple(await registry.heartbeat(hand, frame.held)), frame.id, hand.draining)
         if isinstance(frame, wire.Release):
-            await handouts.release(hand, frame.held)
+            await registry.release(hand, frame.held)
         elif isinstance(frame, wire.Drain):
-            handouts.drain(hand.name)
+            registry.drain(hand.name)
         return None
 
     def push(self, frame: wire.ToWorker) -> None:

@@ -29,8 +29,8 @@ class Known(Struct):
     snapshot_at: int
 
 
-class States:
-    """States by execution: ended ones are evicted first, then the least recently used; a few ended ones may stay."""
+class StateCache:
+    """StateCache by execution: ended ones are evicted first, then the least recently used; a few ended ones may stay."""
 
     def __init__(self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512) -> None:
         self._log = log

@@ -16,7 +16,7 @@ from noetl.ports import Blobs, Clock
 LOAD_MAX_BYTES: Final = 64 * 1024 * 1024
 
 
-class Stored:
+class ResultLoader:
     """Large results as the control plane reads and writes them; without a blob store lists stay where they are."""
 
     def __init__(self, blobs: Blobs | None, clock: Clock, most: int = LOAD_MAX_BYTES) -> None:

@@ -28,10 +28,10 @@ from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Resume, Si
 from noetl.ports import Catalog, EventLog, Selection, WorkQueue
 from noetl.server.collector import Collector
 from noetl.server.control import LocalControl
-from noetl.server.states import States
+from noetl.server.states import StateCache
 from noetl.testing.scripted import ScriptedTools
 from noetl.testing.virtual_time import VirtualClock
-from noetl.worker.context import Equipment
+from noetl.worker.context import WorkerResources
 from noetl.worker.loop import Worker
 from noetl.worker.results import StoredResults
 
@@ -110,7 +110,7 @@ class Player:
             snapshot_every=8,
             blobs=self._blobs,
         )
-        self.control.sequencer.listeners.on_change.append(self._told.set)
+        self.control.sequencer.hooks.on_change.append(self._told.set)
 
     async def play(self) -> Played:
         """Play to the end, or until only a signal could continue it."""
@@ -131,7 +131,7 @@ class Player:
                 worker.cancel()
                 await asyncio.wait([worker])
         played.events = await self._store.read(EXECUTION)
-        played.cold = await States(self._store).get(EXECUTION)
+        played.cold = await StateCache(self._store).get(EXECUTION)
         for row in reversed(await self._store.executions(Selection(limit=1_000))):
             if row["execution_id"] != EXECUTION:
                 played.children.append((row["execution_id"], await self._store.read(row["execution_id"])))
@@ -153,9 +153,9 @@ class Player:
     def _worker(self) -> Worker:
         return Worker("w1", self._equipment(), capacity=int(self._script.get("capacity", 4)))
 
-    def _equipment(self) -> Equipment:
+    def _equipment(self) -> WorkerResources:
         nothing: Any = None  # scripted tools run no child processes
-        return Equipment(
+        return WorkerResources(
             self.control,
             self.tools,
             self._kinds,

@@ -82,7 +82,7 @@ async def no_credentials(name: str) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True)
-class Equipment:
+class WorkerResources:
     """What every run of a worker shares."""
 
     control: ControlPlane
@@ -152,7 +152,7 @@ class Run(Protocol):
     """The piece of work that an attempt belongs to."""
 
     @property
-    def shared(self) -> Equipment: ...
+    def shared(self) -> WorkerResources: ...
 
     @property
     def info(self) -> RunInfo: ...
@@ -169,7 +169,7 @@ class Run(Protocol):
 class Alone:
     """A run outside of any lease: the caller collects what it logs."""
 
-    shared: Equipment
+    shared: WorkerResources
     info: RunInfo
     sources: dict[object, Callable[[], Iterable[Record]]] = field(default_factory=dict)
 

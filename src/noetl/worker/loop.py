@@ -18,7 +18,7 @@ from noetl.model.messages import Ending
 from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease
 from noetl.ports.work import Subscription
-from noetl.worker.context import Equipment
+from noetl.worker.context import WorkerResources
 from noetl.worker.playbooks import Playbooks
 from noetl.worker.reporter import FLUSH_MS, Reporter
 from noetl.worker.run_step import StepWork
@@ -38,7 +38,7 @@ class Worker:
     def __init__(
         self,
         name: str,
-        shared: Equipment,
+        shared: WorkerResources,
         *,
         pools: Sequence[str] = ("",),
         capacity: int = 32,

@@ -20,7 +20,7 @@ from noetl.engine.run_info import RunInfo, for_step, info_for
 from noetl.engine.task_plan import Layered
 from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.work import WorkItem
-from noetl.worker.context import Equipment
+from noetl.worker.context import WorkerResources
 
 _MOST: Final = 64
 _AGAIN_S: Final = 0.5
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 class _Book:
     """A playbook, its steps by name, and those of them that were planned."""
 
-    def __init__(self, content: str, playbook: Playbook, shared: Equipment) -> None:
+    def __init__(self, content: str, playbook: Playbook, shared: WorkerResources) -> None:
         self.playbook = playbook
         self.steps = {step.name: step for step in playbook.workflow}
         self.info = info_for(playbook, shared.kinds, shared.secrets.holds)
@@ -85,7 +85,7 @@ def _is_best_effort(settings: Mapping[str, Any]) -> bool:
 class Playbooks:
     """What is known of playbooks, by content hash."""
 
-    def __init__(self, shared: Equipment) -> None:
+    def __init__(self, shared: WorkerResources) -> None:
         self._shared = shared
         self._books: dict[str, _Book] = {}
         self._defaults: dict[str, Any] = {}  # the settings for executions that plans were made with

@@ -16,7 +16,7 @@ from noetl.model.errors import Conflict, NoetlError, StoreUnavailable
 from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspension
 from noetl.model.work import Lease
 from noetl.ports.work import Answer
-from noetl.worker.context import Equipment, Log
+from noetl.worker.context import Log, WorkerResources
 
 FLUSH_MS: Final = 200  # how long something may stay unreported
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -35,7 +35,7 @@ class Reporter:
     _number = 0
     _order: asyncio.Lock | None = None  # from the first progress on; most work sends nothing but its end
 
-    def __init__(self, lease: Lease, shared: Equipment, worker: str) -> None:
+    def __init__(self, lease: Lease, shared: WorkerResources, worker: str) -> None:
         self.lease = lease
         self.records: list[Record] = []  # pipelines write here
         self.sources: dict[object, Callable[[], Iterable[Record]]] = {}  # logs of what runs now

@@ -29,7 +29,7 @@ from noetl.model.refs import holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
 from noetl.ports import Confirm
 from noetl.worker.attempts import attempted
-from noetl.worker.context import SMALL, Equipment, Results, TaskContext
+from noetl.worker.context import SMALL, Results, TaskContext, WorkerResources
 from noetl.worker.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.keychain import KeyRing
 from noetl.worker.last import last_of
@@ -47,7 +47,7 @@ class StepWork:
     _total: int | None = None
     _item_limit: Any = None
 
-    def __init__(self, shared: Equipment, plan: PlannedStep, reporter: Reporter, want: Callable[[], int]) -> None:
+    def __init__(self, shared: WorkerResources, plan: PlannedStep, reporter: Reporter, want: Callable[[], int]) -> None:
         self.shared = shared
         self._plan = plan
         self._step = plan.step

@@ -12,7 +12,7 @@ from noetl.model.events import Event
 from noetl.ports import Commit
 from noetl.server.control import Store
 from noetl.server.followers import _MOST_PASSED, Followers
-from noetl.server.listeners import Listeners
+from noetl.server.listeners import CommitHooks
 from tests.conformance.commits import commit, event
 from tests.unit.server.system import RealClock
 
@@ -27,13 +27,13 @@ def finished(at: int) -> Commit:
 
 async def test_a_long_log_is_given_in_pages(store: Store) -> None:
     await store.commit([commit(count=1_234), finished(1_234)])
-    assert [event.seq async for event in Followers(store, RealClock(), Listeners()).follow("1")] == list(
+    assert [event.seq async for event in Followers(store, RealClock(), CommitHooks()).follow("1")] == list(
         range(1, 1_236)
     )
 
 
 async def test_a_follower_waits_for_what_is_to_come(store: Store) -> None:
-    followers = Followers(store, RealClock(), Listeners())
+    followers = Followers(store, RealClock(), CommitHooks())
 
     async def follow() -> list[int]:
         return [event.seq async for event in followers.follow("1")]
@@ -52,7 +52,7 @@ async def test_a_follower_waits_for_what_is_to_come(store: Store) -> None:
 
 async def test_what_comes_after_the_end_is_given_too(store: Store) -> None:
     await store.commit([commit(), finished(1), commit(at=2, message="late")])
-    followers = Followers(store, RealClock(), Listeners())
+    followers = Followers(store, RealClock(), CommitHooks())
     assert [event.seq async for event in followers.follow("1")] == [1, 2, 3]
     assert [event.seq async for event in followers.follow("1", after=2)] == [3]
     assert [event.seq async for event in followers.follow("1", after=3)] == []
@@ -66,7 +66,7 @@ async def test_a_follower_of_some_types_is_not_woken_for_others(store: Store) ->
             reads.append(name)
             return getattr(store, name)
 
-    followers = Followers(Counted(), RealClock(), Listeners())
+    followers = Followers(Counted(), RealClock(), CommitHooks())
 
     async def follow() -> list[int]:
         batches = followers.follow_batches("1", may_be_over=False, wanted=frozenset({"playbook.processed"}))
@@ -87,7 +87,7 @@ async def test_a_follower_of_some_types_is_not_woken_for_others(store: Store) ->
 
 async def test_a_follower_that_leaves_is_forgotten(store: Store) -> None:
     await store.commit([commit(count=3)])
-    followers = Followers(store, RealClock(), Listeners())
+    followers = Followers(store, RealClock(), CommitHooks())
     async with aclosing(followers.follow("1")) as events:
         async for event in events:
             assert event.seq == 1
@@ -99,7 +99,7 @@ async def test_a_follower_that_leaves_is_forgotten(store: Store) -> None:
 async def test_a_follower_of_all_is_not_woken_for_other_types_but_moves_along(
     store: Store, wanted: frozenset[str]
 ) -> None:
-    followers = Followers(store, RealClock(), Listeners())
+    followers = Followers(store, RealClock(), CommitHooks())
     last = Event("e.0", "1", 2, next(iter(wanted)), 1)
     found: list[str] = []
 

@@ -10,7 +10,7 @@ import pytest
 from noetl.model.letters import LetterChange
 from noetl.model.work import WorkItem
 from noetl.ports import Commit
-from noetl.server.listeners import Listeners
+from noetl.server.listeners import CommitHooks
 
 pytestmark = pytest.mark.asyncio
 PLAIN = Commit("1", 0, work=(WorkItem("w", "1", "s#1", "s", 1, "hash", {}),), projection={"status": "running"})
@@ -19,7 +19,7 @@ PLAIN = Commit("1", 0, work=(WorkItem("w", "1", "s#1", "s", 1, "hash", {}),), pr
 class Told:
     """Somebody who listens to everything."""
 
-    def __init__(self, listeners: Listeners) -> None:
+    def __init__(self, listeners: CommitHooks) -> None:
         self.heard: list[object] = []
         listeners.on_commits.append(self._commits)
         listeners.on_end.append(lambda commit: self.heard.append(f"end of {commit.execution_id}"))
@@ -38,7 +38,7 @@ class Told:
 
 
 async def test_a_plain_commit_concerns_only_those_who_hear_everything() -> None:
-    listeners = Listeners()
+    listeners = CommitHooks()
     told = Told(listeners)
     listeners.publish([PLAIN])
     await asyncio.sleep(0)
@@ -46,7 +46,7 @@ async def test_a_plain_commit_concerns_only_those_who_hear_everything() -> None:
 
 
 async def test_what_a_commit_holds_is_published_to_whom_it_concerns() -> None:
-    listeners = Listeners()
+    listeners = CommitHooks()
     told = Told(listeners)
     letters = (LetterChange("m", "discarded", 1),)
     later = WorkItem("w", "1", "s#1", "s", 1, "hash", {}, available_at=30)
@@ -63,7 +63,7 @@ async def test_what_a_commit_holds_is_published_to_whom_it_concerns() -> None:
 
 
 async def test_commits_are_published_together_and_in_order_in_the_next_pass_of_the_loop() -> None:
-    listeners = Listeners()
+    listeners = CommitHooks()
     told = Told(listeners)
     listeners.publish([Commit("1", 0)])
     listeners.publish([Commit("2", 0, timers=(("t", 40),))])

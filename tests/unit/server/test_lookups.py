@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from noetl.model.errors import StoreUnavailable
-from noetl.server.lookups import Lookups
+from noetl.server.lookups import CatalogLookup
 from noetl.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.asyncio
@@ -37,7 +37,7 @@ async def passed() -> None:
         await asyncio.sleep(0)
 
 
-async def asked(lookups: Lookups, count: int, path: str = "a") -> list[asyncio.Task[Any]]:
+async def asked(lookups: CatalogLookup, count: int, path: str = "a") -> list[asyncio.Task[Any]]:
     tasks = [asyncio.create_task(lookups.content_hash(path)) for _ in range(count)]
     await passed()
     return tasks
@@ -45,7 +45,7 @@ async def asked(lookups: Lookups, count: int, path: str = "a") -> list[asyncio.T
 
 async def test_those_who_come_while_one_looks_share_the_next_look() -> None:
     store = Counting()
-    lookups = Lookups(store)
+    lookups = CatalogLookup(store)
     first, later = await asked(lookups, 1), await asked(lookups, 4)
     other = await asked(lookups, 1, "b")
     store.may_end.set()
@@ -57,7 +57,7 @@ async def test_those_who_come_while_one_looks_share_the_next_look() -> None:
 
 async def test_one_who_goes_away_keeps_nobody_from_the_answer() -> None:
     store = Counting()
-    lookups = Lookups(store)
+    lookups = CatalogLookup(store)
     first, another, last = await asked(lookups, 3)
     first.cancel()
     await passed()
@@ -69,7 +69,7 @@ async def test_one_who_goes_away_keeps_nobody_from_the_answer() -> None:
 
 async def test_trouble_is_told_to_all_who_shared_it_and_to_nobody_after() -> None:
     store = Counting()
-    lookups = Lookups(store)
+    lookups = CatalogLookup(store)
     tasks = await asked(lookups, 3)
     store.away = True
     store.may_end.set()

@@ -1,4 +1,4 @@
-"""Plans: compiled once per content hash, found by hash or by path and version."""
+"""PlanCache: compiled once per content hash, found by hash or by path and version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from noetl.model.errors import InvalidInput
 from noetl.model.messages import Start
 from noetl.server.control import Store
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from tests.unit.server.system import ONE_STEP, chain, register
 
 pytestmark = pytest.mark.asyncio
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 
 async def test_a_plan_is_made_once_and_kept_while_there_is_room(store: Store) -> None:
     one, two = await register(store), await register(store, chain(2))
-    plans = Plans(store, {"pool": "default"}, most=1)
+    plans = PlanCache(store, {"pool": "default"}, most=1)
     found = await plans.get(one)
     assert found.playbook_hash == one
     assert found.setting("pool") == "default"
@@ -30,13 +30,13 @@ async def test_a_plan_is_made_once_and_kept_while_there_is_room(store: Store) ->
 
 async def test_an_unknown_hash_is_told(store: Store) -> None:
     with pytest.raises(InvalidInput, match="content hash nothing"):
-        await Plans(store).get("nothing")
+        await PlanCache(store).get("nothing")
 
 
 @pytest.mark.parametrize(("version", "which"), [(None, 1), ("latest", 1), (1, 0), ("2", 1)])
 async def test_a_start_names_a_hash_or_a_path_and_version(store: Store, version: Any, which: int) -> None:
     hashes = [await register(store), await register(store, chain(2))]
-    plans = Plans(store)
+    plans = PlanCache(store)
     parent = {} if version is None else {"version": version}
     assert await plans.named(Start("m", "tests/test", "", parent=parent)) == hashes[which]
     assert await plans.named(Start("m", "tests/test", "given", parent=parent)) == "given"
@@ -48,4 +48,4 @@ async def test_a_start_names_a_hash_or_a_path_and_version(store: Store, version:
 async def test_what_the_catalog_has_not_is_named(store: Store, path: str, version: Any) -> None:
     await register(store, ONE_STEP)
     with pytest.raises(InvalidInput, match=path):
-        await Plans(store).named(Start("m", path, "", parent={"version": version} if version is not None else None))
+        await PlanCache(store).named(Start("m", path, "", parent={"version": version} if version is not None else None))

@@ -14,7 +14,7 @@ from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt, Upkeep
 from noetl.server.control import LocalControl, Store
 from noetl.server.inbox import Inbox
-from noetl.server.plans import Plans
+from noetl.server.plans import PlanCache
 from noetl.server.rebuild import Rebuild
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
@@ -49,7 +49,7 @@ def upkeep(store: Store) -> Upkeep:
 
 
 def rebuild(store: Store) -> Rebuild:
-    return Rebuild(store, upkeep(store), Plans(store))
+    return Rebuild(store, upkeep(store), PlanCache(store))
 
 
 async def step(control: LocalControl) -> bool:

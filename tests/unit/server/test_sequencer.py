@@ -33,7 +33,7 @@ from noetl.ports import Claim, Commit, Receipt, Selection
 from noetl.server.commits import refuse_taken_id
 from noetl.server.control import LocalControl, Store
 from noetl.server.inbox import Entry
-from noetl.server.states import States
+from noetl.server.states import StateCache
 from noetl.stores.memory import MemoryStore
 from noetl.stores.sqlite import SqliteStore
 from tests.unit.server.system import HEAD, ONE_STEP, RealClock, begin, chain, done, ended, register, report_on, workers
@@ -121,7 +121,7 @@ async def test_the_state_in_memory_is_the_fold_of_the_log(store: Store) -> None:
         live = await control.sequencer._states.get(execution_id)
     folded = fold(execution_id, await store.read(execution_id))
     assert checksum(live) == checksum(folded)
-    assert checksum(await States(store).get(execution_id)) == checksum(folded)  # snapshot and tail
+    assert checksum(await StateCache(store).get(execution_id)) == checksum(folded)  # snapshot and tail
 
 
 async def test_many_executions_share_commits(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ async def test_what_could_not_be_given_back_is_given_back_later(tmp_path: Path) 
     async with LocalControl(store, RealClock(), lease_s=600.0) as control:
         control.leases._every_s = 0.01
         await begin(control, await register(store))
-        control.sequencer.handed.give_back(await control.claim("w", [""], 1, 30.0))
+        control.sequencer.outstanding.give_back(await control.claim("w", [""], 1, 30.0))
         [lease] = await control.claim("w", [""], 1, 30.0)
         assert (store.failures, lease.attempt) == (0, 1)
     await store.close()
@@ -558,7 +558,7 @@ async def test_a_cold_execution_is_read_from_its_snapshot_on(store: Store) -> No
             return await store.read(execution_id, after, limit)
 
     watched: Any = Watched()
-    state = await States(watched).get(execution_id)
+    state = await StateCache(watched).get(execution_id)
     assert state.status == "completed"
     assert seen[0] >= 60
 

@@ -1,4 +1,4 @@
-"""States: the fold of the log, from a snapshot where there is one, and dropped where they may be wrong."""
+"""StateCache: the fold of the log, from a snapshot where there is one, and dropped where they may be wrong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from noetl.engine.state import STATE_VERSION, checksum
 from noetl.server.control import LocalControl, Store
-from noetl.server.states import States
+from noetl.server.states import StateCache
 from tests.unit.server.system import RealClock, begin, chain, ended, register, workers
 
 pytestmark = pytest.mark.asyncio
@@ -20,7 +20,7 @@ async def ran(store: Store, every: int) -> str:
 
 
 async def test_a_state_that_never_was_is_pending(store: Store) -> None:
-    state = await States(store).get("never")
+    state = await StateCache(store).get("never")
     assert (state.seq, state.status) == (0, "pending")
 
 
@@ -38,7 +38,7 @@ async def test_no_snapshot_is_saved_before_it_is_worth_it(store: Store) -> None:
 
 async def test_a_state_with_more_in_it_than_was_committed_is_not_saved(store: Store) -> None:
     execution_id = await ran(store, 1_000)
-    states = States(store, every=1)
+    states = StateCache(store, every=1)
     state = await states.get(execution_id)
     await states.committed(execution_id, state.seq - 1)
     assert await store.snapshot(execution_id, STATE_VERSION) is None
@@ -52,20 +52,20 @@ async def test_a_state_with_more_in_it_than_was_committed_is_not_saved(store: St
 @pytest.mark.parametrize("data", [b"", b"garbage", b"\x01"])
 async def test_a_snapshot_that_cannot_be_read_is_no_harm(store: Store, data: bytes) -> None:
     execution_id = await ran(store, 1_000)
-    whole = checksum(await States(store).get(execution_id))
+    whole = checksum(await StateCache(store).get(execution_id))
     await store.save_snapshot(execution_id, 5, STATE_VERSION, data)
-    assert checksum(await States(store).get(execution_id)) == whole
+    assert checksum(await StateCache(store).get(execution_id)) == whole
 
 
 async def test_a_snapshot_of_another_fold_is_not_used(store: Store) -> None:
     execution_id = await ran(store, 1_000)
-    whole = checksum(await States(store).get(execution_id))
+    whole = checksum(await StateCache(store).get(execution_id))
     await store.save_snapshot(execution_id, 5, STATE_VERSION + 1, b"another fold")
-    assert checksum(await States(store).get(execution_id)) == whole
+    assert checksum(await StateCache(store).get(execution_id)) == whole
 
 
 async def test_states_are_kept_until_dropped_or_pushed_out(store: Store) -> None:
-    states = States(store, most=2)
+    states = StateCache(store, most=2)
     one = await states.get("1")
     await states.get("2")
     assert await states.get("1") is one
@@ -77,7 +77,7 @@ async def test_states_are_kept_until_dropped_or_pushed_out(store: Store) -> None
 
 
 async def test_states_of_executions_that_have_ended_are_pushed_out_before_any_that_has_not(store: Store) -> None:
-    states = States(store, most=4, few=2)
+    states = StateCache(store, most=4, few=2)
     live = {name: await states.get(name) for name in ("1", "2", "3")}
     live["2"].phase = "ended"
     states.over("2")

@@ -116,7 +116,7 @@ async def test_a_report_of_unknown_outcome_is_applied_once(trouble: str, waits: 
         execution_id = await begin(control, await register(store, chain(4)))
         [lease] = await control.claim("w", [""], 1, 0)
         store.trouble = trouble
-        control.sequencer.handed.give_back(await report_on(control, execution_id, done(lease), want=1))
+        control.sequencer.outstanding.give_back(await report_on(control, execution_id, done(lease), want=1))
         async with workers(control, 1):
             row = await ended(control, store, execution_id)
     assert row["status"] == "completed"

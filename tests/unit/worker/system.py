@@ -21,7 +21,7 @@ from noetl.server.control import LocalControl
 from noetl.stores.memory import MemoryStore
 from noetl.tools import kinds
 from noetl.worker.children import ChildPool
-from noetl.worker.context import Equipment
+from noetl.worker.context import WorkerResources
 from noetl.worker.loop import Worker
 from noetl.worker.results import StoredResults
 
@@ -45,7 +45,7 @@ class System:
     store: MemoryStore
     control: LocalControl
     children: ChildPool
-    shared: Equipment
+    shared: WorkerResources
     running: list[asyncio.Task[None]] = field(default_factory=list)
     count: int = 0
 
@@ -102,7 +102,7 @@ async def system(
         blobs = blobs or MemoryBlobs()
         async with LocalControl(store, clock, lease_s=lease_s, blobs=blobs, **more) as control:
             results = StoredResults(blobs, clock)
-            shared = Equipment(control, kinds(), kinds(), clock, children, blobs, lambda: None, results=results)
+            shared = WorkerResources(control, kinds(), kinds(), clock, children, blobs, lambda: None, results=results)
             made = System(store, control, children, shared)
             for number in range(workers):
                 made.worker(f"w{number + 1}")

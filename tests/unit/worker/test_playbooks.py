@@ -13,7 +13,7 @@ from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.work import WorkItem
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
-from noetl.worker.context import Equipment
+from noetl.worker.context import WorkerResources
 from noetl.worker.playbooks import Playbooks
 from tests.unit.worker.system import HEAD
 
@@ -63,7 +63,7 @@ def work(step: str = "one", **more: Any) -> WorkItem:
 
 def known(server: Server, defaults: dict[str, Any]) -> Playbooks:
     parts = (cast(ControlPlane, server), kinds(), kinds(), Clock(), cast(Children, None), cast(Blobs, None))
-    return Playbooks(Equipment(*parts, lambda: None, defaults=defaults))
+    return Playbooks(WorkerResources(*parts, lambda: None, defaults=defaults))
 
 
 async def test_a_playbook_is_fetched_once_and_a_step_planned_once() -> None:

@@ -45,5 +45,5 @@ async def metrics(call: Call) -> Response:
     depths = await services.team.depths()
     outbox, unanswered = await services.outbox.waiting(), services.control.sequencer.unanswered
     letters = await services.store.letter_counts()
-    text = services.metrics.page(depths, unanswered, services.handouts.workers, outbox, letters)
+    text = services.metrics.page(depths, unanswered, services.registry.workers, outbox, letters)
     return Response(text, media_type="text/plain; version=0.0.4")

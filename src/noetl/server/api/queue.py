@@ -16,7 +16,7 @@ from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
 from noetl.server.api.worker import hand_of
 from noetl.server.endpoint import Call, Noun
-from noetl.server.hands import Hand
+from noetl.server.hands import WorkerConnection
 from noetl.server.problems import Refusal
 from noetl.server.sessions import admitted, worker_name
 from noetl.wire.older import EventSent, EventTaken, Job, Leased, SeedHeartbeat, SeedLease
@@ -37,16 +37,16 @@ noun = Noun("queue", "The older form of the worker protocol.")
 @noun.route("POST", "/queue/lease", "worker", example={"worker_id": "host:17", "lease_seconds": 60}, problems=(403,))
 async def lease(call: Call, body: SeedLease) -> Leased:
     """Lease available work without waiting."""
-    handouts = call.services.handouts
+    registry = call.services.registry
     hello = Hello(body.worker_id, (body.pool,), acks=False)
     name = admitted(call.actor, hello)
-    hand = handouts.known(name)
+    hand = registry.known(name)
     if hand is None or hand.hello.pools != hello.pools:
-        hand, _ = await handouts.hello(name, hello)
-    await handouts.heartbeat(hand, ())
+        hand, _ = await registry.hello(name, hello)
+    await registry.heartbeat(hand, ())
     claim = Claim(uuid4().hex, body.limit)
-    leases = await handouts.claim(hand, claim)
-    await handouts.keep(hand, [(one.work.work_id, one.epoch) for one in leases], body.lease_seconds)
+    leases = await registry.claim(hand, claim)
+    await registry.keep(hand, [(one.work.work_id, one.epoch) for one in leases], body.lease_seconds)
     return Leased(id=claim.id, leases=leases, job=await _job(call, leases[0]) if leases else None)
 
 
@@ -79,30 +79,30 @@ async def _job(call: Call, lease: Lease) -> Job:
 )
 async def heartbeat(call: Call, work_id: str, body: SeedHeartbeat) -> Stop:
     """Renew one lease; the answer names the work if the lease is lost."""
-    handouts, hand = call.services.handouts, hand_of(call, body.worker_id)
-    known = handouts.holder(work_id)
+    registry, hand = call.services.registry, hand_of(call, body.worker_id)
+    known = registry.holder(work_id)
     epoch = body.epoch if body.epoch is not None else known[1] if known is not None and known[0] is hand else 0
-    lost = await handouts.heartbeat(hand, [(work_id, epoch)])
-    await handouts.keep(hand, [] if lost else [(work_id, epoch)], body.extend_seconds)
+    lost = await registry.heartbeat(hand, [(work_id, epoch)])
+    await registry.keep(hand, [] if lost else [(work_id, epoch)], body.extend_seconds)
     return Stop(tuple(lost), "", hand.draining)
 
 
 @noun.route("POST", "/events", "worker", example=_EVENT, problems=(404, 409, 422, 503))
 async def events(call: Call, body: EventSent) -> EventTaken:
     """Report an event of leased work."""
-    handouts = call.services.handouts
+    registry = call.services.registry
     if body.event_type is None:
         if body.report is None or body.execution_id is None:
             detail = "The body is neither an event nor a report."
             raise Refusal(422, "invalid-input", detail, where="$.event_type", fix="Send `event_type` or `report`.")
         frame = Report(body.id, str(body.execution_id), body.report, body.want, body.worker)
-        return _taken(await handouts.report(hand_of(call, body.worker), frame))
+        return _taken(await registry.report(hand_of(call, body.worker), frame))
     if body.node_id is None:
         detail = "The event does not name its work."
         raise Refusal(422, "invalid-input", detail, where="$.node_id", fix="Send the `id` of the lease.")
     hand, epoch = _holder(call, body, body.node_id)
     if body.event_type == _STARTED:
-        lost = await handouts.heartbeat(hand, [(body.node_id, epoch)])
+        lost = await registry.heartbeat(hand, [(body.node_id, epoch)])
         if lost:
             raise _not_held(body.node_id)
     execution_id, _, run_id = body.node_id.partition(":")
@@ -115,16 +115,16 @@ async def events(call: Call, body: EventSent) -> EventTaken:
             fix="See /docs.",
         )
     done = Done(_message_id(body, epoch), run_id, epoch, ending=_ending(body))
-    return _taken(await handouts.report(hand, Report(body.id or uuid4().hex, execution_id, done)))
+    return _taken(await registry.report(hand, Report(body.id or uuid4().hex, execution_id, done)))
 
 
 def _taken(answer: Leases) -> EventTaken:
     return EventTaken(id=answer.id, status=answer.status, leases=list(answer.leases))
 
 
-def _holder(call: Call, body: EventSent, node_id: str) -> tuple[Hand, int]:
+def _holder(call: Call, body: EventSent, node_id: str) -> tuple[WorkerConnection, int]:
     """Return the worker of an event and the epoch of its lease. Raises Refusal if this token's workers do not hold it."""
-    known = call.services.handouts.holder(node_id)
+    known = call.services.registry.holder(node_id)
     if body.worker_id is not None:
         hand = hand_of(call, body.worker_id)
         if body.epoch is not None:

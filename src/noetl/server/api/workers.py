@@ -56,7 +56,7 @@ async def drain(call: Call, worker_id: str) -> WorkerStatus:
     """Drain a worker: it finishes its work and takes no more."""
     if not await call.services.team.set_status(worker_id, "draining", call.act(worker_id)):
         raise not_found(f"No worker {worker_id}.", "GET /api/workers lists the workers.")
-    call.services.handouts.drain(worker_id)
+    call.services.registry.drain(worker_id)
     return WorkerStatus(worker_id=worker_id, status="draining")
 
 

@@ -31,7 +31,7 @@ from noetl.testing.cases.mortal import MortalStore
 from noetl.testing.cases.read import Given
 from noetl.testing.scenario import EXECUTION, Player, Scenario
 from noetl.testing.virtual_time import StuckError, run, threads
-from noetl.worker.context import Equipment
+from noetl.worker.context import WorkerResources
 from noetl.worker.reporter import FLUSH_MS
 
 _LONGEST_MS: Final = 20 * 365 * 86_400_000
@@ -217,7 +217,7 @@ class _CasePlayer(Player):
         assert start is not None
         return start
 
-    def _equipment(self) -> Equipment:
+    def _equipment(self) -> WorkerResources:
         async def credential(name: str) -> Mapping[str, Any]:
             return self._given.keychain[name]
 
