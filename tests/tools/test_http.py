@@ -16,6 +16,7 @@ from noetl.engine.actions import RunTask
 from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
+from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.tools.fields import retry_after
 from noetl.tools.http import _data
@@ -66,7 +67,7 @@ async def send(client: Any, auth: Any = None, spec: Mapping[str, Any] | None = N
     task = RunTask("call", "http", fields, {}, {}, 1, "7:s:call", auth, spec=dict(spec or {}))
     runner = tools.runner("http")
     assert runner is not None
-    return await runner(fields, TaskContext(Alone(shared, RunInfo("7", "s")), task))
+    return await run_tool(runner, fields, TaskContext(Alone(shared, RunInfo("7", "s")), task))
 
 
 async def test_the_answer_is_plain_data(web: Web, client: httpx.AsyncClient) -> None:

@@ -15,6 +15,7 @@ from noetl.engine.actions import RunTask
 from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
+from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.worker.context import Alone, TaskContext, WorkerResources
 from tests.services import postgres
@@ -54,7 +55,7 @@ class Sink:
         runner = self.shared.tools.runner(self.kind)
         assert runner is not None
         context = TaskContext(Alone(self.shared, RunInfo("7", "s")), task)
-        outcome = await runner(given, context)
+        outcome = await run_tool(runner, given, context)
         logged = context.lines.records() if context.lines is not None else []
         self.lines += [line[2] for record in logged for line in record.payload["lines"]]
         return outcome

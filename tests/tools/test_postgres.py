@@ -16,6 +16,7 @@ from noetl.engine.actions import RunTask
 from noetl.engine.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
+from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.worker.context import Alone, TaskContext, WorkerResources
 from tests.services import postgres
@@ -61,7 +62,7 @@ class Database:
         task = RunTask("sql", "postgres", fields, own or {}, own or {}, 1, "7:s:sql", auth, spec=spec or {})
         runner = self.shared.tools.runner("postgres")
         assert runner is not None
-        return await runner(fields, TaskContext(Alone(self.shared, RunInfo("7", "s")), task))
+        return await run_tool(runner, fields, TaskContext(Alone(self.shared, RunInfo("7", "s")), task))
 
     async def result(self, **fields: Any) -> Any:
         outcome = await self.run(**fields)

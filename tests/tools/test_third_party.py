@@ -132,7 +132,7 @@ def test_a_kind_of_a_package_may_raise_what_a_failure_means(site: Path) -> None:
     tried = runner
 
     async def error_of() -> TaskError | None:
-        return (await tried({"who": "ann"}, cast(ToolContext, None))).error
+        return (await run_tool(tried, {"who": "ann"}, cast(ToolContext, None))).error
 
     error = asyncio.run(error_of())
     assert error is not None
@@ -238,7 +238,7 @@ def test_fields_that_never_change_are_read_once_unless_something_in_them_could(
     fields = Written({"whom": "you"})
 
     async def twice() -> list[Any]:
-        return [(await runner(fields, cast(ToolContext, None))).result for _ in range(2)]
+        return [(await run_tool(runner, fields, cast(ToolContext, None))).result for _ in range(2)]
 
     first, second = asyncio.run(twice())
     assert (first == second == id(fields.read)) is kept

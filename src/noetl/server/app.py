@@ -99,7 +99,10 @@ async def running(
     """Run the background tasks that the routes need; on exit, end all streams and sessions."""
     services.control.sequencer.hooks.on_commits.append(services.metrics.committed)
     services.control.sequencer.hooks.on_letters.append(log_letters)
-    jobs = {"noetl-worker-registry": services.registry.run(), "noetl-strike-off": strike_off(services.team, services.clock)}
+    jobs = {
+        "noetl-worker-registry": services.registry.run(),
+        "noetl-strike-off": strike_off(services.team, services.clock),
+    }
     if collector is not None:
         jobs["noetl-collector"] = collector.run()
     if relay is not None:

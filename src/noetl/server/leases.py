@@ -28,7 +28,7 @@ class Leases:
 
     async def expire(self) -> int:
         """Reap leases that have expired, or that no worker received; return the number of expired ones."""
-        await self._sequencer.handed.settle()
+        await self._sequencer.outstanding.settle()
         expired = await self._queue.expired(self._clock.now(), self._max_attempts)
         if expired:
             await self._sequencer.gather()

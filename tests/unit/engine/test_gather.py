@@ -106,7 +106,7 @@ def test_few_numbers_and_what_is_more_than_counting_are_a_list(given: str) -> No
     [
         ("{{ range(10 ** 12) }}", "operations"),
         ("{{ range(0, 5000, 0) }}", "`step` must not be zero"),
-        ("{{ range('5000') }}", "must be a whole number"),
+        ("{{ range('5000') }}", "must be an integer"),
         ("{{ range(nowhere) }}", "nowhere"),
     ],
 )
