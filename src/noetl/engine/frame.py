@@ -160,7 +160,7 @@ class Frame:
         return {**whole, **own}, own
 
     def surrounding(self, at: int) -> dict[str, Any]:
-        """Return `input` without the task's own part: that of the token or the call, and the step's."""
+        """Return `input` without the task's own part."""
         scopes = self.scopes
         whole = dict(scopes.args if scopes.call is None else scopes.call)
         if self.info.input:
@@ -173,7 +173,7 @@ class Frame:
         yield from self.task.input.values()
 
     def step_input(self, at: int) -> dict[str, Any]:
-        """Render the step's `input` over the state at the start of the run, so that every task sees the same."""
+        """Render the step's `input` over the state at the start of the run."""
         if not self.info.input:
             return {}
         scopes, strict = self.scopes, self.plan.layered.is_strict

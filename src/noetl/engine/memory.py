@@ -1,4 +1,4 @@
-"""The memory of a pipeline: its place, counters, results and pending writes; and the shape of its result.
+"""The memory of a pipeline: place, counters, results, pending writes.
 
 Stored results are remembered by reference; another worker that continues the pipeline loads them again. Tested in tests/unit/engine/test_pipeline_laws.py.
 """
@@ -31,7 +31,7 @@ class Held(Struct, frozen=True):
 
     @property
     def kept(self) -> Any:
-        """What is sent: the value, its reference, or the manifest of pages of which one is stored."""
+        """The value, its reference, or the manifest of pages with a stored one."""
         if self.pages is not None and any("ref" in part for part in self.pages["parts"]):
             return self.pages
         return self.value if self.stored is None else self.stored
@@ -103,7 +103,7 @@ class Memory(Struct):
 
 
 def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
-    """Return the result of a pipeline: the last task's keys, `results.<label>` and `<label>`; its own keys win.
+    """Return the result of a pipeline: the last task's keys and each label's result.
 
     A lone task without a label, or whose result is not a map, returns its result as it is.
     """

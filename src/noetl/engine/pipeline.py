@@ -1,4 +1,4 @@
-"""The pipeline: a program counter over the tasks of one step-run, or of one item of its loop.
+"""The pipeline: a program counter over the tasks of a step-run or item.
 
 It returns the next action and takes its outcome; it runs nothing and reads no clock. `snapshot` and `restore` carry it
 over a crash or a suspension: the restored pipeline does exactly what the original would have done. A snapshot never
@@ -103,7 +103,9 @@ class Pipeline(Frame):
         return self._settle(outcome, at, stored) or self.advance(at)
 
     def wake(self, woke: Mapping[str, Any], at: int, stored: Mapping[str, Any] | None = None) -> Next:
-        """Continue after a suspension: `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}.
+        """Continue after a suspension.
+
+        `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}.
 
         `stored` is the reference of a child's stored result.
         """
@@ -129,7 +131,7 @@ class Pipeline(Frame):
         return [self] if self.call is None else [self, *self.call._levels()]
 
     def recall(self, call: Mapping[str, Any] | None, load: Callable[[Mapping[str, Any]], Any] | None) -> None:
-        """Restore what a snapshot leaves out of a running attempt: rendered fields, and the names of a call."""
+        """Restore the rendered fields or the call of a running attempt."""
         began = self.memory.began
         try:
             task = self._called_task() if call is not None else None
@@ -332,7 +334,7 @@ class Pipeline(Frame):
         return patched or next((task for task in self.info.workbook if task.label == name), None)
 
     def _inner(self, task: Task, at: int, memory: Memory) -> Pipeline:
-        """Build the pipeline of a call: it sees `input`, `workload`, `keychain` and `ctx`, not the caller's names."""
+        """Build the pipeline of a call, which sees none of the caller's names."""
         renderer = self.renderer(at)
         call_input = {**self.step_input(renderer.at), **self.inputs(renderer)[1]}
         scopes = Scopes(
@@ -366,7 +368,7 @@ class Pipeline(Frame):
 
 
 def start(tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo, records: list[Record] | None = None) -> Pipeline:
-    """Create a pipeline. It appends to `records`, or keeps its records until `Pipeline.records()`."""
+    """Create a pipeline that appends to `records`, or keeps its own."""
     pipeline = Pipeline(tasks, scopes, info, Memory(iter=dict(scopes.iter)), records)
     if not tasks:
         pipeline.ending = Finished("ok")
@@ -391,12 +393,12 @@ def restore(
 
 
 def _memory(limit_ms: float | None, at: int) -> Memory:
-    """Return the memory of a workbook call that begins now, with its time-out if it has one."""
+    """Return the memory of a workbook call, with its time-out if it has one."""
     return Memory() if limit_ms is None else Memory(limit_ms=limit_ms, deadline=at + round(limit_ms))
 
 
 def _bounded(action: RunTask | Suspend, call: Frame, at: int) -> RunTask | Suspend | Outcome:
-    """Limit what a workbook call asks for to the call's time-out; return an outcome where that has passed."""
+    """Limit an action to the time-out of its workbook call, or fail it."""
     deadline = call.memory.deadline
     if at >= deadline:
         seconds = call.memory.limit_ms / 1000

@@ -1,4 +1,4 @@
-"""Commits: everything that one decision changes, applied atomically, with its audit entries.
+"""Commits: everything that one decision changes, applied atomically.
 
 A decision of the engine is a commit already, so nothing is copied on the way to the store; the server adds the sender. Tested in tests/conformance/test_event_log.py.
 """

@@ -13,7 +13,7 @@ import msgspec
 
 
 class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A range of a loop's items: `items[i]` has index `start + i`; up to `width` of them run at once.
+    """A range of a loop's items: `items[i]` has index `start + i`.
 
     Of a stored list, `items` is empty and `source` is the manifest of the parts that hold the `count` items.
     """
@@ -22,7 +22,7 @@ class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
     start: int
     items: tuple[Any, ...]
     total: int | None  # unknown for a cursor
-    width: int = 1
+    width: int = 1  # how many of them run at once
     ended: tuple[int, ...] = ()  # indexes that ended on an earlier delivery; not run again
     keys: tuple[str | None, ...] = ()  # of a cursor's rows
     claim: bool = False  # rows are claimed instead of run
