@@ -54,25 +54,21 @@ class Frame:
     def at_task(self, counter: int) -> None:
         """Move the program counter to a task."""
         memory, info, plan = self.memory, self.info, self._plans[counter]
-        memory.counter = counter
+        memory.move_to(counter)
         self.plan = plan
         self.task = task = plan.task
         label = task.label
         self.named = info.place + label
         # An item records only failures: the loop writes one event for each item that succeeds.
         self.is_quiet = info.index is not None and not plan.layered.is_durable
-        self.key = idempotency_key(
-            self._root, label, memory.visits.get(label, 1), plan.sink
-        )  # of this visit of the task
+        self.key = idempotency_key(self._root, label, memory.visits.get(label, 1), plan.sink)  # of this visit
 
     def visit(self) -> None:
         """Count one more visit of the task; every visit has its own idempotency key."""
-        label, visits = self.task.label, self.memory.visits
-        if label in visits:
-            visits[label] += 1
-            self.key = idempotency_key(self._root, label, visits[label], self.plan.sink)
-        else:
-            visits[label] = 1
+        label = self.task.label
+        visit = self.memory.count_visit(label)
+        if visit > 1:
+            self.key = idempotency_key(self._root, label, visit, self.plan.sink)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -221,7 +217,6 @@ class Frame:
             elif assign.scope == "iter":
                 put(self.memory.iter, assign.key, value)
             else:
-                self.memory.writes.pop(assign.key, None)  # writes are applied in order
-                self.memory.writes[assign.key] = value
+                self.memory.write(assign.key, value)
                 put(self.ctx, assign.key, value)
         return None

@@ -74,6 +74,55 @@ class Memory(Struct):
     results: dict[str, Held] = {}
     waiting: Suspend | None = None
 
+    def move_to(self, counter: int) -> None:
+        self.counter = counter
+
+    def count_transition(self) -> int:
+        self.transitions += 1
+        return self.transitions
+
+    def count_visit(self, label: str) -> int:
+        """Count a visit of a task, whose first attempt follows."""
+        self.visits[label] = visit = self.visits.get(label, 0) + 1
+        return visit
+
+    def count_attempt(self, at: int) -> int:
+        """Count an attempt: the first of a visit, or a retry."""
+        if self.phase == "ready":
+            self.attempt, self.first_began = 1, at
+        else:
+            self.attempt += 1
+        return self.attempt
+
+    def run(self, at: int) -> None:
+        self.phase, self.began, self.waiting = "running", at, None
+
+    def wait(self, waiting: Suspend) -> None:
+        self.phase, self.waiting = "waiting", waiting
+
+    def settle(self) -> None:
+        self.phase, self.waiting = "settling", None
+
+    def delay(self, until: int) -> None:
+        self.phase, self.until = "delayed", until
+
+    def proceed(self) -> None:
+        self.phase = "ready"
+
+    def end(self) -> None:
+        self.phase = "ended"
+
+    def keep(self, label: str, held: Held, *, is_prev: bool) -> None:
+        """Keep the result of a task, as `_prev` too if it succeeded."""
+        self.results[label] = held
+        if is_prev:
+            self.prev = held
+
+    def write(self, key: str, value: Any) -> None:
+        """Keep a write to `ctx`; writes are applied in order."""
+        self.writes.pop(key, None)
+        self.writes[key] = value
+
     def as_data(self) -> dict[str, Any]:
         """Return the memory as plain data, without empty fields."""
         data: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN if getattr(self, name)}

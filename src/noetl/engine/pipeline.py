@@ -149,18 +149,14 @@ class Pipeline(Frame):
 
     def _begin(self, at: int) -> Next | Outcome:
         memory, plan = self.memory, self.plan
-        phase = memory.phase
-        if phase != "running":  # else its worker was lost during the attempt
-            memory.transitions = transitions = memory.transitions + 1
-            if transitions > plan.layered.most_transitions:
+        if memory.phase != "running":  # else its worker was lost during the attempt
+            if memory.count_transition() > plan.layered.most_transitions:
                 return self._too_many(plan.layered.most_transitions)
-            memory.attempt = attempt = 1 if phase == "ready" else memory.attempt + 1
-            if phase == "ready":
+            if memory.phase == "ready":
                 self.visit()
-                memory.first_began = at
-            if attempt > 1 or not self.is_quiet:
+            if memory.count_attempt(at) > 1 or not self.is_quiet:
                 self._records.append(attempt_started(self, at))
-        memory.phase, memory.began, memory.waiting = "running", at, None
+        memory.run(at)
         try:
             return self._render(plan.task, at)
         except RenderError as error:
@@ -191,7 +187,7 @@ class Pipeline(Frame):
             if task.kind == "playbook" and self.holds_secret(whole):
                 raise RenderError("input", "a secret of a credential must not be given to a child", "let it use `auth`")
             if isinstance(waiting, Suspend):
-                self.memory.phase, self.memory.waiting = "waiting", waiting
+                self.memory.wait(waiting)
                 return woken(waiting, at, at) or waiting
             return waiting
         if task.kind == "outbox" and (self.holds_secret(fields) or self.holds_secret(own)):
@@ -213,8 +209,8 @@ class Pipeline(Frame):
 
     def _settle(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next | None:
         memory, task, has_policy = self.memory, self.task, self.plan.has_policy
-        memory.phase, memory.waiting, self.call = "settling", None, None
-        verdict = CONTINUE
+        memory.settle()
+        self.call, verdict = None, CONTINUE
         if has_policy or outcome.error is not None or self.info.caller:  # else nothing reads the rest of it
             began = memory.began
             meta = {"started_at": began, "duration_ms": at - began, **outcome.meta, "attempt": memory.attempt}
@@ -249,9 +245,9 @@ class Pipeline(Frame):
     def _act(self, verdict: Verdict, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
         memory, label = self.memory, self.task.label
         if verdict.do == "retry":
-            memory.phase, memory.until = "delayed", at + verdict.delay_ms
+            memory.delay(at + verdict.delay_ms)
             return None
-        memory.phase = "ready"
+        memory.proceed()
         if verdict.do == "fail":
             failure = verdict.error or outcome.error or ended_by_policy(label)
             return self._fail(failure, outcome, stored)
@@ -262,9 +258,7 @@ class Pipeline(Frame):
         except BadReference as problem:
             failure = TaskError("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES")
             return self._fail(failure, outcome, stored)
-        memory.results[label] = held
-        if outcome.status == "ok" or verdict.do == "break":
-            memory.prev = held
+        memory.keep(label, held, is_prev=outcome.status == "ok" or verdict.do == "break")
         if verdict.do == "break":
             return self._finished("ok", outcome)
         if verdict.do == "jump":
@@ -300,7 +294,7 @@ class Pipeline(Frame):
 
     def _finished(self, status: str, outcome: Outcome) -> Next:
         memory = self.memory
-        memory.phase = "ended"
+        memory.end()
         result = settled_result(self.info.step, self.tasks, memory)
         self.ending = ending = Finished(status, result, None, memory.writes, memory.step, outcome)
         return ending
@@ -310,7 +304,7 @@ class Pipeline(Frame):
     ) -> Next:
         memory, payload = self.memory, None if error is None else {**msgspec.to_builtins(error), "task": self.named}
         result = stored or (outcome.result if outcome is not None else None)
-        memory.phase = "ended"
+        memory.end()
         self.ending = Finished("error", result, payload, memory.writes, memory.step, outcome)
         return self.ending
 
