@@ -1,1 +1,4 @@
-"""The engine: a pure Petri-net machine; every state is a fold of events; tested in tests/unit/engine."""
+"""The engine: a pure Petri-net machine whose state is a fold of events.
+
+Tested in tests/unit/engine.
+"""

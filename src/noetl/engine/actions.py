@@ -1,4 +1,4 @@
-"""What a pipeline asks its worker to do next: run a task, release the lease, or report the end.
+"""Actions of a pipeline: run a task, release the lease, or report the end.
 
 All three are plain data. Tested in tests/unit/engine/test_pipeline.py.
 """
@@ -37,7 +37,7 @@ class RunTask(msgspec.Struct, frozen=True):
 
 
 class Suspend(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Wait for something; with `hold` the wait is short, and the worker keeps its lease and advances again."""
+    """Wait for something; with `hold` the worker keeps its lease and advances again."""
 
     cause: str  # delay, sleep, wait, playbook
     until: int | None = None

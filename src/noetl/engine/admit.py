@@ -26,7 +26,7 @@ def has_room(d: DecisionBuilder) -> bool:
 
 
 def arrive(d: DecisionBuilder, meeting: Meeting) -> None:
-    """Admit the joined tokens of a meeting, or park them; fail the run of a join that can no longer be satisfied."""
+    """Admit the tokens of a meeting, or park them; fail an unreachable join."""
     name, tokens = meeting.step, in_arc_order(meeting.tokens)
     if meeting.needed > meeting.arrived:
         message = f"the join of step `{name}` needs {meeting.needed} branches, and only {meeting.arrived} can arrive"
@@ -68,7 +68,7 @@ def retry(d: DecisionBuilder) -> bool:
 
 
 def _admit(d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[str, Any]) -> bool:
-    """Schedule a run if the gate admits the tokens; with `on_when_error: fail_step` a broken gate fails the run."""
+    """Schedule a run if the gate admits the tokens, or fails its step."""
     broken = None
     if d.plan.steps[name].step.admit is not None:
         allow, broken = _evaluate_gate(d, name, tokens, event)
@@ -81,7 +81,7 @@ def _admit(d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[st
 def _evaluate_gate(
     d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[str, Any]
 ) -> tuple[bool, Mapping[str, Any] | None]:
-    """Return whether the gate of a step allows the tokens, and the error of a gate that fails its step."""
+    """Return whether the gate allows the tokens, and the error that fails the step."""
     step = d.plan.step(name)
     args, _ = _merged_args(tokens)
     scope = d.scope(args, event=event)
@@ -112,7 +112,7 @@ def _evaluate_gate(
 
 
 def schedule(d: DecisionBuilder, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None) -> None:
-    """Schedule a run that consumes tokens; `broken` is an error with which it fails at once."""
+    """Schedule a run that consumes tokens; with `broken` it fails at once."""
     number = d.state.numbers.get(f"run:{name}", 0) + 1
     if len(tokens) == 1 and not tokens[0].lineage:  # nothing to merge
         token = tokens[0]
@@ -138,7 +138,7 @@ def _merged(tokens: list[Token], join: Any) -> dict[str, Any]:
 
 
 def _merged_args(tokens: list[Token]) -> tuple[dict[str, Any], list[str]]:
-    """Merge what arcs bound; the later of two different values for a key wins, with a warning."""
+    """Merge the args of tokens; of different values the later wins, with a warning."""
     args: dict[str, Any] = {}
     warnings: list[str] = []
     for token in tokens:

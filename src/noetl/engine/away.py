@@ -1,4 +1,6 @@
-"""Stored results in server-side templates: fields beside the reference are read, anything more must be loaded.
+"""Stored results in server-side templates.
+
+Fields beside the reference are read as they are; anything more must be loaded.
 
 A decision that reads more stops with `Missing`. The caller loads what is missing and decides again, with the loaded
 values by address in `resolved`. A result that could not be loaded stands there as an exception; reading it is an error
@@ -21,7 +23,7 @@ _ABSENT: Final = object()
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """What a decision needs first: stored results to load, and lists to store by address."""
+    """What a decision needs: results to load, and lists to store by address."""
 
     loads: tuple[Mapping[str, Any], ...] = ()
     puts: Mapping[str, Any] = {}
@@ -47,7 +49,10 @@ def kind_of(error: Exception) -> str:
 
 
 def found(resolved: Resolved, ref: str) -> Any:
-    """Return what was loaded or stored under an address; raises if that failed, KeyError if not tried."""
+    """Return what was loaded or stored under an address.
+
+    Raises the error of a failed load; KeyError if it was not tried.
+    """
     value = resolved[ref]
     if isinstance(value, Exception):
         raise UnreadableError(str(value))
@@ -55,7 +60,7 @@ def found(resolved: Resolved, ref: str) -> Any:
 
 
 class StoredResult(Result):
-    """A loaded result; fields beside its reference are visible where the result has no such key."""
+    """A loaded result, with the fields beside its reference as a fallback."""
 
     __slots__ = ("_beside",)
 
@@ -71,7 +76,7 @@ class StoredResult(Result):
 
 
 class Away(Mapping[str, Any]):
-    """A stored result that was not loaded: its address and the fields beside it; reading more raises Missing."""
+    """A result that is not loaded; reading beyond its visible fields raises Missing."""
 
     __slots__ = ("_reference", "_resolved", "_shown")
 
@@ -136,7 +141,7 @@ class Gathered(Mapping[str, Any]):
 
 
 def seen(result: Any, resolved: Resolved = NOTHING) -> Any:
-    """Return a result as the server's templates see it; parts that are not loaded raise Missing when read."""
+    """Return a result as templates see it; reading an unloaded part raises Missing."""
     if type(result) in SCALARS:
         return result
     if is_ref(result):

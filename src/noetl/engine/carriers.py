@@ -1,4 +1,4 @@
-"""Lineage: which tokens and runs carry which forks; and what an ended run or execution drops.
+"""Lineage: the forks that tokens and runs carry; and what an ended run drops.
 
 A fork that at most one token or run carries is dropped. Part of the fold. Tested in tests/unit/engine/test_laws.py and
 test_decide.py.
@@ -19,7 +19,7 @@ def lineage_of(data: Mapping[str, Iterable[int]]) -> Lineage:
 
 
 def add(state: Execution, carrier: str, lineage: Lineage) -> None:
-    """Add a carrier to its forks; forks that were dropped already are removed from the lineage."""
+    """Add a carrier to its forks; drop forks from its lineage that are gone."""
     for fork_id in list(lineage):
         fork = state.forks.get(fork_id)
         if fork is None:
@@ -56,7 +56,7 @@ def settle(state: Execution, fork: Fork) -> None:
 
 
 def left_alone(state: Execution) -> list[str]:
-    """Return the children that outlived their run: they compensate, and the end of the execution waits for that."""
+    """Return the children that outlived their run and still compensate."""
     if not state.children:
         return []
     known = state.runs.keys() | state.replays.keys()
@@ -89,7 +89,7 @@ def give_up(state: Execution) -> None:
 
 
 def forget(state: Execution, run_id: str, *, keep_children: bool = False) -> None:
-    """Drop the timers and children of a run; the execution waits for children that compensate."""
+    """Drop the timers and children of a run."""
     for timer_id in [timer.timer_id for timer in state.timers.values() if timer.run_id == run_id]:
         del state.timers[timer_id]
     for child_id in [child for child, (owner, _) in state.children.items() if owner == run_id and not keep_children]:

@@ -26,7 +26,7 @@ _ADDRESS: Final = re.compile(re.escape(SCHEME).encode() + rb'execution/[^"\\]+')
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """Retention of results after their execution, and the grace period of unreferenced ones."""
+    """Retention of results, and the grace period of unreferenced ones."""
 
     retention_ms: int
     grace_ms: int
@@ -49,7 +49,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def owner_of(ref: str) -> str | None:
-    """Return the execution that an address belongs to; None for an address chosen by a user."""
+    """Return the execution that an address belongs to; None for a free address."""
     match = _OWNED.match(ref)
     return match[1] if match else None
 
@@ -75,7 +75,7 @@ def verdict(meta: Mapping[str, Any], owner: Owner | None, now: int, terms: Terms
 
 
 def may_be_unlogged(meta: Mapping[str, Any], owner: Owner | None, now: int, terms: Terms) -> bool:
-    """Return whether a result is old enough to check if a log refers to it; never while its execution runs.
+    """Return whether a result is old enough to check if a log refers to it.
 
     Artifacts are excluded: a stored result or another system may refer to them.
     """

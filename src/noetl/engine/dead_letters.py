@@ -44,7 +44,7 @@ _NAMED: Final = re.compile(r"PY_(?:KeyError|NameError|AttributeError|ImportError
 
 
 def letter_id(execution_id: str, run_id: str, index: int | None) -> str:
-    """Return the id of the letter of a step-run or item; the same for every failure of it."""
+    """Return the letter id of a step-run or item, the same for every failure of it."""
     digest = blake2b(f"{run_id}\n{'' if index is None else index}".encode(), digest_size=6).hexdigest()
     return f"{execution_id}-{digest}"
 
@@ -60,7 +60,10 @@ def is_of_message(run_id: str) -> bool:
 
 
 def fingerprint(path: str, step: str, task: str, error: Mapping[str, Any]) -> str:
-    """Return a hash that failures of one cause share: place, kind, and message without what varies by item."""
+    """Return a hash that failures of one cause share.
+
+    It covers the place, the kind, and the message without what varies by item.
+    """
     code = str(error.get("code", ""))
     keeps_names = error.get("kind") == "template" or _NAMED.match(code) is not None  # the quoted name is the cause
     text = _WITHIN.sub(lambda match: _varies(match[0], keeps_names), str(error.get("message", ""))[:2_000])
@@ -77,7 +80,7 @@ def _varies(text: str, keeps_names: bool) -> str:
 
 
 def is_letter(error: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
-    """Return whether a failure becomes a dead letter: not a cancellation, and letters are enabled."""
+    """Return whether a failure becomes a dead letter; a cancellation does not."""
     return error.get("kind") != "cancelled" and NO_LETTERS not in defaults
 
 
@@ -93,7 +96,7 @@ def reason(error: Mapping[str, Any], attempts: int) -> str:
 def about(
     state: Execution, run: StepRun, error: Mapping[str, Any], last: Mapping[str, Any] | None, item: Any = None
 ) -> dict[str, Any]:
-    """Return the letter of a failure for the payload of its event; `last` is what the worker reported of it."""
+    """Return the letter of a failure; `last` is what the worker reported of it."""
     report = last or {}
     attempts = max(int(report.get("attempts") or 1), run.attempt)
     task = str(error.get("task", ""))
@@ -119,7 +122,7 @@ def _seen(state: Execution, run: StepRun, item: Any) -> str:
 
 
 def excerpt(scopes: Mapping[str, Any]) -> str:
-    """Return the end of a context as text, with secrets masked by name; what is nearest to the failure is last."""
+    """Return the end of a context as text, secrets masked by name."""
     shown = {name: without_secrets(value) for name, value in scopes.items() if value not in (None, {}, [], "")}
     data = msgspec.json.encode(shown, enc_hook=str)
     return data[-EXCERPT_BYTES:].decode(errors="ignore")

@@ -1,4 +1,4 @@
-"""Which time-outs apply to what has not ended: of the task, the item, the loop, the step, the execution.
+"""Time-outs that apply: of the task, item, loop, step and execution.
 
 The deadline of a task follows from the record of its start. An item of a loop starts with its piece, or when another item
 of the piece has ended, so its deadline is as exact as the reports; only the nearest ones are returned. Workers and timers
@@ -83,7 +83,7 @@ def _tasks(events: Sequence[Event]) -> dict[str, list[Deadline]]:
 def deadlines(
     plan: Plan, state: Execution, run: StepRun | None, underway: Underway, index: int | None = None
 ) -> tuple[Deadline, ...]:
-    """Return the time-outs of a run, of one suspended item, or of a token if `run` is None; earliest first."""
+    """Return the time-outs of a run, a suspended item or a token, earliest first."""
     limits: list[Deadline] = []
     if run is not None and index is not None:
         suspended = run.loop.suspended.get(index) if run.loop is not None else None
@@ -125,7 +125,10 @@ def _of_items(plan: Plan, state: Execution, run: StepRun, underway: Underway) ->
 
 
 def _running(run: StepRun, underway: Underway) -> Iterator[tuple[int, int]]:
-    """Yield the running items and their start times: `width` of a piece run at once, each end starts the next."""
+    """Yield the running items and their start times.
+
+    Up to `width` items of a piece run at once; the end of one starts the next.
+    """
     for name, piece in run.loop.pieces.items() if run.loop is not None else ():
         taken = underway.taken.get((run.run_id, name))
         if taken is None or piece.claim:

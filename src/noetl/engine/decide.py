@@ -1,4 +1,4 @@
-"""Decides messages: a message and the state give events, and what is committed with them.
+"""Decides messages: a message and a state yield events and their commit.
 
     decide(plan, state, message, at, resolved) -> Decision | Needs
 
@@ -51,7 +51,10 @@ __all__ = ["Decision", "Needs", "decide", "late"]
 def decide(
     plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
 ) -> Decision | Needs:
-    """Decide a message; `state` becomes the decided state. Discard a state for which `Needs.touched` is set."""
+    """Decide a message; `state` becomes the decided state.
+
+    If the result is a `Needs` with `touched`, discard the state.
+    """
     if state.letters:
         refuse_discarded(state, message)
     d = begin(plan, state, message, at, resolved)
@@ -67,14 +70,14 @@ def decide(
 
 
 def _accepted(state: Execution) -> tuple[type, ...]:
-    """Return the messages that are decided before an execution has started or after it has ended."""
+    """Return the messages accepted before the start or after the end."""
     if state.phase == "pending":
         return (Start, Report)
     return _FOR_REPLAYS if state.replays else _AFTER_THE_END
 
 
 def late(plan: Plan, state: Execution, message: Report, at: int) -> Decision:
-    """Record a report whose lease was lost before it was committed; nothing else changes."""
+    """Record a report whose lease was lost before its commit."""
     d = begin(plan, state, message, at)
     d.record_late(message)
     settle(d)
@@ -84,8 +87,7 @@ def late(plan: Plan, state: Execution, message: Report, at: int) -> Decision:
 def _signal(d: DecisionBuilder, message: Signal) -> None:
     payload = {"name": message.name, "data": message.data}
     d.emit("signal.received", message.name, payload)
-    d.retry_gates = True
-    d.cause = {"name": EventName("signal.received"), "payload": payload}
+    d.retry_gates({"name": EventName("signal.received"), "payload": payload})
     deliver(d, message.name)
 
 
@@ -180,7 +182,7 @@ def _cancel(d: DecisionBuilder, message: Cancel) -> None:
 
 
 def _complete(d: DecisionBuilder, message: Complete) -> None:
-    """Take a step as done: end its runs, or schedule one for the tokens that wait there and end it."""
+    """Complete a step: end its runs, or a new one for the tokens that wait there."""
     if message.step not in d.plan.net.index:
         return
     waiting = [token for token in d.state.tokens.values() if token.step == message.step]
@@ -208,14 +210,13 @@ def _resume(d: DecisionBuilder, _message: Resume) -> None:
     if not d.state.paused:
         return
     d.emit("playbook.resumed", d.state.execution_id)
-    d.retry_gates = True
-    d.cause = {"name": EventName("playbook.resumed"), "payload": {}}
+    d.retry_gates({"name": EventName("playbook.resumed"), "payload": {}})
     for run in list(d.state.runs.values()):
         go_on(d, run)
 
 
 def _mend(d: DecisionBuilder, message: Mend) -> None:
-    """Restore rows that are missing beside the log; the message was derived from this very state."""
+    """Restore rows that are missing beside the log of this state."""
     if message.seq != d.state.seq:
         return  # the execution has moved on since
     restored = {
@@ -224,8 +225,10 @@ def _mend(d: DecisionBuilder, message: Mend) -> None:
         "messages": [f"{type(sent).__name__} to {to}" for to, sent in message.inbox],
     }
     d.emit("execution.repaired", d.state.execution_id, {name: names for name, names in restored.items() if names})
-    d.work |= {item.work_id: item for item in message.work}
-    d.timers |= dict(message.timers)
+    for item in message.work:
+        d.queue(item)
+    for timer_id, at in message.timers:
+        d.arm_timer(timer_id, at)
     for to, sent in message.inbox:
         d.send(to, sent)
 

@@ -1,4 +1,4 @@
-"""A decision under construction: each event is applied to the state as it is emitted.
+"""Decisions under construction: each event is applied as it is emitted.
 
 So the decided state is the fold of the decided events by construction. Work, timers, messages to other executions and
 dead letters are collected beside the events and committed with them. Tested in tests/unit/engine/test_decide.py and
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from noetl.engine.away import NOTHING, Resolved
 from noetl.engine.dead_letters import change_of
-from noetl.engine.evolve import HANDLERS
+from noetl.engine.evolve import apply
 from noetl.engine.names import Scope, functions
 from noetl.engine.plan import Plan
 from noetl.engine.state import Execution, StepRun
@@ -27,8 +27,8 @@ from noetl.model.letters import LetterChange
 from noetl.model.messages import AnyMessage, Cancel, Record, Report
 from noetl.model.work import WorkItem
 
-# Event type → its entity, the function that applies it, and whether it puts work in the queue.
-_KINDS = {name: (kind.entity, HANDLERS.get(name), name in WORK_EVENTS) for name, kind in EVENT_TYPES.items()}
+# Event type → its entity, and whether it puts work in the queue.
+_KINDS = {name: (kind.entity, name in WORK_EVENTS) for name, kind in EVENT_TYPES.items()}
 _NO_TIMERS: frozenset[str] = frozenset()
 
 
@@ -53,7 +53,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
     timers: dict[str, int] = {}
     inbox: list[tuple[str, AnyMessage]] = []
     letters: list[LetterChange] = []
-    retry_gates: bool = False  # something changed that may open a gate
+    gates_due: bool = False  # something changed that may open a gate
     cause: Mapping[str, Any] = NOTHING  # `event` as gates see it when they are evaluated again
     halted: bool = False  # a failure stopped the execution; `advance` ends the runs
     transitions: int = 0  # step-runs scheduled by this decision
@@ -73,15 +73,13 @@ class DecisionBuilder(msgspec.Struct, eq=False):
     ) -> Event:
         """Append an event, apply it to the state, and queue the work that follows from it."""
         state, events = self.state, self.events
-        entity, handler, is_work = _KINDS[event_type]
-        state.seq = seq = state.seq + 1
-        state.at = at = self.at if at is None else at
+        entity, is_work = _KINDS[event_type]
         event = Event(
             f"{self._stem}{len(events)}",
             state.execution_id,
-            seq,
+            state.seq + 1,
             event_type,
-            at,
+            self.at if at is None else at,
             "server",
             entity,
             entity_id,
@@ -94,30 +92,27 @@ class DecisionBuilder(msgspec.Struct, eq=False):
             duration_ms,
             payload,
         )
-        if handler is not None:
-            handler(state, event, payload)
+        apply(state, event)
         events.append(event)
         if is_work:
-            self._queue(event)
+            self._queue_work(event)
         return event
 
     def record(self, run: StepRun, records: Iterable[Record]) -> None:
-        """Append what a worker recorded; event types that this version does not know are dropped."""
+        """Append the records of a worker; unknown event types are dropped."""
         state, events, run_id = self.state, self.events, run.run_id
         for record in records:
-            event_type, payload = record.event_type, record.payload
+            event_type = record.event_type
             kind = _KINDS.get(event_type)
             if kind is None:
                 continue
-            entity, handler, is_work = kind
-            state.seq = seq = state.seq + 1
-            state.at = at = record.at
+            entity, is_work = kind
             event = Event(
                 f"{self._stem}{len(events)}",
                 state.execution_id,
-                seq,
+                state.seq + 1,
                 event_type,
-                at,
+                record.at,
                 "worker",
                 entity,
                 record.task,
@@ -128,16 +123,18 @@ class DecisionBuilder(msgspec.Struct, eq=False):
                 record.attempt,
                 record.status,
                 record.duration_ms,
-                payload,
+                record.payload,
             )
-            if handler is not None:
-                handler(state, event, payload)
+            apply(state, event)
             events.append(event)
             if is_work:
-                self._queue(event)
+                self._queue_work(event)
 
     def record_report(self, run: StepRun, report: Report) -> None:
-        """Append the records of a report; the last one of a progress report carries the pipeline's snapshot."""
+        """Append the records of a report.
+
+        The last record of a progress report carries the pipeline's snapshot.
+        """
         records = report.records
         if report.pipeline is not None and report.ending is None and report.suspension is None:
             records = tuple([record for record in records if record.event_type in EVENT_TYPES])
@@ -147,16 +144,16 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         self.record(run, records)
 
     def record_late(self, report: Report) -> None:
-        """Append that a report came from a worker that had lost its lease; nothing else changes."""
+        """Record a report from a worker that had lost its lease."""
         payload: dict[str, Any] = {"worker": report.worker, "epoch": report.epoch}
         payload |= {"chunk": report.chunk} if report.chunk is not None else {}
         payload |= {"ending": report.ending.status} if report.ending is not None else {}
         self.emit("report.late", report.run_id.partition("#")[0], payload, step_run_id=report.run_id)
 
-    def _queue(self, event: Event) -> None:
+    def _queue_work(self, event: Event) -> None:
         item = work_for(self.plan, event, self.state)
         if item is not None:
-            self.work[item.work_id] = item
+            self.queue(item)
 
     @property
     def calls(self) -> Mapping[str, Callable[..., Any]]:
@@ -169,11 +166,48 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         """Return the names that templates see in this decision."""
         return Scope(self.state, args, own, self.resolved, **fixed)
 
+    def queue(self, item: WorkItem) -> None:
+        """Put work in the queue, or replace its content there."""
+        self.work[item.work_id] = item
+
+    def finish(self, name: str, epoch: int) -> None:
+        """Remove work from the queue, which must be leased with this epoch."""
+        self.finished.append((name, epoch))
+
+    def hold(self, name: str, epoch: int) -> None:
+        """Require that work stays leased with this epoch."""
+        self.held.append((name, epoch))
+
+    def drop(self, name: str) -> None:
+        """Remove work from the queue, leased or not."""
+        self.dropped.append(name)
+
+    def retry_gates(self, cause: Mapping[str, Any] | None = None) -> None:
+        """Evaluate the gates of parked tokens again; they see `cause` as `event`."""
+        self.gates_due = True
+        self.cause = self.cause if cause is None else cause
+
+    def take_gates_due(self) -> bool:
+        """Return whether gates are to be evaluated again, and clear that."""
+        due, self.gates_due = self.gates_due, False
+        return due
+
+    def halt(self, halted: bool = True) -> None:
+        """Stop the execution after this routing, or clear that."""
+        self.halted = halted
+
+    def count_transition(self) -> None:
+        self.transitions += 1
+
+    def arm_timer(self, timer_id: str, at: int) -> None:
+        """Commit a timer that the state has already."""
+        self.timers[timer_id] = at
+
     def set_timer(
         self, timer_id: str, cause: str, at: int, run: StepRun | None = None, index: int | None = None
     ) -> None:
         self.emit("timer.set", timer_id, {"cause": cause, "at": at}, run=run, iteration=index)
-        self.timers[timer_id] = at
+        self.arm_timer(timer_id, at)
 
     def send(self, execution_id: str, message: AnyMessage) -> None:
         """Send a message to an execution, in the same commit."""
@@ -190,12 +224,12 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         return f"{self.message.message_id}/{len(self.inbox)}"
 
     def drop_work(self, run: StepRun, *, undo: bool = False) -> None:
-        """Remove a run's work from the queue, leased or not, and cancel its children; `undo`: they compensate."""
+        """Drop a run's work, leased or not, and cancel its children; `undo`: compensate."""
         pieces: Iterable[str] = run.loop.pieces if run.loop is not None else ()
         pieces = pieces if run.of is None else (REPLAYED,)
         for name in [work_id(self.state, run), *(work_id(self.state, run, piece) for piece in pieces)]:
             self.work.pop(name, None)
-            self.dropped.append(name)
+            self.drop(name)
         for child, (owner, _) in self.state.children.items():
             if owner == run.run_id:
                 reason = f"its parent {self.state.execution_id} ended the step"
@@ -256,7 +290,10 @@ def projection(state: Execution) -> dict[str, Any]:
 
 
 def status_of(state: Execution) -> str:
-    """Return the status to show; an execution that only a signal can move is `waiting`, even with a run in flight."""
+    """Return the status to show.
+
+    An execution that only a signal can move is `waiting`, even with a run in flight.
+    """
     return _standing(state)[0]
 
 
@@ -266,7 +303,7 @@ def needs_signal(state: Execution) -> bool:
 
 
 def _standing(state: Execution) -> tuple[str, bool]:
-    """Return the status to show, and whether only a signal or a patch from outside can move the execution."""
+    """Return the status to show, and whether only a signal can move the execution."""
     status = state.status
     if state.phase in ("pending", "ended") or state.timers or state.children:
         return status, False

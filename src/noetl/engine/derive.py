@@ -1,4 +1,4 @@
-"""Projections of an execution's log: its work, timers, dead letters, and messages to parents and children.
+"""Projections of a log: work, timers, dead letters, messages to relatives.
 
 Decisions update these step by step; here they are derived from the final state, so that lost or wrong tables can be
 rebuilt. Tested in tests/scenarios/test_derived.py and tests/unit/server/test_rebuild.py.
@@ -89,7 +89,7 @@ def word_to_parent(state: Execution) -> tuple[str, ChildEnded] | None:
 
 
 def never_born(state: Execution, unborn: Collection[str]) -> list[tuple[str, ChildEnded]]:
-    """Return the messages that end children which were cancelled before they had a log."""
+    """Return the messages that end children cancelled before they had a log."""
     cancelled = [child for child in left_alone(state) if child in unborn]
     return [
         (state.execution_id, ChildEnded(f"derived:ended:{child}", state.children[child][0], child, "cancelled"))
@@ -98,7 +98,7 @@ def never_born(state: Execution, unborn: Collection[str]) -> list[tuple[str, Chi
 
 
 def end_of_orphan(state: Execution, *, undo: bool = False) -> Cancel | None:
-    """Return the message that cancels a child whose parent dropped it; `undo`: it compensates. None if not needed."""
+    """Return the message that cancels a child whose parent dropped it, if needed."""
     if state.parent is None or state.phase != "running" or state.cut is not None:
         return None
     parent = state.parent.get("execution_id")

@@ -1,4 +1,4 @@
-"""Applies the events of dead letters to a state: retries, failures of a retry, and repairs.
+"""Applies the events of dead letters to a state: retries and repairs.
 
 Part of the fold: decides nothing. Tested in tests/unit/engine/test_replays.py.
 """
@@ -62,7 +62,7 @@ def discarded(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def step_repaired(state: Execution, event: Event, payload: Payload) -> None:
-    """Turn a failed step-run into a successful one, or a failed compensation into a done one."""
+    """Turn a failed step-run or compensation into a successful one."""
     run = _leave(state, event)
     _set_status(state, event, payload, REPLAYED)
     of, result = payload["of"], payload.get("result")
@@ -76,7 +76,7 @@ def step_repaired(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def item_repaired(state: Execution, event: Event, payload: Payload) -> None:
-    """Count an item as succeeded, in the running loop or in the result of an ended one."""
+    """Count a repaired item in the running loop, or in an ended loop's result."""
     _leave(state, event)
     _set_status(state, event, payload, REPLAYED)
     of, index = payload["of"], event.iteration or 0

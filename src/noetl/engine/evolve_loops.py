@@ -174,7 +174,7 @@ def _write(state: Execution, run: StepRun, loop: Loop, index: int, writes: Mappi
 
 
 def collected(state: Execution, event: Event, payload: Payload) -> None:
-    """Drop results that were stored; a page that a task added to its own manifest changes nothing."""
+    """Drop results that were stored; a task's own manifest changes nothing."""
     loop = state.runs[str(event.step_run_id)].loop
     if loop is None or "start" not in payload:
         return
@@ -193,14 +193,17 @@ def _weight(result: Any) -> int:
 
 
 def _keep(loop: Loop, key: str, index: int, value: Any) -> None:
-    """Keep a write until the loop ends; without a reducer one of equal writes is enough."""
+    """Keep a write until the loop ends; without a reducer only the first one."""
     values = loop.writes.setdefault(key, {})
     if key in loop.reduce or not values:
         values[index] = value
 
 
 def suspend(loop: Loop, chunk: str, index: int, suspended: Suspended) -> None:
-    """Suspend one item. It stays in flight, so its piece continues with one fewer, or returns its other items."""
+    """Suspend one item, which stays in flight.
+
+    Its piece continues with one item fewer, or returns its other items.
+    """
     loop.suspended[index] = suspended
     piece = loop.pieces.get(chunk)
     if piece is None:

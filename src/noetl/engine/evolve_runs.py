@@ -129,7 +129,7 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def _set_rare(state: Execution, run: StepRun, payload: Payload) -> None:
-    """Set what few runs have: a role, a pool, a priority, and branches that won a join."""
+    """Set what few runs have: role, pool, priority, branches that won a join."""
     run.role = payload.get("role", "step")
     run.compensates = payload.get("compensates")
     run.attempt = payload.get("attempt", 1)
@@ -246,7 +246,7 @@ def _count(state: Execution, step: str) -> dict[str, int]:
 
 
 def _end_loop(state: Execution, run: StepRun, loop: Loop, status: str, payload: Payload) -> Any:
-    """Drop a loop and return its result; a loop that succeeds with failed items makes the execution partial."""
+    """Drop a loop and return its result; failed items make the execution partial."""
     run.loop = None
     if status == "ok" and loop.failed:
         state.partial[run.run_id] = loop.failed
@@ -283,7 +283,7 @@ def routed(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def _apply_failure(state: Execution, run: StepRun, payload: Payload) -> None:
-    """Apply a failure that no arc takes; if the router itself is broken, the step counts as failed."""
+    """Apply a failure that no arc takes, or of the router itself."""
     action, error = payload.get("action"), payload.get("error")
     if payload.get("broken") and run.step in state.ended:
         ended = state.ended[run.step]

@@ -1,4 +1,4 @@
-"""Explains why an execution waits: each token and run, what it waits for, since when, until when, what would move it.
+"""Explains why an execution waits: for what, since when, and what would move it.
 
 Reads a state and its events. The command prints it. Tested in tests/unit/engine/test_explain.py.
 """
@@ -22,7 +22,7 @@ from noetl.model.letters import PENDING
 
 
 class Standing(Struct, frozen=True):
-    """Something that has not ended, and what it waits for; times in milliseconds since the epoch."""
+    """Something that has not ended, and what it waits for; times in epoch ms."""
 
     what: str  # token, run, item, child, message
     name: str
@@ -89,7 +89,7 @@ def _timed(plan: Plan, state: Execution, standing: Standing, underway: Underway)
 
 
 def choices(events: Sequence[Event]) -> tuple[Choice, ...]:
-    """Return what gates and routers decided, on which values, and what could not be evaluated."""
+    """Return what gates and routers decided, and on which values."""
     readers = {
         "next.evaluated": _routed,
         "policy.admit.evaluated": _admitted,
@@ -198,7 +198,7 @@ def _runs(
 
 
 def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
-    """Yield children that outlived their run: they compensate before this execution does."""
+    """Yield children that outlived their run and must compensate first."""
     alone = left_alone(state)
     since = {str(event.step_run_id): event.timestamp for event in events if alone and event.payload.get("undo")}
     for child in alone:

@@ -1,4 +1,4 @@
-"""Which parts of a step's result the server's templates read: they stay inline beside a stored result's reference.
+"""Parts of a result that the server reads, kept inline beside its reference.
 
 The server decides gates, routers, `set` and loops without loading results, so the worker extracts what they can read.
 `Wanted` is a tree of keys; True means everything below. Tested in tests/unit/engine/test_extract.py.
@@ -89,7 +89,7 @@ def _server_side(step: Step) -> Iterator[Any]:
 
 
 def _reads_input(step: Step) -> bool:
-    """Return whether the router or `set` of a step reads its `input`; the server renders it only then."""
+    """Return whether the router or `set` of a step reads its `input`."""
     read = [assign.value.data for assign in step.sets]
     for arc in step.arcs:
         read += [arc.when.data if arc.when is not None else None, *(value.data for value in arc.args.values())]
@@ -107,13 +107,13 @@ def _texts(data: Any) -> Iterator[str]:
 
 
 def for_task(tree: Wanted, label: str) -> Wanted:
-    """Return what is read of one task's result: through the step, which has the last task's keys, or by its label."""
+    """Return what is read of one task's result: through the step or by its label."""
     tree = merged(tree, below(tree, "data"))
     return merged(tree, below(tree, label), below(tree, "results", label))
 
 
 def for_item(tree: Wanted) -> bool:
-    """Return whether the results of a loop's items are read; then each is wanted whole."""
+    """Return whether the results of a loop's items are read; then they are whole."""
     return bool(below(merged(tree, below(tree, "data")), "results"))
 
 
@@ -129,7 +129,7 @@ def merged(*trees: Wanted) -> Wanted:
 
 
 def pick(value: Any, tree: Wanted) -> Any:
-    """Return the wanted part of a value in the value's own shape, so that the same lookups find it.
+    """Return the wanted part of a value, in the value's own shape.
 
     As with views, `data` is the value itself if it has no such key, and a missing key is looked up in `data`.
     """

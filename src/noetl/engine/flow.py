@@ -1,4 +1,4 @@
-"""Moves tokens until nothing moves: joins, gates, deadlocked joins, parked tokens, the end of the execution.
+"""Moves tokens until nothing moves: joins, gates, and the end of the execution.
 
 Called after every message, when all tokens of a routing exist. Tested in tests/unit/engine/test_laws.py and test_join.py.
 """
@@ -64,10 +64,8 @@ def _move(d: DecisionBuilder) -> bool:
             moved = True
     if moved:
         return True
-    if d.retry_gates:
-        d.retry_gates = False
-        if admit.retry(d):
-            return True
+    if d.take_gates_due() and admit.retry(d):
+        return True
     stuck = deadlocked(waiting) if waiting else None
     if stuck is not None and admit.has_room(d):
         admit.arrive(d, stuck)
@@ -76,7 +74,7 @@ def _move(d: DecisionBuilder) -> bool:
 
 
 def _settle(d: DecisionBuilder) -> bool:
-    """Handle an execution in which nothing moves; return whether that changed something."""
+    """Handle an execution in which nothing moves; return whether that helped."""
     state = d.state
     if state.runs:
         return False

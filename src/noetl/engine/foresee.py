@@ -1,4 +1,4 @@
-"""Dry runs: the steps a run would take, and every input that is known before anything runs.
+"""Dry runs: the steps a run would take, and the inputs known beforehand.
 
 Results of tools, `ctx`, and arguments computed from them are open; an arc with an open condition may or may not be taken.
 Tested in tests/unit/engine/test_foresee.py.

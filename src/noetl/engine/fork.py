@@ -1,4 +1,4 @@
-"""Forks of executions: a new execution that copies another's history up to an event and continues on its own.
+"""Forks of executions: a copy of the history up to an event that continues.
 
 The events are copied under the new id, so the fork's log is complete without the original. Work that was in flight at
 that event is queued again. Tested in tests/unit/engine/test_fork.py.
@@ -29,7 +29,7 @@ _UNDECIDED = frozenset({"playbook.execution.requested", "playbook.request.evalua
 
 
 def place(events: Sequence[Event], wanted: str) -> int:
-    """Return the seq to fork after: a given number, or the event before a step's last run was scheduled."""
+    """Return the seq to fork after: a number, or just before a step's last run."""
     if wanted.isdecimal():
         seq = int(wanted)
         if not 1 <= seq <= len(events):
@@ -61,7 +61,9 @@ def shared(
     pool: str = "",
     workload: Mapping[str, Any] | None = None,
 ) -> tuple[Event, ...]:
-    """Copy the history up to an event under a new id, with another playbook and workload if given.
+    """Copy the history up to an event under a new id.
+
+    A playbook and a workload replace those of the original.
 
     `at` is when the fork starts: its duration and time-outs count from there.
     """
@@ -95,7 +97,7 @@ def shared(
 
 
 def fork(plan: Plan, events: Sequence[Event], execution_id: str) -> Decision:
-    """Return the commit that creates a fork: its events, the work that was in flight, and its timers."""
+    """Return the commit that creates a fork: events, work in flight and timers."""
     state = fold(execution_id, events)
     _refuse(plan, state, events)
     moved = _restarted_timers(state, events)

@@ -54,25 +54,21 @@ class Frame:
     def at_task(self, counter: int) -> None:
         """Move the program counter to a task."""
         memory, info, plan = self.memory, self.info, self._plans[counter]
-        memory.counter = counter
+        memory.move_to(counter)
         self.plan = plan
         self.task = task = plan.task
         label = task.label
         self.named = info.place + label
         # An item records only failures: the loop writes one event for each item that succeeds.
         self.is_quiet = info.index is not None and not plan.layered.is_durable
-        self.key = idempotency_key(
-            self._root, label, memory.visits.get(label, 1), plan.sink
-        )  # of this visit of the task
+        self.key = idempotency_key(self._root, label, memory.visits.get(label, 1), plan.sink)  # of this visit
 
     def visit(self) -> None:
         """Count one more visit of the task; every visit has its own idempotency key."""
-        label, visits = self.task.label, self.memory.visits
-        if label in visits:
-            visits[label] += 1
-            self.key = idempotency_key(self._root, label, visits[label], self.plan.sink)
-        else:
-            visits[label] = 1
+        label = self.task.label
+        visit = self.memory.count_visit(label)
+        if visit > 1:
+            self.key = idempotency_key(self._root, label, visit, self.plan.sink)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -160,7 +156,7 @@ class Frame:
         return {**whole, **own}, own
 
     def surrounding(self, at: int) -> dict[str, Any]:
-        """Return `input` without the task's own part: that of the token or the call, and the step's."""
+        """Return `input` without the task's own part."""
         scopes = self.scopes
         whole = dict(scopes.args if scopes.call is None else scopes.call)
         if self.info.input:
@@ -173,7 +169,7 @@ class Frame:
         yield from self.task.input.values()
 
     def step_input(self, at: int) -> dict[str, Any]:
-        """Render the step's `input` over the state at the start of the run, so that every task sees the same."""
+        """Render the step's `input` over the state at the start of the run."""
         if not self.info.input:
             return {}
         scopes, strict = self.scopes, self.plan.layered.is_strict
@@ -221,7 +217,6 @@ class Frame:
             elif assign.scope == "iter":
                 put(self.memory.iter, assign.key, value)
             else:
-                self.memory.writes.pop(assign.key, None)  # writes are applied in order
-                self.memory.writes[assign.key] = value
+                self.memory.write(assign.key, value)
                 put(self.ctx, assign.key, value)
         return None

@@ -1,4 +1,4 @@
-"""Long loops: stored lists are read by range, and results are stored while the loop runs.
+"""Long loops: stored lists are read by range, results are stored on the way.
 
 A loop whose results outgrow the inline limit sends itself a message; its decision asks for the results to be stored, and
 they become parts of a manifest. So the state of a loop holds what is in flight, not what is done. Stores nothing itself.
@@ -34,7 +34,7 @@ _PATH: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)\s*-?\}\
 
 
 def source(d: DecisionBuilder, template: Any, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the manifest that `loop.in` names, if it names nothing else: it is read by range and never loaded."""
+    """Return the manifest that `loop.in` names; it is read by range, never loaded."""
     match = _PATH.fullmatch(template.strip()) if isinstance(template, str) else None
     if match is None or match[1] in args or match[1] in d.state.ctx:
         return None
@@ -48,7 +48,7 @@ def source(d: DecisionBuilder, template: Any, args: Mapping[str, Any]) -> Mappin
 
 
 def numbers(d: DecisionBuilder, template: Any, scope: Scope) -> Mapping[str, Any] | None:
-    """Return the bounds of a long `range(…)` in `loop.in`, so that its numbers are neither logged nor stored.
+    """Return the bounds of a long `range(…)`, which is neither logged nor stored.
 
     None for anything else, errors included: it is evaluated like any template.
     """
@@ -102,7 +102,7 @@ def gather(d: DecisionBuilder, run: StepRun) -> None:
 
 
 def gathered(d: DecisionBuilder, run: StepRun) -> bool:
-    """Return whether the results of an ended loop are inline or stored; if not, ask for them to be stored."""
+    """Return whether an ended loop's results are in place; else ask to store them."""
     loop = run.loop
     if loop is None or loop.kept == loop.count:
         return True
@@ -157,7 +157,7 @@ def put_away(d: DecisionBuilder, run: StepRun, loop: Loop, upto: int) -> bool:
 def replaced(
     d: DecisionBuilder, run: StepRun, parts: Sequence[Mapping[str, Any]], index: int, value: Any
 ) -> dict[str, Any]:
-    """Return the place of the stored part that holds a repaired item, and the parts that replace it."""
+    """Return the index of a repaired item's stored part, and its replacement."""
     first, at = 0, 0
     while at < len(parts) - 1 and first + int(parts[at]["count"]) <= index:
         first, at = first + int(parts[at]["count"]), at + 1

@@ -1,4 +1,4 @@
-"""Joins: which tokens at a step belong together, what they still wait for, and which waits are deadlocked.
+"""Joins: which tokens belong together, and what they still wait for.
 
 Tokens of one fork that meet at a step are siblings. They wait while another sibling can still arrive without passing the
 fork's router. Reads the state and never changes it. Tested in tests/unit/engine/test_join.py.

@@ -1,4 +1,4 @@
-"""What is recorded of tasks: when they begin and end, every attempt of a retried one, and what policies decided.
+"""Records of tasks: their start and end, retried attempts, policy decisions.
 
 Records become events of the log. A lone attempt has no attempt events, and an item of a loop records only failures.
 Tested in tests/unit/engine/test_pipeline_records.py.
@@ -57,7 +57,7 @@ def attempt_ended(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> 
 
 
 def page_added(frame: Frame, pages: Mapping[str, Any], at: int) -> list[Record]:
-    """Return the record of a page that was added; an item of a loop records only pages that were stored."""
+    """Return the record of a page; an item of a loop records only stored pages."""
     part = pages["parts"][-1]
     if "ref" not in part and frame.is_quiet:
         return []

@@ -1,4 +1,4 @@
-"""Loops on the server: the list, the ranges that are issued, the items that end, the end of the loop.
+"""Loops on the server: the list, the ranges issued, the items that end.
 
 The widths of the ranges in flight, suspended items included, never sum to more than `max_in_flight`. Workers run the
 items. Tested in tests/unit/engine/test_loops.py.
@@ -94,7 +94,7 @@ def _width(d: DecisionBuilder, setting: Any, scope: Scope) -> int:
 
 
 def listed(value: Any, strict: bool = True) -> list[Any]:
-    """Convert the value of `loop.in` to a list: a list, range, null, rows of a query, or a list as JSON text."""
+    """Convert the value of `loop.in` to a list; JSON text and rows are accepted."""
     if isinstance(value, Undefined):
         value = value.fail() if strict else None
     if value is None:
@@ -142,7 +142,7 @@ def go_on(d: DecisionBuilder, run: StepRun) -> None:
 
 
 def _claim_next(d: DecisionBuilder, run: StepRun, loop: Loop) -> None:
-    """Claim more rows if there is room; only a claim made while no row is in flight can end the loop."""
+    """Claim more rows; only a claim with no row in flight can end the loop."""
     busy = bool(loop.pieces or loop.suspended)
     waits = bool(loop.back) or loop.issued < loop.total or any(piece.claim for piece in loop.pieces.values())
     if waits or loop.room <= 0 or (busy and (loop.sequential or loop.dry)):
@@ -152,7 +152,7 @@ def _claim_next(d: DecisionBuilder, run: StepRun, loop: Loop) -> None:
 
 
 def record_rows(d: DecisionBuilder, run: StepRun, loop: Loop, chunk: str, epoch: int, rows: Iterable[Row]) -> None:
-    """Record the rows of a claim before it takes effect; a key deduplicates rows that were claimed before."""
+    """Record the rows of a claim before it takes effect, deduplicated by key."""
     fresh: dict[str | int, Row] = {}
     known: list[str] = []
     for row in rows:
@@ -227,7 +227,7 @@ def item_ended(d: DecisionBuilder, run: StepRun, item: ItemEnd, chunk: str | Non
             d.emit("loop.iteration.failed", run.step, payload, run=run, iteration=item.index, status="error")
         )
     if item.writes and loop.sequential:
-        d.retry_gates = True
+        d.retry_gates()
     if item.status in ("ok", "skipped") or loop.best_effort:
         return None
     error = dict(item.error or failure("unknown", "the item failed"))
@@ -236,7 +236,7 @@ def item_ended(d: DecisionBuilder, run: StepRun, item: ItemEnd, chunk: str | Non
 
 
 def conflict(loop: Loop, item: ItemEnd) -> Mapping[str, Any] | None:
-    """Return the error of an item that wrote another value to a key of `ctx` than an earlier item."""
+    """Return the error of two items that wrote different values to one key."""
     if loop.sequential:
         return None
     for key, value in ctx_keys(item.writes).items():
@@ -263,7 +263,10 @@ def collect(d: DecisionBuilder, message: Collect) -> None:
 
 
 def complete(d: DecisionBuilder, run: StepRun, *, stays: bool = False) -> None:
-    """End a loop whose items have all ended; many results are stored first, unless `stays`: there is no store."""
+    """End a loop whose items have all ended; long results are stored first.
+
+    `stays`: there is no store, so the results stay inline.
+    """
     loop = run.loop
     if loop is None:
         return
@@ -279,7 +282,7 @@ def complete(d: DecisionBuilder, run: StepRun, *, stays: bool = False) -> None:
 
 
 def _reduced_writes(loop: Loop) -> tuple[dict[str, Any], str | None]:
-    """Return the reduced writes of the ended items, and the error of a value that does not fit its reducer."""
+    """Return the reduced writes, and the error of a value that does not fit."""
     writes: dict[str, Any] = {}
     misfit = None
     for key, how in loop.reduce.items():
@@ -297,7 +300,7 @@ def _reduced_writes(loop: Loop) -> tuple[dict[str, Any], str | None]:
 
 
 def fail(d: DecisionBuilder, run: StepRun, error: Mapping[str, Any]) -> None:
-    """End a loop early: issue nothing more, drop what is in flight, keep what was written."""
+    """End a loop early: drop what is in flight, keep what was written."""
     d.drop_work(run)
     writes = _reduced_writes(run.loop)[0] if run.loop is not None else {}
     if error.get("code") == "CTX_CONFLICT":

@@ -1,4 +1,4 @@
-"""The memory of a pipeline: its place, counters, results and pending writes; and the shape of its result.
+"""The memory of a pipeline: place, counters, results, pending writes.
 
 Stored results are remembered by reference; another worker that continues the pipeline loads them again. Tested in tests/unit/engine/test_pipeline_laws.py.
 """
@@ -31,7 +31,7 @@ class Held(Struct, frozen=True):
 
     @property
     def kept(self) -> Any:
-        """What is sent: the value, its reference, or the manifest of pages of which one is stored."""
+        """The value, its reference, or the manifest of pages with a stored one."""
         if self.pages is not None and any("ref" in part for part in self.pages["parts"]):
             return self.pages
         return self.value if self.stored is None else self.stored
@@ -74,6 +74,55 @@ class Memory(Struct):
     results: dict[str, Held] = {}
     waiting: Suspend | None = None
 
+    def move_to(self, counter: int) -> None:
+        self.counter = counter
+
+    def count_transition(self) -> int:
+        self.transitions += 1
+        return self.transitions
+
+    def count_visit(self, label: str) -> int:
+        """Count a visit of a task, whose first attempt follows."""
+        self.visits[label] = visit = self.visits.get(label, 0) + 1
+        return visit
+
+    def count_attempt(self, at: int) -> int:
+        """Count an attempt: the first of a visit, or a retry."""
+        if self.phase == "ready":
+            self.attempt, self.first_began = 1, at
+        else:
+            self.attempt += 1
+        return self.attempt
+
+    def run(self, at: int) -> None:
+        self.phase, self.began, self.waiting = "running", at, None
+
+    def wait(self, waiting: Suspend) -> None:
+        self.phase, self.waiting = "waiting", waiting
+
+    def settle(self) -> None:
+        self.phase, self.waiting = "settling", None
+
+    def delay(self, until: int) -> None:
+        self.phase, self.until = "delayed", until
+
+    def proceed(self) -> None:
+        self.phase = "ready"
+
+    def end(self) -> None:
+        self.phase = "ended"
+
+    def keep(self, label: str, held: Held, *, is_prev: bool) -> None:
+        """Keep the result of a task, as `_prev` too if it succeeded."""
+        self.results[label] = held
+        if is_prev:
+            self.prev = held
+
+    def write(self, key: str, value: Any) -> None:
+        """Keep a write to `ctx`; writes are applied in order."""
+        self.writes.pop(key, None)
+        self.writes[key] = value
+
     def as_data(self) -> dict[str, Any]:
         """Return the memory as plain data, without empty fields."""
         data: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN if getattr(self, name)}
@@ -103,7 +152,7 @@ class Memory(Struct):
 
 
 def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
-    """Return the result of a pipeline: the last task's keys, `results.<label>` and `<label>`; its own keys win.
+    """Return the result of a pipeline: the last task's keys and each label's result.
 
     A lone task without a label, or whose result is not a map, returns its result as it is.
     """

@@ -1,4 +1,4 @@
-"""The names that server-side templates see, and their evaluation with a trace of the values read.
+"""Names that server-side templates see, and traced evaluation.
 
 Bare names resolve in this order: args, ctx, iter, results of steps, workload. The worker's names are in `render`. Tested
 in tests/unit/engine/test_route.py.
@@ -110,7 +110,7 @@ class Scope(Mapping[str, Any]):
 
 
 def envelope(status: str, result: Any, shown: Any, error: Mapping[str, Any] | None) -> Envelope:
-    """Return `outcome` as a step's router sees it; `shown` is the result as templates see it."""
+    """Return `outcome` for a router; `shown` is the result as templates see it."""
     data: dict[str, Any] = {"status": status, "result": shown, "error": None, "meta": {}}
     if error is not None:
         data["error"] = whole(error)
@@ -142,7 +142,7 @@ def functions(state: Execution, at: int) -> Mapping[str, Callable[..., Any]]:
 
 
 class Verdict:
-    """The result of a condition: whether it holds, the values it read, and why it could not be evaluated."""
+    """The result of a condition: its truth, the values it read, its error."""
 
     __slots__ = ("error", "holds", "read")
 
@@ -153,7 +153,7 @@ class Verdict:
 
 
 def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]], budget: Budget | None) -> Verdict:
-    """Evaluate a condition: a boolean or a template; anything else is false, with an error."""
+    """Evaluate a condition: a boolean or a template; else false, with an error."""
     if isinstance(condition, bool):
         return Verdict(condition)
     compiled = template(condition) if isinstance(condition, str) else None

@@ -1,4 +1,4 @@
-"""Pages: the results of a task that is visited repeatedly and combines them by `spec.result.strategy`.
+"""Pages: results of repeated visits, combined by `spec.result.strategy`.
 
 Stored pages are remembered by reference, the others inline, so a pipeline that continues elsewhere has all of them. The
 inline pages together stay below the inline limit. Stores nothing. Tested in tests/unit/engine/test_pages.py.
@@ -21,7 +21,7 @@ _MOST_KEYS: Final = 200
 
 
 def room(controls: Any, before: Held | None) -> dict[str, Any]:
-    """Return the `result` controls of the next page, with the inline limit that the earlier pages leave."""
+    """Return the `result` controls of the next page, with the inline limit left."""
     adjusted: dict[str, Any] = dict(controls) if isinstance(controls, Mapping) else {}
     limit = adjusted.get("inline_max_bytes")
     most = INLINE_MAX_BYTES if limit is None else int(limit)
@@ -31,7 +31,7 @@ def room(controls: Any, before: Held | None) -> dict[str, Any]:
 
 
 def added(before: Held | None, page: Any, stored: Mapping[str, Any] | None, how: tuple[str, str | None]) -> Held:
-    """Return the result of a task after one more page. Raises BadReference if the page does not fit."""
+    """Return the result of a task after one more page. Raises BadReference."""
     earlier = before.pages if before is not None else None
     parts = list(earlier["parts"]) if earlier is not None and how[0] != "replace" else []
     own = picked(page, how[1]) if how[1] else page

@@ -1,4 +1,4 @@
-"""Patches of a retried dead letter: values of the failed task that override the playbook.
+"""Patches of a retried dead letter: values that override the playbook.
 
     spec.<field>    a field of the failed task, such as `spec.url`; `spec.auth` names another credential. For a
                     workbook task it is the called task, in that call only
@@ -31,7 +31,7 @@ Patch = Mapping[str, Any]
 def check(
     playbook: Playbook, step: Step, task: str, patch: Patch, kinds: Kinds, *, args: Mapping[str, Any], is_item: bool
 ) -> None:
-    """Validate a patch for the work of a letter, which was bound `args`. Raises InvalidInput."""
+    """Validate a patch for a letter's work, bound to `args`. Raises InvalidInput."""
     places = _places(playbook, step, task)
     for path in patch:
         root, _, rest = path.partition(".")
@@ -80,7 +80,7 @@ def _find_task(step: Step, task: str) -> Task | None:
 
 
 def _places(playbook: Playbook, step: Step, task: str) -> list[tuple[str, Task]]:
-    """Return the failed task and the workbook tasks that it calls, each with the place of its call."""
+    """Return the failed task and the tasks it calls, with the place of each call."""
     named: dict[str, Task] = {found.label: found for found in playbook.workbook}
     found, place, places = _find_task(step, task), "", list[tuple[str, Task]]()
     while found is not None and len(places) <= len(named):
@@ -161,7 +161,7 @@ def _values(values: Mapping[str, Value], patch: Patch) -> dict[str, Value]:
 
 
 def put_at(data: Any, keys: list[str], value: Any) -> Any:
-    """Return a copy of data with a value at a path; missing maps on the way are created."""
+    """Return a copy of data with a value at a path, creating missing maps."""
     key, rest = keys[0], keys[1:]
     if isinstance(data, list | tuple) and key.isdecimal() and int(key) < len(data):
         items = list(data)

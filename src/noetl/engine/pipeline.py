@@ -1,4 +1,4 @@
-"""The pipeline: a program counter over the tasks of one step-run, or of one item of its loop.
+"""The pipeline: a program counter over the tasks of a step-run or item.
 
 It returns the next action and takes its outcome; it runs nothing and reads no clock. `snapshot` and `restore` carry it
 over a crash or a suspension: the restored pipeline does exactly what the original would have done. A snapshot never
@@ -103,7 +103,9 @@ class Pipeline(Frame):
         return self._settle(outcome, at, stored) or self.advance(at)
 
     def wake(self, woke: Mapping[str, Any], at: int, stored: Mapping[str, Any] | None = None) -> Next:
-        """Continue after a suspension: `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}.
+        """Continue after a suspension.
+
+        `woke` is {by: timer}, {by: signal, data} or {by: child, status, result, error}.
 
         `stored` is the reference of a child's stored result.
         """
@@ -129,7 +131,7 @@ class Pipeline(Frame):
         return [self] if self.call is None else [self, *self.call._levels()]
 
     def recall(self, call: Mapping[str, Any] | None, load: Callable[[Mapping[str, Any]], Any] | None) -> None:
-        """Restore what a snapshot leaves out of a running attempt: rendered fields, and the names of a call."""
+        """Restore the rendered fields or the call of a running attempt."""
         began = self.memory.began
         try:
             task = self._called_task() if call is not None else None
@@ -147,18 +149,14 @@ class Pipeline(Frame):
 
     def _begin(self, at: int) -> Next | Outcome:
         memory, plan = self.memory, self.plan
-        phase = memory.phase
-        if phase != "running":  # else its worker was lost during the attempt
-            memory.transitions = transitions = memory.transitions + 1
-            if transitions > plan.layered.most_transitions:
+        if memory.phase != "running":  # else its worker was lost during the attempt
+            if memory.count_transition() > plan.layered.most_transitions:
                 return self._too_many(plan.layered.most_transitions)
-            memory.attempt = attempt = 1 if phase == "ready" else memory.attempt + 1
-            if phase == "ready":
+            if memory.phase == "ready":
                 self.visit()
-                memory.first_began = at
-            if attempt > 1 or not self.is_quiet:
+            if memory.count_attempt(at) > 1 or not self.is_quiet:
                 self._records.append(attempt_started(self, at))
-        memory.phase, memory.began, memory.waiting = "running", at, None
+        memory.run(at)
         try:
             return self._render(plan.task, at)
         except RenderError as error:
@@ -189,7 +187,7 @@ class Pipeline(Frame):
             if task.kind == "playbook" and self.holds_secret(whole):
                 raise RenderError("input", "a secret of a credential must not be given to a child", "let it use `auth`")
             if isinstance(waiting, Suspend):
-                self.memory.phase, self.memory.waiting = "waiting", waiting
+                self.memory.wait(waiting)
                 return woken(waiting, at, at) or waiting
             return waiting
         if task.kind == "outbox" and (self.holds_secret(fields) or self.holds_secret(own)):
@@ -211,8 +209,8 @@ class Pipeline(Frame):
 
     def _settle(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next | None:
         memory, task, has_policy = self.memory, self.task, self.plan.has_policy
-        memory.phase, memory.waiting, self.call = "settling", None, None
-        verdict = CONTINUE
+        memory.settle()
+        self.call, verdict = None, CONTINUE
         if has_policy or outcome.error is not None or self.info.caller:  # else nothing reads the rest of it
             began = memory.began
             meta = {"started_at": began, "duration_ms": at - began, **outcome.meta, "attempt": memory.attempt}
@@ -247,9 +245,9 @@ class Pipeline(Frame):
     def _act(self, verdict: Verdict, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
         memory, label = self.memory, self.task.label
         if verdict.do == "retry":
-            memory.phase, memory.until = "delayed", at + verdict.delay_ms
+            memory.delay(at + verdict.delay_ms)
             return None
-        memory.phase = "ready"
+        memory.proceed()
         if verdict.do == "fail":
             failure = verdict.error or outcome.error or ended_by_policy(label)
             return self._fail(failure, outcome, stored)
@@ -260,9 +258,7 @@ class Pipeline(Frame):
         except BadReference as problem:
             failure = TaskError("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES")
             return self._fail(failure, outcome, stored)
-        memory.results[label] = held
-        if outcome.status == "ok" or verdict.do == "break":
-            memory.prev = held
+        memory.keep(label, held, is_prev=outcome.status == "ok" or verdict.do == "break")
         if verdict.do == "break":
             return self._finished("ok", outcome)
         if verdict.do == "jump":
@@ -298,7 +294,7 @@ class Pipeline(Frame):
 
     def _finished(self, status: str, outcome: Outcome) -> Next:
         memory = self.memory
-        memory.phase = "ended"
+        memory.end()
         result = settled_result(self.info.step, self.tasks, memory)
         self.ending = ending = Finished(status, result, None, memory.writes, memory.step, outcome)
         return ending
@@ -308,7 +304,7 @@ class Pipeline(Frame):
     ) -> Next:
         memory, payload = self.memory, None if error is None else {**msgspec.to_builtins(error), "task": self.named}
         result = stored or (outcome.result if outcome is not None else None)
-        memory.phase = "ended"
+        memory.end()
         self.ending = Finished("error", result, payload, memory.writes, memory.step, outcome)
         return self.ending
 
@@ -332,7 +328,7 @@ class Pipeline(Frame):
         return patched or next((task for task in self.info.workbook if task.label == name), None)
 
     def _inner(self, task: Task, at: int, memory: Memory) -> Pipeline:
-        """Build the pipeline of a call: it sees `input`, `workload`, `keychain` and `ctx`, not the caller's names."""
+        """Build the pipeline of a call, which sees none of the caller's names."""
         renderer = self.renderer(at)
         call_input = {**self.step_input(renderer.at), **self.inputs(renderer)[1]}
         scopes = Scopes(
@@ -366,7 +362,7 @@ class Pipeline(Frame):
 
 
 def start(tasks: tuple[Task, ...], scopes: Scopes, info: RunInfo, records: list[Record] | None = None) -> Pipeline:
-    """Create a pipeline. It appends to `records`, or keeps its records until `Pipeline.records()`."""
+    """Create a pipeline that appends to `records`, or keeps its own."""
     pipeline = Pipeline(tasks, scopes, info, Memory(iter=dict(scopes.iter)), records)
     if not tasks:
         pipeline.ending = Finished("ok")
@@ -391,12 +387,12 @@ def restore(
 
 
 def _memory(limit_ms: float | None, at: int) -> Memory:
-    """Return the memory of a workbook call that begins now, with its time-out if it has one."""
+    """Return the memory of a workbook call, with its time-out if it has one."""
     return Memory() if limit_ms is None else Memory(limit_ms=limit_ms, deadline=at + round(limit_ms))
 
 
 def _bounded(action: RunTask | Suspend, call: Frame, at: int) -> RunTask | Suspend | Outcome:
-    """Limit what a workbook call asks for to the call's time-out; return an outcome where that has passed."""
+    """Limit an action to the time-out of its workbook call, or fail it."""
     deadline = call.memory.deadline
     if at >= deadline:
         seconds = call.memory.limit_ms / 1000

@@ -1,4 +1,4 @@
-"""The plan of a playbook: everything that is known before it runs, computed once per version.
+"""The plan of a playbook: what is known before it runs, once per version.
 
 Holds the net, reachability that avoids a router (for joins), the layered settings, and a plan of each step (`steps`).
 Tested in tests/unit/engine/test_slice.py and test_join.py.
@@ -82,7 +82,7 @@ class Plan:
         return self.steps[name].step
 
     def is_work(self, name: str) -> bool:
-        """Return whether a run of the step is one work item; a loop is issued in ranges instead."""
+        """Return whether a run of the step is one work item; loops are issued in ranges."""
         return self.steps[name].is_work
 
     def reads(self, step: Step) -> Paths:
@@ -90,7 +90,7 @@ class Plan:
         return self.steps[step.name].reads
 
     def reads_all(self, step: Step) -> bool:
-        """Return whether a step's code reads everything: Python that mentions `context` or `input_data`."""
+        """Return whether a step's code reads the whole context."""
         return self.steps[step.name].reads_all
 
     def _step_plan(self, step: Step) -> StepPlan:
@@ -123,7 +123,7 @@ class Plan:
         )
 
     def setting(self, name: str, step: Step | None = None, default: Any = None) -> Any:
-        """Return a setting by layering: configuration, executor, step, loop; inner scalars win, maps merge."""
+        """Return a setting by layering; inner scalars win, maps merge."""
         key = (name, None if step is None or _has_no_settings(step) else step.name)
         if key in self._settings:
             value = self._settings[key]
@@ -147,7 +147,7 @@ class Plan:
         return frozenset(path for path in reads_of(data) if path[0] != "keychain")
 
     def _requires(self, step: Step) -> tuple[str, ...]:
-        """Return the tags that a worker needs for a step: the step's by layering, and those of its tasks."""
+        """Return the tags that a worker needs for a step and its tasks."""
         specs = [self.setting("requires", step), *(_data(task.spec.get("requires")) for task in step.tasks)]
         return tuple(
             sorted({str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()})
@@ -184,7 +184,7 @@ class Plan:
         return bool(reach[self.net.index[source]] >> self.net.index[target] & 1)
 
     def reaches_around(self, source: str, target: str, ends: frozenset[str]) -> bool:
-        """Return whether a token at `source` can reach `target` without passing any of `ends`."""
+        """Return whether a token at `source` can reach `target` without passing `ends`."""
         goal, closed = self.net.index[target], {self.net.index[name] for name in ends}
         seen, stack = set(closed), [self.net.index[source]]
         while stack:
@@ -234,7 +234,7 @@ def template(text: str) -> Template | None:
 
 
 def when_budget(milliseconds: Any) -> Budget | None:
-    """Return the budget that `evaluate_when_timeout_ms` sets for a condition; None for the default."""
+    """Return the budget of a condition; None for the default."""
     return Budget.for_milliseconds(milliseconds) if isinstance(milliseconds, int | float) else None
 
 

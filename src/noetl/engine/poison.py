@@ -25,7 +25,7 @@ _LAST: Final = 5  # events in a letter's context
 
 
 def poisoned(events: Sequence[Event], message: AnyMessage, error: BaseException, stack: str, at: int) -> Event:
-    """Return the event of a message that cannot be decided; the same one until the letter is retried."""
+    """Return the event of a poison message, the same one until it is retried."""
     execution_id, of = events[0].execution_id, of_message(message.message_id)
     earlier = [event for event in events if event.payload.get("of") == of]
     replays = sum(event.event_type == "message.released" for event in earlier)
@@ -87,7 +87,7 @@ def release(d: DecisionBuilder, again: Again, by: str) -> None:
     if again.work.get("applied") or (timer is None and isinstance(message, TimerDue)):
         _close(d, again.run_id)
     elif timer is not None:
-        d.timers[timer.timer_id] = timer.at  # it is due and fires by itself
+        d.arm_timer(timer.timer_id, timer.at)  # it is due and fires by itself
     else:
         d.send(d.state.execution_id, message)
 

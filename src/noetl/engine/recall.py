@@ -24,7 +24,7 @@ _FAILURES = ("loop.iteration.failed", "step.failed")
 
 
 def recalled(events: Sequence[Event], letters: Iterable[DeadLetter]) -> dict[str, Again]:
-    """Return the work of letters of one execution by letter id; letters without work in the log are left out."""
+    """Return the work of an execution's letters, as far as the log holds it."""
     wanted = {(letter.run_id, letter.loop_index): letter for letter in letters}
     messages = [
         (letter, _message(events, letter.run_id, letter.step_id))

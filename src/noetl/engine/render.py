@@ -44,7 +44,7 @@ class RenderError(Exception):
 
 
 class Names(Mapping[str, Any]):
-    """Root names of one evaluation: fixed names, then layers in order; `own` names cannot be overridden."""
+    """Root names: fixed, then layers in order; `own` cannot be overridden."""
 
     __slots__ = ("_fixed", "_layers", "_own")
 
@@ -75,7 +75,7 @@ class Names(Mapping[str, Any]):
 
 
 class Renderer:
-    """Renders the values of one attempt, with the functions that depend on the work and the time.
+    """Renders the values of one attempt.
 
     `gather` returns the names; it is called for the first template only, because most tasks have none.
     """
@@ -138,7 +138,7 @@ class Renderer:
         return {name: self.value(value.data, f"{where}.{name}" if where else name) for name, value in values.items()}
 
     def fields(self, values: Mapping[str, Value], kind: Kind | None, name: str) -> dict[str, Any]:
-        """Render the inputs of a tool: code is not rendered, SQL is rendered by lexical place."""
+        """Render the inputs of a tool; code is left as is, SQL values are quoted."""
         if is_literal(values):
             return {key: value.data for key, value in values.items()}
         rendered: dict[str, Any] = {}
@@ -238,7 +238,7 @@ def _templates(data: Any) -> Iterator[Template]:
 
 
 def shown(value: Any, path: str = "") -> Any:
-    """Return a value that was read at a path for a record: plain, short, and secrets masked."""
+    """Return a value for a record: plain, short, and masked if secret."""
     if isinstance(value, Undefined):
         return "(undefined)"
     if path == "keychain" or path.startswith(("keychain.", "keychain[")):

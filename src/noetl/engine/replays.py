@@ -1,4 +1,4 @@
-"""Retries and discards dead letters: a letter's work runs again beside everything else in its execution.
+"""Retries and discards dead letters, beside the rest of their execution.
 
 Nothing waits for a retry: not its loop, not the end of its execution. If it succeeds, its item counts in the running
 loop. In an ended loop it is a repair: it amends the results, and the last repair turns a partial execution into a
@@ -63,19 +63,19 @@ def report(d: DecisionBuilder, run: StepRun, message: Report) -> None:
     d.record_report(run, message)
     end = _end_of(message)
     if message.suspension is not None or end is not None:
-        d.finished.append((work, message.epoch))
+        d.finish(work, message.epoch)
     if message.suspension is not None:
         suspend(d, run, message.suspension)
     elif end is not None:
         _ended(d, run, end)
     else:
-        d.held.append((work, message.epoch))
+        d.hold(work, message.epoch)
         if message.pipeline is not None:
-            d.work[work] = work_item(d.plan, d.state, run)
+            d.queue(work_item(d.plan, d.state, run))
 
 
 def _end_of(message: Report) -> ItemEnd | None:
-    """Return the end of a retry: of its item, or of the run; None while it is in progress."""
+    """Return the end of a retry's item or run; None while it is in progress."""
     if message.items:
         return message.items[0]
     ending = message.ending
@@ -86,15 +86,14 @@ def _end_of(message: Report) -> ItemEnd | None:
 
 
 def lease_lost(d: DecisionBuilder, run: StepRun, message: LeaseLost, is_last: bool) -> None:
-    """Queue a lost retry again, or set its letter back to pending when no delivery is left."""
+    """Queue a lost retry again, or return its letter without deliveries left."""
     if run.phase == "suspended":
         return
     if not is_last:
-        lost = work_item(d.plan, d.state, run)
-        d.work[lost.work_id] = lost
+        d.queue(work_item(d.plan, d.state, run))
         return
     text = "no worker finished this work in the deliveries that `limits.max_attempts` allows; each lease ran out"
-    d.dropped.append(work_id(d.state, run, piece_of(run)))
+    d.drop(work_id(d.state, run, piece_of(run)))
     give_back(d, run, failure("unknown", text, "LEASE_LOST"), {"attempts": message.attempt})
 
 
@@ -137,7 +136,7 @@ def _ended(d: DecisionBuilder, run: StepRun, end: ItemEnd) -> None:
 
 
 def _result_payload(d: DecisionBuilder, run: StepRun, index: int, result: Any) -> dict[str, Any]:
-    """Return the result of a repaired item for its event, and the part that replaces a stored one."""
+    """Return the result of a repaired item, and the part that replaces a stored one."""
     parts = _stored_parts(d, run, index)
     if parts is None or result is None:
         return {} if result is None else {"result": result}

@@ -1,4 +1,4 @@
-"""Reports of workers: records, progress, items, suspensions, endings; and lost leases.
+"""Reports of workers: records, items, suspensions, endings; and lost leases.
 
 A report from a worker without the lease is recorded as late and changes nothing else. The store fences by epoch when the
 decision is committed. Tested in tests/unit/engine/test_decide.py and test_loops.py.
@@ -44,15 +44,15 @@ def _report_run(d: DecisionBuilder, run: StepRun, message: Report) -> None:
         started(d, run, message)
     d.record_report(run, message)
     if message.suspension is not None:
-        d.finished.append((work, message.epoch))
+        d.finish(work, message.epoch)
         suspend(d, run, message.suspension)
     elif message.ending is not None:
-        d.finished.append((work, message.epoch))
+        d.finish(work, message.epoch)
         end(d, run, _ending(message.ending, message.writes))
     else:
-        d.held.append((work, message.epoch))
+        d.hold(work, message.epoch)
         if message.pipeline is not None:
-            d.work[work] = work_item(d.plan, d.state, run)  # the next worker continues from here
+            d.queue(work_item(d.plan, d.state, run))  # the next worker continues from here
 
 
 def _ending(reported: messages.Ending, writes: Mapping[str, Any]) -> Ending:
@@ -79,19 +79,19 @@ def _report_items(d: DecisionBuilder, run: StepRun, message: Report) -> None:
         if item.index in piece.pending:
             error = loops.item_ended(d, run, item, message.chunk)
             if error is not None:
-                d.finished.append((work, message.epoch))
+                d.finish(work, message.epoch)
                 loops.fail(d, run, error)
                 return
     if message.suspension is not None and message.suspension.index in piece.pending:
         suspend(d, run, message.suspension, message.chunk)
     if message.ending is not None and piece.pending and _give_up(d, run, piece, message.chunk, _error_of(message)):
-        d.finished.append((work, message.epoch))
+        d.finish(work, message.epoch)
         return
     if message.chunk in loop.pieces:
-        d.held.append((work, message.epoch))
-        d.work[work] = work_item(d.plan, d.state, run, message.chunk)  # without the items that have ended
+        d.hold(work, message.epoch)
+        d.queue(work_item(d.plan, d.state, run, message.chunk))  # without the items that have ended
     else:
-        d.finished.append((work, message.epoch))
+        d.finish(work, message.epoch)
     loops.go_on(d, run)
 
 
@@ -104,9 +104,9 @@ def _report_claim(d: DecisionBuilder, run: StepRun, loop: Loop, chunk: str, mess
     if message.rows:
         loops.record_rows(d, run, loop, chunk, message.epoch, message.rows)
     if message.ending is None:
-        d.held.append((work, message.epoch))
+        d.hold(work, message.epoch)
         return
-    d.finished.append((work, message.epoch))
+    d.finish(work, message.epoch)
     if message.ending.status == "ok":
         loops.claim_ended(d, run, loop, chunk)
     else:
@@ -136,7 +136,7 @@ def _give_up(
     error: Mapping[str, Any],
     last: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Fail every item of a range that has not ended; return whether that ended the loop."""
+    """Fail the pending items of a range; return whether that ended the loop."""
     for index in sorted(piece.pending):
         fatal = loops.item_ended(d, run, ItemEnd(index, "error", error=error, last=last), chunk)
         if fatal is not None:
@@ -158,12 +158,11 @@ def lease_lost(d: DecisionBuilder, message: LeaseLost) -> None:
     if message.chunk is not None and piece is None:
         return
     if not message.exhausted and not _is_last(d, run, message.attempt):
-        lost = work_item(d.plan, d.state, run, message.chunk, _available_at(d, run, message))
-        d.work[lost.work_id] = lost
+        d.queue(work_item(d.plan, d.state, run, message.chunk, _available_at(d, run, message)))
         return
     text = "no worker finished this work in the deliveries that `limits.max_attempts` allows; each lease ran out"
     error = failure("unknown", text, "LEASE_LOST")
-    d.dropped.append(work_id(d.state, run, message.chunk))
+    d.drop(work_id(d.state, run, message.chunk))
     if piece is None or message.chunk is None:
         d.drop_work(run)
         end(d, run, Ending("error", None, error, last={"attempts": message.attempt}))
@@ -174,7 +173,7 @@ def lease_lost(d: DecisionBuilder, message: LeaseLost) -> None:
 
 
 def _available_at(d: DecisionBuilder, run: StepRun, message: LeaseLost) -> int:
-    """Return when lost work becomes available again: at once, unless `retries.dispatch` sets a delay."""
+    """Return when lost work is available again; `retries.dispatch` may delay it."""
     retries = d.plan.setting("retries", d.plan.step(run.step))
     drawn = chance(d.state.execution_id, run.run_id, message.chunk, message.attempt)
     delay = delivery_delay_ms(retries, message.attempt, drawn)
@@ -182,7 +181,7 @@ def _available_at(d: DecisionBuilder, run: StepRun, message: LeaseLost) -> int:
 
 
 def _is_last(d: DecisionBuilder, run: StepRun, attempt: int) -> bool:
-    """Return whether the playbook allows no further delivery; the server's own bound applies as well."""
+    """Return whether the playbook allows no further delivery."""
     step = d.plan.step(run.step)
     limits, retries = d.plan.setting("limits", step) or {}, d.plan.setting("retries", step) or {}
     bounds = (limits.get("max_attempts"), (retries.get("dispatch") or {}).get("max_attempts"))

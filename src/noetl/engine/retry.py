@@ -26,7 +26,7 @@ _TELLS_SENT: Final = frozenset({"http", "postgres"})  # their errors say whether
 
 
 class Schedule(Struct, frozen=True):
-    """Attempts and delays: `attempts` includes the first one; `jitter` is a fraction of the delay."""
+    """Attempts, the first included, and delays; `jitter` is a fraction."""
 
     attempts: int
     delay_ms: float = 0.0
@@ -42,7 +42,7 @@ def chance(*parts: object) -> float:
 
 
 def delay_ms(schedule: Schedule, retry: int, drawn: float) -> int:
-    """Return the delay before retry number `retry` (from 1), never above the cap; `drawn` sets the jitter."""
+    """Return the delay before retry `retry` (from 1); `drawn` sets the jitter."""
     if schedule.backoff == "linear":
         delay = schedule.delay_ms * retry
     elif schedule.backoff == "exponential":
@@ -58,7 +58,7 @@ def delay_ms(schedule: Schedule, retry: int, drawn: float) -> int:
 
 
 def runtime_schedule(settings: Mapping[str, Any], stores: bool = False) -> Schedule:
-    """Return the schedule of a task without a policy: `retries.plugin`, overridden by `retries.sink` for writes."""
+    """Return the runtime's schedule: `retries.plugin`, and `retries.sink` for writes."""
     limits: dict[str, Any] = dict(_SINK) if stores else {}
     for name in ("plugin", "sink") if stores else ("plugin",):
         limits |= _limits(settings.get("retries"), name)
@@ -77,14 +77,14 @@ def _limits(retries: Any, name: str) -> Mapping[str, Any]:
 
 
 def delivery_delay_ms(retries: Any, delivery: int, drawn: float) -> int:
-    """Return the delay before work is delivered again; zero unless `retries.dispatch` sets one."""
+    """Return the delay before a redelivery; zero without `retries.dispatch`."""
     limits = _limits(retries, "dispatch")
     base, most = float(limits.get("base_ms", 0)), float(limits.get("max_ms", 30_000))
     return delay_ms(Schedule(0, base, "exponential", most, jitter=0.5), delivery, drawn)
 
 
 def asked_ms(error: TaskError | None) -> int:
-    """Return the `retry_after` of an error in milliseconds, up to a day; the schedule's cap does not apply."""
+    """Return the `retry_after` of an error in milliseconds, up to a day."""
     asked = error.retry_after if error is not None else None
     return int(min(asked * 1000, MOST_ASKED_MS)) if asked is not None and asked > 0 else 0
 

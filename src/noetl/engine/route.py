@@ -1,4 +1,4 @@
-"""Ends step-runs and routes: step `set`, arc conditions, `set` of the taken arcs, tokens, in this order.
+"""Ends step-runs and routes: `set`, conditions, `set` of arcs, then tokens.
 
 Every evaluated arc is recorded with the values that its condition read. Tested in tests/unit/engine/test_route.py and
 test_join.py.
@@ -72,8 +72,7 @@ def patch(d: DecisionBuilder, writes: Mapping[str, Any], by: str, skipped: list[
     if skipped:
         payload["skipped"] = skipped
     d.emit("ctx.patched", "ctx", payload)
-    d.retry_gates = True
-    d.cause = d.cause or {"name": EventName("ctx.patched"), "payload": {"writes": payload["writes"], "by": by}}
+    d.retry_gates(d.cause or {"name": EventName("ctx.patched"), "payload": {"writes": payload["writes"], "by": by}})
 
 
 def end(d: DecisionBuilder, run: StepRun, ending: Ending) -> None:
@@ -99,15 +98,14 @@ def end(d: DecisionBuilder, run: StepRun, ending: Ending) -> None:
 
 def _retry_gates(d: DecisionBuilder, run: StepRun, ending: Ending, name: str) -> None:
     if d.plan.has_gates or d.state.tokens:  # else nothing is parked
-        d.retry_gates = True
         payload = {"status": ending.status, "result": seen(ending.result, d.resolved), "error": ending.error}
-        d.cause = {"name": EventName(name), "step": run.step, "payload": payload}
+        d.retry_gates({"name": EventName(name), "step": run.step, "payload": payload})
 
 
 def _apply_set(
     d: DecisionBuilder, run: StepRun, step: Step, ending: Ending
 ) -> tuple[Ending, Mapping[str, Any], list[dict[str, Any]]]:
-    """Evaluate the step's `set`: return the ending with it, the writes to `ctx`, and what was skipped."""
+    """Evaluate the step's `set`: return the ending, writes to `ctx`, and skips."""
     scope = _scope(d, run, step, ending, _event_name(ending), own={run.step: ending.result})
     values, skipped, broken = _evaluate_set(d, step, step.sets, scope, ending.status != "ok")
     scratch = dict(ending.scratch)
@@ -145,7 +143,10 @@ def _scope(
 
 
 class Input(Mapping[str, Any]):
-    """The step's `input` for its router, rendered on first read so that unread results are not loaded."""
+    """The step's `input` for its router, rendered on first read.
+
+    So stored results that nothing reads are not loaded.
+    """
 
     def __init__(self, d: DecisionBuilder, run: StepRun, step: Step, scope: Scope) -> None:
         self._d, self._run, self._step, self._scope = d, run, step, scope
@@ -205,7 +206,7 @@ def is_tried_again(run: StepRun) -> bool:
 
 
 def _letter(d: DecisionBuilder, run: StepRun, ending: Ending) -> dict[str, Any]:
-    """Return the dead letter of a run whose work failed, for the payload of an event; else an empty map."""
+    """Return the dead letter of failed work for its event; else an empty map."""
     if ending.last is None or ending.is_loop or ending.error is None or not is_letter(ending.error, d.plan.defaults):
         return {}
     return {"letter": {**about(d.state, run, ending.error, ending.last), "error": ending.error}}
@@ -214,7 +215,7 @@ def _letter(d: DecisionBuilder, run: StepRun, ending: Ending) -> dict[str, Any]:
 def _evaluate_set(
     d: DecisionBuilder, step: Step, assigns: Iterable[Assign], scope: Scope, failed: bool
 ) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]], Error | None]:
-    """Evaluate a `set`, by scope (`ctx`, `step`); after a failure, values that cannot be read are skipped."""
+    """Evaluate a `set` by scope; after a failure, unreadable values are skipped."""
     values: dict[str, dict[str, Any]] = {"ctx": {}, "step": {}}
     skipped: list[dict[str, Any]] = []
     for assign in assigns:
@@ -240,7 +241,7 @@ def _evaluate_set(
 
 
 def route(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, name: str) -> None:
-    """Choose arcs, apply their `set`, send tokens; a failure that no arc takes follows `on_step_fail`."""
+    """Choose arcs, apply their `set`, send tokens, or follow `on_step_fail`."""
     step = known.step
     failed = ending.status != "ok"
     scope = _scope(d, run, step, ending, name) if known.router_reads else _UNREAD
@@ -262,7 +263,7 @@ def route(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, nam
 def _untaken(
     d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, scope: Scope, choice: Choice
 ) -> tuple[str | None, Scope]:
-    """Return what follows when no arc is taken: nothing after success, unless `no_next_is_error`."""
+    """Return the action and scope when no arc is taken."""
     step = known.step
     if choice.broken is None and ending.status == "ok":
         if not step.arcs or d.plan.setting("no_next_is_error", step, False) is not True:
@@ -296,7 +297,7 @@ def _handle(
 
 
 def _choose(d: DecisionBuilder, known: StepPlan, scope: Scope, takes_bare: bool) -> Choice:
-    """Evaluate the conditions of the arcs in order; in exclusive mode the first match ends it."""
+    """Evaluate the arcs in order; in exclusive mode the first match ends it."""
     choice, step = Choice(), known.step
     router = step.router
     for index, arc in known.arcs:
@@ -388,7 +389,7 @@ def _send(
     for branch, taken in enumerate(bound):
         send_token(d, taken.step, taken.args, lineage, run, name, fork, branch)
     if action == "halt":
-        d.halted = True
+        d.halt()
 
 
 def send_token(
@@ -414,7 +415,7 @@ def send_token(
 
 
 def _kept(d: DecisionBuilder, lineage: Mapping[str, frozenset[int]], target: str) -> dict[str, list[int]]:
-    """Return the forks that a token carries on; one that returns to the router of a fork drops that fork."""
+    """Return the forks that a token keeps; it drops those of its target's router."""
     forks = d.state.forks
     return {
         fork_id: sorted(branches)

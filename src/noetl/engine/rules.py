@@ -1,4 +1,4 @@
-"""Decides what follows an outcome: the rules of a task's policy, or the runtime's own retry.
+"""Decides what follows an outcome: the task's policy, or the runtime's retry.
 
 A verdict is data: the action, the writes, the delay, and the values that the conditions read. The pipeline acts on it. Tested in tests/unit/engine/test_pipeline_rules.py.
 """
@@ -80,7 +80,7 @@ def judge(attempt: Attempt, outcome: Outcome, renderer: Renderer) -> Verdict:
 
 
 def without_policy(attempt: Attempt, outcome: Outcome) -> Verdict:
-    """Decide on the outcome of a task without rules: the runtime retries what another attempt may fix."""
+    """Decide on an outcome without rules: the runtime retries what may be fixed."""
     error = outcome.error
     if outcome.status == "ok" or error is None:
         return CONTINUE if outcome.status == "ok" else Verdict("fail")

@@ -1,4 +1,4 @@
-"""Inputs of a pipeline: the data that its templates read, and which run of which step it is.
+"""Inputs of a pipeline: the data of its templates, and its run.
 
 `Scopes` is the slice of the state in the work item; `RunInfo` is everything else that is fixed for the run.
 Tested in tests/unit/engine/test_pipeline.py and test_pipeline_names.py.
@@ -25,7 +25,7 @@ _SENT = itemgetter("workload", "ctx", "args", "steps", "statuses", "job")  # in 
 
 
 class Scopes(Struct, frozen=True):
-    """The data of one run; `steps` are results, plain or as views (a stored result loads itself)."""
+    """The data of one run; `steps` are results, plain or views that load."""
 
     workload: Mapping[str, Any] = {}
     ctx: Mapping[str, Any] = {}
@@ -90,7 +90,7 @@ class RunInfo(Struct, frozen=True):
 
 
 def info_for(playbook: Playbook, kinds: Kinds, is_secret: Callable[[Any], bool] | None = None) -> RunInfo:
-    """Return what all runs of a playbook share; `for_step` and `for_work` narrow it down."""
+    """Return what all runs of a playbook share."""
     return RunInfo("", "", kinds=kinds, workbook=playbook.workbook, is_secret=is_secret)
 
 
@@ -110,5 +110,5 @@ def for_step(info: RunInfo, step: Step, layered: Layered) -> RunInfo:
 
 
 def for_work(info: RunInfo, work: WorkItem) -> RunInfo:
-    """Return the info of a work item's run; an item of a loop adds `replace(info, index=…)`."""
+    """Return the info of a work item's run; an item of a loop adds its index."""
     return replace(info, execution_id=work.execution_id, number=work.number, seed=work.work_id)

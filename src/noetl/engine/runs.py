@@ -1,4 +1,4 @@
-"""Schedules and begins step-runs: placement of their work, timers, loops, steps without a tool.
+"""Schedules step-runs: placement, timers, loops, steps without a tool.
 
 A step without a tool ends on the server at once. Tested in tests/unit/engine/test_decide.py, test_ending.py and
 test_placing.py.
@@ -35,7 +35,7 @@ def schedule(d: DecisionBuilder, name: str, payload: dict[str, Any], broken: Map
         except (TemplateError, ValueError) as error:
             broken = broken or failure("template", f"step `{name}` cannot be scheduled: {error}")
     run_id = f"{name}#{payload['number']}"
-    d.transitions += 1
+    d.count_transition()
     d.emit("step.scheduled", name, payload, step_run_id=run_id)
     if broken is not None:
         run = d.state.runs[run_id]
@@ -46,7 +46,7 @@ def schedule(d: DecisionBuilder, name: str, payload: dict[str, Any], broken: Map
 
 
 def _place(d: DecisionBuilder, known: StepPlan, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the pool and the priority of a run's work, as far as they are set; both may be templates.
+    """Return the pool and priority of a run's work, as far as they are set.
 
     A pipeline is one work item: the highest priority that its tasks set counts.
     """
@@ -74,7 +74,7 @@ def _level(priority: Any) -> int | None:
 
 
 def _pool(d: DecisionBuilder, step: Step, args: Mapping[str, Any]) -> str:
-    """Return the pool of a run: of its tasks, else of the step by layering. A pipeline runs on one worker."""
+    """Return the pool of a run: of its tasks, else of the step by layering."""
     own = [task.spec["pool"].data for task in step.tasks if "pool" in task.spec]
     values = own or [d.plan.setting("pool", step)]
     named: list[str] = []
@@ -102,7 +102,7 @@ def _render_setting(d: DecisionBuilder, step: Step, template_or_value: Any, args
 
 
 def _begin(d: DecisionBuilder, known: StepPlan, run: StepRun) -> None:
-    """Begin a run that was just scheduled: end it at once without a tool, set its deadline, start its loop."""
+    """Begin a scheduled run: end it without a tool, set its deadline, start its loop."""
     if not known.step.tasks:
         end(d, run, Ending("ok"))
         return
@@ -111,7 +111,7 @@ def _begin(d: DecisionBuilder, known: StepPlan, run: StepRun) -> None:
         d.set_timer(f"deadline:{run.run_id}", "deadline", d.at + round(seconds * 1000), run)
         if known.is_work:
             work = item(d.plan, d.state, run)
-            d.work[work.work_id] = msgspec.structs.replace(d.work[work.work_id], deadline=work.deadline)
+            d.queue(msgspec.structs.replace(d.work[work.work_id], deadline=work.deadline))
     if not known.is_work:
         loops.begin(d, run)
 
@@ -128,7 +128,7 @@ def started(d: DecisionBuilder, run: StepRun, report: Report) -> None:
 
 
 def _earliest(run: StepRun, report: Report, at: int) -> int:
-    """Return when a run began: the time of its earliest record, but not before it was scheduled."""
+    """Return when a run began: its earliest record, not before its scheduling."""
     for record in report.records:
         if record.at < at:
             at = record.at

@@ -1,4 +1,4 @@
-"""The end of an execution: runs are ended, then compensations in reverse order, then the final step, then the status.
+"""The end of an execution: runs, compensations, final step, status.
 
 Children in flight compensate before their parent does. A compensation in progress is not cancelled, unless the request
 says `abandon`. Tested in tests/unit/engine/test_ending.py.
@@ -30,7 +30,7 @@ def stop(d: DecisionBuilder, reason: str) -> None:
         if undo and any(owner == run.run_id for owner, _ in d.state.children.values()):
             payload["undo"] = True
         d.emit("step.failed", run.step, payload, run=run, status="cancelled")
-    d.halted = False
+    d.halt(False)
 
 
 def absorb(d: DecisionBuilder, reason: str) -> None:
@@ -103,7 +103,7 @@ def refused(plan: Plan, state: Execution) -> str | None:
 
 
 def abandon(d: DecisionBuilder, message: Cancel, reason: str) -> None:
-    """Abandon the compensations that are left, here and in children; outcome and error stay."""
+    """Abandon the compensations that are left, here and in children."""
     state = d.state
     left = [completed.run_id for completed in state.completed if completed.state == "open"]
     payload = {"cause": "abandoned", "outcome": state.outcome, "error": state.error, "abandoned": left}

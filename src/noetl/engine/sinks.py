@@ -1,4 +1,4 @@
-"""Sinks: the name of what a task writes to, which is the last part of its idempotency key.
+"""Sinks: what a task writes to, the last part of its idempotency key.
 
 A task is a sink if its fields name a target: a table, the target of a transfer, a topic, an artifact. Templates in the
 name are not rendered, so every attempt has the same key. Tested in tests/unit/engine/test_pipeline_names.py.
@@ -19,7 +19,7 @@ _STORING: Final = _TABLES | {"transfer", "outbox", "artifact"}
 
 
 def sink_id(task: Task) -> str | None:
-    """Return the name of a task's sink, such as `postgres:results`; None if the task is no sink."""
+    """Return the name of a task's sink, such as `postgres:results`, if it has one."""
     if task.kind not in _STORING:
         return None
     fields = task.fields

@@ -1,4 +1,4 @@
-"""Starts executions: renders the workload, merges the payload, validates it, and sends the entry token.
+"""Starts executions: workload, payload, validation, and the entry token.
 
 An invalid payload is refused before anything is written (`check`); that of a child fails the child. Tested in
 tests/unit/engine/test_start.py and test_ending.py.
@@ -56,7 +56,7 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
 def misfit(
     plan: Plan, execution_id: str, like: Start, payloads: Sequence[Mapping[str, Any]], at: int
 ) -> tuple[int, InvalidPayload] | None:
-    """Return the index of the first invalid payload and its error; None if all are valid.
+    """Return the index and error of the first invalid payload; None if all fit.
 
     Raises InvalidPayload if no execution can start. Without a schema, a payload only replaces values: if the workload is
     valid without one, every payload is.

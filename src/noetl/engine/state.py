@@ -59,7 +59,7 @@ class Piece(Struct):
 
 
 class Loop(Struct):
-    """A running loop: counters, ranges, and the results that are not stored yet, by index."""
+    """A running loop: counters, ranges, and results that are not stored yet."""
 
     items: Any  # the list, the manifest of a stored list, or {range: [start, stop, step]}
     count: int
@@ -117,7 +117,7 @@ class Loop(Struct):
 
     @property
     def ready(self) -> int:
-        """Items below this index may be issued; rows of a cursor only after their claim took effect."""
+        """Items below this index may be issued; rows only after their claim."""
         if not self.cursor:
             return self.count
         return min((piece.start for piece in self.pieces.values() if piece.claim), default=self.count)
@@ -131,7 +131,7 @@ class Loop(Struct):
 
 
 class Seen(Struct):
-    """What a run reads of its execution: as of its scheduling, plus what items of its loop wrote since."""
+    """What a run reads of the state at its scheduling, plus its loop's writes."""
 
     ctx: dict[str, Any] = {}
     steps: dict[str, Any] = {}
@@ -186,7 +186,7 @@ class Completed(Struct):
 
 
 class Fork(Struct):
-    """A router that took several arcs; `spent` names, per step, the branches that won there."""
+    """A router that took several arcs; `spent`: step → the branches that won."""
 
     fork_id: str
     router: str
@@ -263,7 +263,7 @@ class Execution(Struct):
 
 
 def see(state: Execution, sees: Mapping[str, Any]) -> Seen:
-    """Copy what a run reads: the named parts of `ctx` and steps, or all; values are shared, because writes copy."""
+    """Copy what a run reads; values are shared, because writes copy."""
     seen = Seen()
     ctx, steps = sees.get("ctx"), sees.get("steps")
     if ctx:

@@ -49,7 +49,7 @@ _UNREAD: Final = Part()
 
 
 def part(reads: Paths, *scope: str) -> Part:
-    """Return what is read of a scope under any of its names; a bare name may mean a key of it."""
+    """Return what is read of a scope; a bare name may mean a key of it."""
     if not reads:
         return _UNREAD
     inside = [path for path in reads if path[0] in scope]

@@ -1,4 +1,4 @@
-"""Suspensions: a pipeline that waits for a time, a signal or a child holds no worker, and resumes as the same run.
+"""Suspensions: a waiting pipeline holds no worker, and resumes as the same run.
 
 Early signals are kept; each satisfies one `wait`, oldest first. Tested in tests/unit/engine/test_suspend.py.
 """
@@ -41,7 +41,7 @@ def timer_id(run: StepRun, index: int | None) -> str:
 
 
 def child_execution(state: Execution, at: int) -> ExecutionId:
-    """Return the id of the next child: a millisecond apart within a parent, hashed apart between parents."""
+    """Return the id of the next child, hashed so that parents do not collide."""
     number = state.numbers.get("child", 0) + 1
     digest = int.from_bytes(blake2b(f"{state.execution_id}:{number}".encode(), digest_size=4).digest(), "big")
     return snowflake(at + number, digest, digest >> 10)

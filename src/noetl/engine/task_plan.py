@@ -1,4 +1,4 @@
-"""The plan of a task: everything that is known before it runs, computed once per step.
+"""The plan of a task: what is known before it runs, once per step.
 
 Holds fields that need no rendering as the tool gets them, and the sink, pages and time-out from the settings. Independent
 of a run. Tested in tests/unit/engine/test_task_plan.py.
@@ -80,7 +80,7 @@ def plans_of(tasks: tuple[Task, ...], around: Layered) -> tuple[TaskPlan, ...]:
 
 
 def _strategy(task: Task) -> tuple[str, str | None] | None:
-    """Return how the pages of a task are combined, and the path of the value in each; None without a strategy."""
+    """Return the strategy and `merge_path` of a task's pages, if any."""
     if "result" not in task.spec:
         return None
     controls = task.spec["result"].data
@@ -92,7 +92,7 @@ def _strategy(task: Task) -> tuple[str, str | None] | None:
 
 
 def _timeout(task: Task, layered: Layered, is_sink: bool) -> tuple[Any, float]:
-    """Return the time-out of one attempt as written, and the milliseconds per unit of it."""
+    """Return the time-out of one attempt as written, and its unit in milliseconds."""
     if task.timeout_ms is not None and task.timeout_ms.data is not None:
         return task.timeout_ms.data, 1.0
     setting = task.spec.get("timeout")

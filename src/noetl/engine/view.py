@@ -1,4 +1,4 @@
-"""Views of an execution: its summary, its state at any event, differences of states, its events.
+"""Views of an execution: summary, state at an event, differences, events.
 
 Pure functions of states and events; the CLI prints them and the API sends them. Tested in tests/acceptance/executions/test_run_commands.py.
 """
@@ -72,7 +72,7 @@ def changed(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]
 
 
 def types(given: Iterable[str]) -> frozenset[str]:
-    """Resolve event types by name, older name, display name, or pattern such as `step.*`."""
+    """Resolve event types by name, older name, display name, or `step.*`."""
     names: set[str] = set()
     for word in given:
         name = CANONICAL.get(word, _DISPLAYED.get(word, word))

@@ -1,4 +1,4 @@
-"""Tasks that hold no worker: what `sleep`, `wait` and `playbook` wait for, and their outcomes.
+"""Tasks that hold no worker: `sleep`, `wait` and `playbook`.
 
 Tested in tests/unit/engine/test_pipeline_suspend.py.
 """

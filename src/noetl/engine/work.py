@@ -1,4 +1,4 @@
-"""Derives the queue from events: the work item of a scheduled run or range of items.
+"""Derives the queue from events: the work of a scheduled run or range.
 
 A work item carries the slice of the state that its templates can read. Which paths they read is known from the compiled
 templates; a scope that is read whole, or by a computed key, is sent whole. `ctx` and results of steps are kept with the
@@ -36,7 +36,7 @@ def piece_of(run: StepRun) -> str | None:
 
 
 def work_for(plan: Plan, event: Event, state: Execution) -> WorkItem | None:
-    """Return the work that one of `WORK_EVENTS` puts in the queue, if any; `state` is the one after the event."""
+    """Return the work that an event queues, if any; `state` is the one after it."""
     run = state.runs.get(event.step_run_id or "")
     if run is None:
         replay = state.replays.get(event.step_run_id or "")
@@ -49,7 +49,7 @@ def work_for(plan: Plan, event: Event, state: Execution) -> WorkItem | None:
 
 
 def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, available_at: int = 0) -> WorkItem:
-    """Build the work item of a run, or of one piece of its loop, from the current state."""
+    """Build the work item of a run, or of one piece of its loop."""
     if run.of is not None:
         return _retried(plan, state, run, run.of)
     known = plan.steps[run.step]
@@ -82,7 +82,7 @@ def _deadline(state: Execution, run: StepRun) -> int | None:
 
 
 def _retried(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) -> WorkItem:
-    """Build the work of a retried dead letter: the failed run or item, with its idempotency keys, patched."""
+    """Build the work of a retried letter, with its idempotency keys, patched."""
     index, part = of.get("index"), None
     if index is not None:
         near = of.get("source")
@@ -176,7 +176,7 @@ def _part(data: Mapping[str, Any], part: Part) -> dict[str, Any]:
 
 
 def _names(data: Mapping[str, Any], part: Part) -> Set[str]:
-    """Return the names that may be read of a scope, plus the nearest match of each missing key."""
+    """Return the names read of a scope, and the nearest match of missing keys."""
     names = part.names
     for key in part.keys:
         nearest_key = nearest(key, data) if key not in data else None

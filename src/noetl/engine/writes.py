@@ -14,7 +14,7 @@ from noetl.model.refs import SCALARS
 
 
 def put(ctx: dict[str, Any], key: str, value: Any) -> None:
-    """Write a dotted key. Maps on the way are copied, so values that were shared before do not change."""
+    """Write a dotted key; maps on the way are copied, never changed."""
     *way, last = key.split(".")
     target = ctx
     for part in way:
@@ -25,7 +25,7 @@ def put(ctx: dict[str, Any], key: str, value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to plain JSON data: times become text, undefined parts become null."""
+    """Convert a value to JSON data: times become text, undefined becomes null."""
     if type(value) in SCALARS:
         return value
     if isinstance(value, str):
@@ -47,7 +47,7 @@ def ctx_keys(writes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reduced(how: str, values: Mapping[int, Any]) -> Any:
-    """Reduce what the items of a loop wrote to one value; raises TypeError if the values do not fit."""
+    """Reduce what the items of a loop wrote to one value. Raises TypeError."""
     ordered = [values[index] for index in sorted(values)]
     if how == "count":
         return len(ordered)

@@ -1,1 +1,4 @@
-"""Data of the engine: ids, events, messages, work, outcomes and errors. Tested in tests/unit/model."""
+"""Data of the engine: ids, events, messages, work, outcomes and errors.
+
+Tested in tests/unit/model.
+"""

@@ -1,4 +1,4 @@
-"""The error tree: every exception that NoETL raises, with an exit code for each branch.
+"""The error tree: every exception of NoETL, with its exit code.
 
     NoetlError
     ├── InvalidInput        invalid input (exit 2)

@@ -35,18 +35,18 @@ def event_id(message_id: str, ordinal: int) -> str:
 
 
 def message_digest(message_id: str) -> str:
-    """Return the prefix of the event ids of a message, so that applying it twice is detected."""
+    """Return the prefix of a message's event ids, which detects a second apply."""
     return blake2b(message_id.encode(), digest_size=16).hexdigest()
 
 
 def run_key(execution_id: str, step: str, number: int, item: str | int | None = None) -> str:
-    """Return the prefix of the idempotency keys of a run, or of an item of its loop; the first run has no number."""
+    """Return the key prefix of a run or loop item; the first run has no number."""
     run = step if number == 1 else f"{step}#{number}"
     return f"{execution_id}:{run}" if item is None else f"{execution_id}:{run}:{item}"
 
 
 def idempotency_key(run: str, task: str, visit: int = 1, sink: str | None = None) -> str:
-    """Return the key of a task: the same for every retry and redelivery, and unique otherwise.
+    """Return the key of a task, the same for every retry and redelivery.
 
     `run` is the key of its run, or of the workbook call around it. The first visit of a task has no number.
     """

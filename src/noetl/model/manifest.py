@@ -1,4 +1,4 @@
-"""Results in parts: cutting a long list, the manifest of the parts, and combining them.
+"""Results in parts: cutting a list, its manifest, combining the parts.
 
     append    a list of the parts
     concat    the parts, which are lists, concatenated
@@ -23,7 +23,7 @@ Reference = Mapping[str, Any]
 
 
 def cut(items: Iterable[Any], most: int = PART_BYTES) -> Iterator[tuple[int, bytes]]:
-    """Cut a list into parts of about `most` bytes; yield the number of items and the JSON of each."""
+    """Cut a list into parts; yield the item count and JSON of each."""
     encode = msgspec.json.encode
     encoded: list[bytes] = []
     size = 0
@@ -68,7 +68,7 @@ def is_list(reference: Reference) -> bool:
 
 
 def within(reference: Reference, start: int, count: int) -> dict[str, Any]:
-    """Return a manifest of the parts that hold a range of items; `first` is the index of their first item."""
+    """Return a manifest of the parts with a range of items, from index `first` on."""
     at, first, parts = 0, None, []
     for part in reference["parts"]:
         held = _count(reference, part)
@@ -84,7 +84,7 @@ def _count(reference: Reference, part: Reference) -> int:
 
 
 def combined(reference: Reference, values: Sequence[Any]) -> Any:
-    """Combine the values of all parts. Raises BadReference if they do not fit the strategy."""
+    """Combine the values of all parts. Raises BadReference."""
     strategy, path = reference.get("strategy"), reference.get("merge_path")
     picked_values = [picked(value, path, str(reference.get("ref"))) for value in values] if path else list(values)
     if strategy == "replace":

@@ -35,7 +35,7 @@ class Start(Message, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One event that a worker recorded: a task started, ended or was retried, or a policy decided."""
+    """One event that a worker recorded."""
 
     event_type: str
     at: int
@@ -180,7 +180,7 @@ class Collect(Message, frozen=True):
 
 
 class Mend(Message, frozen=True):
-    """Restore rows that were missing beside the log at `seq`; ignored if the log has grown since."""
+    """Restore rows that were missing at `seq`; ignored if the log has grown."""
 
     seq: int
     work: tuple[WorkItem, ...] = ()

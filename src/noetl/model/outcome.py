@@ -18,7 +18,7 @@ ErrorKind = Literal[
 
 
 class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a task failed; `sent`: the request may have taken effect before the answer was lost."""
+    """Why a task failed; `sent`: the request may have taken effect."""
 
     kind: ErrorKind
     message: str
@@ -31,7 +31,7 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def class_of(error: Mapping[str, Any]) -> str:
-    """Return the class of an error: RetryableError, FatalError, SinkError, CancelError or TimeoutError."""
+    """Return the class of an error, such as RetryableError or SinkError."""
     kind = error.get("kind")
     if kind in ("timeout", "db_timeout"):
         return "TimeoutError"
@@ -48,7 +48,7 @@ def whole(error: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome of one attempt; `helpers` is the kind's own part, e.g. {"http": {"status": 200}}."""
+    """The outcome of one attempt; `helpers` is the kind's own part."""
 
     status: Literal["ok", "error"]
     result: Any = None
@@ -95,7 +95,7 @@ _RAISED: Final[Mapping[str, ErrorKind]] = {
 
 
 def raised(error: BaseException) -> Outcome | None:
-    """Return the outcome of an exception of `noetl.errors`, matched by name; None for other exceptions."""
+    """Return the outcome of an exception of `noetl.errors`; None for others."""
     names = [base.__name__ for base in type(error).__mro__]
     named = next((name for name in names if name in _RAISED), None)
     if named is None:

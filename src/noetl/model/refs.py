@@ -1,4 +1,4 @@
-"""References to stored results: their shape, their address, and what is visible without loading.
+"""References to stored results: shape, address, and what is visible.
 
     {kind: result_ref, ref, store, scope, expires_at, meta: {content_type, bytes, sha256, compression}, keys, extracted, preview}
     {kind: manifest_ref, ref, strategy, merge_path, total, parts: [{ref, count, meta}], store, scope, expires_at, meta, …}
@@ -27,7 +27,7 @@ _KINDS: Final = (KIND, MANIFEST)
 
 
 def is_ref(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether a value is a reference, or a pipeline's result that is one beside its labels."""
+    """Return whether a value is a reference, alone or beside labels."""
     if type(value) in SCALARS or not isinstance(value, MAPS):
         return False
     return value.get("kind") in _KINDS and str(value.get("ref")).startswith(SCHEME)
@@ -44,7 +44,7 @@ def size(reference: Mapping[str, Any]) -> int:
 
 
 def holds_ref(value: Any) -> bool:
-    """Return whether a step's result is or contains a reference: under its labels, or as items of a loop."""
+    """Return whether a step's result is or contains a reference."""
     if is_ref(value):
         return True
     parts = value.get("results") if isinstance(value, Mapping) else None
@@ -66,7 +66,7 @@ def address(
     visit: int = 1,
     delivery: int = 1,
 ) -> str:
-    """Return the address of a task's result. A redelivery never overwrites what an earlier delivery stored."""
+    """Return the address of a task's result, another one for each delivery."""
     which = f"{run}" + ("" if index is None else f".{index}")
     name = quote(task, safe="") + ("" if visit == 1 else f".{visit}")
     again = "" if delivery == 1 else f"/delivery/{delivery}"
@@ -76,13 +76,13 @@ def address(
 
 
 def beside(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a pipeline's result holds beside its reference: its labels and `results`."""
+    """Return what a pipeline's result holds beside its reference."""
     labels = result.get("results")
     return {**labels, "results": labels} if isinstance(labels, Mapping) else {}
 
 
 def visible(result: Any) -> Any:
-    """Return what is visible of a result without loading: of a stored one, its address and extracted fields."""
+    """Return what is visible of a result without loading it."""
     if is_ref(result):
         shown = {"_ref": result["ref"], "_store": result.get("store"), **(result.get("extracted") or {})}
         return {**_labels(beside(result)), **shown}

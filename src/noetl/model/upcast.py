@@ -19,7 +19,7 @@ UPCASTERS: dict[int, Callable[[Event], Event]] = {}  # version → upcaster to t
 def upcast(
     event: Event, steps: Mapping[int, Callable[[Event], Event]] = UPCASTERS, version: int = SCHEMA_VERSION
 ) -> Event:
-    """Return an event as this version would have written it; events of this or a newer version are unchanged."""
+    """Return an event as this version would have written it."""
     while event.version < version:
         step = steps.get(event.version)
         event = replace(event if step is None else step(event), version=event.version + 1)
