@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from tests.tools.attempts import Attempts
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest_asyncio.fixture
-async def attempts(tmp_path: Path) -> AsyncIterator[Attempts]:
-    made = Attempts(folder=str(tmp_path))
-    yield made
-    await made.close()
 
 
 async def test_a_query_gives_rows_as_plain_data(attempts: Attempts) -> None:

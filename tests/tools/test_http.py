@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,13 +31,6 @@ CREDENTIALS: dict[str, dict[str, Any]] = {
     "user": {"username": "ada", "password": "pw"},
     "key": {"api_key": "k3y", "header": "X-Key"},
 }
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    server = Web()
-    yield server
-    server.close()
 
 
 @pytest_asyncio.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,18 +18,11 @@ from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.worker.context import Alone, TaskContext, WorkerResources
-from tests.services import postgres
 from tests.tools.attempts import RealClock
 
 pytestmark = pytest.mark.asyncio
 
 ADD = "UPDATE counter SET n = n + 1 RETURNING n"
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with postgres() as started:
-        yield started
 
 
 class Sink:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any, LiteralString, cast
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -19,16 +19,9 @@ from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.worker.context import Alone, TaskContext, WorkerResources
-from tests.services import postgres
 from tests.tools.attempts import RealClock
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with postgres() as started:
-        yield started
 
 
 class Database:
@@ -177,25 +170,18 @@ async def test_a_deadlock_may_be_retried(database: Database) -> None:
 
 async def test_a_cancelled_query_stops_on_the_server(database: Database, address: str) -> None:
     task = asyncio.create_task(database.run(query="SELECT pg_sleep(60), 'needle'"))
-    asking = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%''needle''%' AND state = 'active' AND pid <> pg_backend_pid()"
-    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
-        while await _count(connection, asking) == 0:
-            await asyncio.sleep(0.02)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        while await _count(connection, asking):
-            await asyncio.sleep(0.02)
+    await until_active(address, "needle", True)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until_active(address, "needle", False)
 
 
 async def test_an_answer_that_takes_too_long_is_a_time_out_and_its_query_ends(database: Database, address: str) -> None:
     outcome = await database.run(query="SELECT pg_sleep(60), 'too long'", spec={"timeout": {"read": 0.2}})
     assert outcome.error is not None
     assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("timeout", True, True)
-    asking = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%''too long''%' AND pid <> pg_backend_pid()"
-    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
-        while await _count(connection, asking):
-            await asyncio.sleep(0.02)
+    await until_active(address, "too long", False)
     assert (await database.run(query="SELECT 1 AS n", spec={"timeout": {"read": 5}})).result["rows"] == [{"n": 1}]
 
 
@@ -209,24 +195,25 @@ async def test_a_database_that_does_not_answer_is_a_time_out(database: Database)
 
 async def test_who_is_cancelled_twice_leaves_no_query_and_no_connection(database: Database, address: str) -> None:
     task = asyncio.create_task(database.run(query="SELECT pg_sleep(60), 'twice'"))
-    asking = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%''twice''%' AND pid <> pg_backend_pid()"
+    await until_active(address, "twice", True)
+    task.cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until_active(address, "twice", False)
+
+
+async def until_active(address: str, needle: str, active: bool) -> None:
+    """Wait until a query with a text runs on the server, or until none is left there in any state."""
+    asking = "SELECT state FROM pg_stat_activity WHERE query LIKE %s AND pid <> pg_backend_pid()"
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
-        while await _count(connection, asking) == 0:
+        while True:
+            rows = await (await connection.execute(asking, [f"%'{needle}'%"])).fetchall()
+            if any(row[0] == "active" for row in rows) if active else not rows:
+                return
             await asyncio.sleep(0.02)
-        task.cancel()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        while await _count(connection, asking):
-            await asyncio.sleep(0.02)
-
-
-async def _count(connection: psycopg.AsyncConnection[Any], sql: LiteralString) -> int:
-    row = await (await connection.execute(sql)).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 async def test_a_lost_connection_may_be_retried_and_the_next_task_has_a_new_one(database: Database) -> None:
@@ -317,9 +304,8 @@ async def test_a_connection_that_the_server_ended_is_replaced(database: Database
 async def test_connections_end_with_the_worker(database: Database, address: str) -> None:
     pid = (await database.result(query="SELECT pg_backend_pid() AS pid"))["rows"][0]["pid"]
     await database.shared.shared.close()
-    asking = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {int(pid)}"
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
-        while await _count(connection, asking):
+        while await (await connection.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid])).fetchone():
             await asyncio.sleep(0.02)
 
 

@@ -178,9 +178,7 @@ async def test_a_result_that_is_not_json(attempts: Attempts, code: str, place: s
         ("raise FatalError('never')", "FatalError", False, "FatalError: never"),
         ("raise SinkError('full')", "SinkError", False, "SinkError: full"),
         (
-            "from noetl.errors import RetryableError as R\nraise R('later')",
-            "RetryableError",
-            True,
+            "from noetl.errors import RetryableError as R\nraise R('later')", "RetryableError", True,
             "RetryableError: later",
         ),
         ("from noetl import RetryableError\nraise RetryableError('later')", "RetryableError", True, "later"),
@@ -195,7 +193,7 @@ async def test_a_result_that_is_not_json(attempts: Attempts, code: str, place: s
         ("def f(n): return f(n + 1)\nf(0)", "RecursionError", False, "recursion"),
         ("unknown + 1", "NameError", False, "'unknown' is not defined"),
     ],
-)
+)  # fmt: skip
 async def test_what_code_raises(attempts: Attempts, code: str, name: str, retryable: bool, message: str) -> None:
     tried = await attempts.python(code)
     assert tried.error.kind == "python"
@@ -257,12 +255,10 @@ async def test_an_error_may_say_when_to_try_again_and_why(attempts: Attempts) ->
     "code",
     [
         "import sys\nsys.stdout.close()\nsys.stderr.close()",
-        "import sys\nsys.stdout = sys.stderr = sys.stdin = None",
-        "import os\nfor fd in range(3): os.close(fd)",
-        "import os\nos.dup2(os.open('/dev/null', os.O_WRONLY), 1)",
-        "import json\njson.dumps = json.loads = None",
+        "import sys\nsys.stdout = sys.stderr = sys.stdin = None", "import os\nfor fd in range(3): os.close(fd)",
+        "import os\nos.dup2(os.open('/dev/null', os.O_WRONLY), 1)", "import json\njson.dumps = json.loads = None",
     ],
-)
+)  # fmt: skip
 async def test_what_code_does_to_the_process_is_mended_for_the_next_task(attempts: Attempts, code: str) -> None:
     assert (await attempts.python(code + "\nresult = {'done': 1}")).result == {"done": 1}
     tried = await attempts.python("import sys\nprint('here')\nresult = [sys.stdin.read()]")

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from tests.tools.attempts import Attempts
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest_asyncio.fixture
-async def attempts(tmp_path: Path) -> AsyncIterator[Attempts]:
-    made = Attempts(folder=str(tmp_path))
-    yield made
-    await made.close()
 
 
 async def test_a_command_line(attempts: Attempts) -> None:

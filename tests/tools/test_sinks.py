@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from tests.services import postgres
 from tests.tools.attempts import Attempts, Tried
 
 pytestmark = pytest.mark.asyncio
@@ -18,12 +17,6 @@ EVIL = [
     "'; DROP TABLE t; --", '"; DROP TABLE t; --', "$$; DROP TABLE t; $$", "%s", "%(a)s", "100%", "{{ 1 }}", "?", "$1", "\\'; --",
     "é\n\t", "NULL", "a.b",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with postgres() as started:
-        yield started
 
 
 class Sink:

@@ -13,19 +13,12 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from tests.services import postgres
 from tests.tools.attempts import Attempts
 from tests.tools.web import Web
 
 pytestmark = pytest.mark.asyncio
 ROWS = [{"id": at, "name": f"n{at}", "amount": at / 4} for at in range(25)]
 FILES = ["rows.csv", "rows.json", "rows.jsonl", "rows.parquet"]
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with postgres() as started:
-        yield started
 
 
 @pytest_asyncio.fixture

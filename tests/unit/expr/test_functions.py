@@ -74,9 +74,5 @@ def test_a_name_of_a_function_can_be_a_name_of_data() -> None:
 
 def test_which_functions_depend_on_the_moment() -> None:
     assert {name for name, function in FUNCTIONS.items() if not function.pure} == {
-        "now",
-        "gen_uuid",
-        "done",
-        "ok",
-        "fail",
-    }
+        "now", "gen_uuid", "done", "ok", "fail",
+    }  # fmt: skip

@@ -111,10 +111,7 @@ def test_what_ends_a_transaction() -> None:
     assert ends_transaction("SELECT 1; COMMIT")
     assert ends_transaction("PREPARE TRANSACTION 'x'")
     harmless = [
-        "ROLLBACK TO SAVEPOINT a",
-        "SAVEPOINT a",
-        "DO $$ BEGIN PERFORM 1; END $$",
-        "SELECT 'COMMIT'",
+        "ROLLBACK TO SAVEPOINT a", "SAVEPOINT a", "DO $$ BEGIN PERFORM 1; END $$", "SELECT 'COMMIT'",
         "-- COMMIT\nSELECT 1",
-    ]
+    ]  # fmt: skip
     assert not any(map(ends_transaction, harmless))

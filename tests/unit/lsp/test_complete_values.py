@@ -55,21 +55,16 @@ def test_every_tool_kind_is_offered_with_its_summary(before: str) -> None:
 def test_a_jump_goes_to_the_tasks_of_its_own_pipeline() -> None:
     rule = "spec: { policy: { rules: [ { else: { then: { do: jump, to: ‸ } } } ] } }"
     assert offered(f"{STEP}    tool:\n      - a: {{ kind: noop }}\n      - b: {{ kind: noop, {rule} }}\n") == [
-        "a",
-        "b",
-        "previous",
-    ]
+        "a", "b", "previous",
+    ]  # fmt: skip
 
 
 def test_actions_and_backoffs() -> None:
     then = "    tool:\n      kind: noop\n      spec:\n        policy:\n          rules:\n            - when: true\n              then:\n"
     assert offered(f"{STEP}{then}                do: ‸\n") == ["continue", "retry", "jump", "break", "fail", "skip"]
     assert offered(f"{STEP}{then}                do: retry\n                backoff: ‸\n") == [
-        "none",
-        "fixed",
-        "linear",
-        "exponential",
-    ]
+        "none", "fixed", "linear", "exponential",
+    ]  # fmt: skip
 
 
 def test_the_default_of_a_choice_is_told() -> None:

@@ -84,12 +84,10 @@ def test_what_is_told(body: str, word: str, parts: list[str]) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "    tool: { kind: noop, message: plain wo‸rds }\n",
-        "    # a com‸ment\n    tool: { kind: noop }\n",
-        "    tool: { kind: noop, result: \"{{ 'te‸xt' }}\" }\n",
-        "    tool: { kind: noop, result: { fr‸ee: 1 } }\n",
+        "    tool: { kind: noop, message: plain wo‸rds }\n", "    # a com‸ment\n    tool: { kind: noop }\n",
+        "    tool: { kind: noop, result: \"{{ 'te‸xt' }}\" }\n", "    tool: { kind: noop, result: { fr‸ee: 1 } }\n",
     ],
-)
+)  # fmt: skip
 def test_where_nothing_is_told(body: str) -> None:
     assert told(STEP + body) == ("", "")
 

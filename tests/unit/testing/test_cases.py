@@ -303,8 +303,6 @@ def test_coverage_knows_arcs_gates_and_rules_also_those_of_quiet_items() -> None
     coverage = Coverage()
     run("tests: [{name: one, mocks: {work: {ok: 1}}, expect: {status: completed}}]", playbook, coverage=coverage)
     assert sorted(what for _, what in coverage.playbooks["test/play"].missed()) == [
-        "arc work → end",
-        "rule 1 of the gate of end",
-        "rule 1 of work.work_task",
-    ]
+        "arc work → end", "rule 1 of the gate of end", "rule 1 of work.work_task",
+    ]  # fmt: skip
     assert coverage.percent == pytest.approx(50.0)

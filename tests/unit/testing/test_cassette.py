@@ -83,12 +83,8 @@ def test_every_visit_has_its_own_answers_also_in_children_at_once() -> None:
     logs = [Log(one.tree, events) for one in made.others for _, events in before.children]
     tape = asyncio.run(cassette(Log(made.main.tree, before.events), logs, nothing))
     assert sorted(call.get("visit", 1) for call in tape["calls"]) == [
-        1,
-        1,
-        2,
-        3,
-        3,
-    ]  # the first and the third were busy
+        1, 1, 2, 3, 3,
+    ]  # the first and the third were busy  # fmt: skip
     laid, answers = read_cassette(written(tape).encode(), "x").given(Given())
     after = play(made, laid, answers)
     assert after.problems == []
