@@ -45,13 +45,13 @@ def test_every_topic_can_be_written() -> None:
     ("name", "said"),
     [
         ("http", "# http\n\nSend one HTTP request"),
-        ("http", "- `url`: text, required. URL of the request. Also written `endpoint`."),
-        ("http", "At most one of `body`, `json`, `data` and `form` may be there."),
+        ("http", "- `url`: text, required. URL of the request. Alias: `endpoint`."),
+        ("http", "At most one of `body`, `json`, `data` and `form` is allowed."),
         ("http", "`outcome.http`"),
         ("http", "```yaml\n- fetch:\n    kind: http"),
-        ("sleep", "Exactly one of `seconds` and `until` has to be there."),
+        ("sleep", "Exactly one of `seconds` and `until` is required."),
         ("duckdb", "noetl[duckdb]"),
-        ("duckdb", "`mode` needs `table`."),
+        ("duckdb", "`mode` requires `table`."),
         ("NOE201", "# NOE201: unknown-arc-target\n\nError, about names."),
         ("NOE201", "## Reported\n\n```yml\napiVersion"),
         ("unknown-arc-target", "# NOE201"),
@@ -60,17 +60,17 @@ def test_every_topic_can_be_written() -> None:
         ("executor.spec.entry_step", "- Default: the first in the file"),
         ("step.loop", "## loop"),
         ("step.loop", "- `iterator`: text. Name of the current item in templates. Example: `iterator: city`."),
-        ("arc.when", "A field of an arc of `next`."),
+        ("arc.when", "A field of an arc of `next`, at"),
         ("task.timeout_ms", "Timeout of one attempt, in milliseconds."),
         ("rule.then.do", "- Required."),
         ("python.script", "## python.script"),
         ("tojson", "value | tojson("),
         ("done", "{{ done(step) }}"),
-        ("ctx", "The execution's state"),
-        ("ctx", "Can be read in gates; `loop`;"),
-        ("_prev", "Can be read in a task's fields; a task's policy and its `set`."),
+        ("ctx", "State of the execution."),
+        ("ctx", "Readable in gates; `loop`;"),
+        ("_prev", "Readable in a task's fields; a task's policy and its `set`."),
         ("startswith", "value.startswith("),
-        ("outcome", "- `retryable`: Whether another attempt makes sense."),
+        ("outcome", "- `retryable`: Whether a retry makes sense."),
         ("event", "- `signal.received`"),
         ("inclusive", "# next.spec.mode"),
         ("jump", "# rule.then.do"),
@@ -82,7 +82,7 @@ def test_topics_say_what_the_code_knows(name: str, said: str) -> None:
 
 def test_a_name_of_several_things_tells_all_of_them() -> None:
     text = explained("input")
-    assert text.startswith("`input` stands for ")
+    assert text.startswith("`input` has ")
     assert "- scope `input`: `args` overlaid with the inputs of the step and the task." in text
     assert "- field `task.input`: Inputs of the task. They override those of the step." in text
 
@@ -155,7 +155,7 @@ def test_links_lead_to_levels() -> None:
 def test_a_field_in_one_line() -> None:
     field = Field("a", Flag(), "What it does.", required=True, default="the first", example="true", aliases=("b", "c"))
     assert field_facts(field) == (
-        "true or false, required, default the first. What it does. Also written `b` or `c`. Example: `a: true`."
+        "true or false, required, default the first. What it does. Alias: `b` or `c`. Example: `a: true`."
     )
 
 

@@ -218,7 +218,7 @@ def test_the_examples_of_every_kind_are_valid(kind: str, example: Any) -> None:
 def test_editors_find_what_they_show() -> None:
     step = SCHEMA["$defs"]["step"]
     assert step["properties"]["desc"]["description"] == "What the step does."
-    assert "Another name for `desc`." in step["properties"]["description"]["description"]
+    assert "Alias of `desc`." in step["properties"]["description"]["description"]
     mode = SCHEMA["$defs"]["next_spec"]["properties"]["mode"]
     assert mode["default"] == "exclusive"
     assert {"enum": ["exclusive", "inclusive"]} in mode["anyOf"]
