@@ -1,4 +1,4 @@
-"""The composition root of a worker for servers elsewhere: it reaches everything through them and opens no store.
+"""Composition root of a remote worker: it reaches everything through its servers and opens no store.
 
 Tested in tests/client/ and tests/cluster/.
 """
@@ -20,20 +20,28 @@ from noetl.wiring import child_processes, equipped
 from noetl.worker.holding import held
 from noetl.worker.loop import Worker
 
-_PATIENCE_S = 60.0  # for stored results and credentials while a server is away
+_RETRY_S = 60.0  # for stored results and credentials while a server is down
 
 
 @asynccontextmanager
-async def remote_worker(settings: Settings, given: WorkerSettings) -> AsyncIterator[tuple[Worker, Session]]:
-    """Give a worker and its session; whoever asks runs both."""
-    http = Http(Servers(given.servers), given.token, patience_s=_PATIENCE_S)
+async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> AsyncIterator[tuple[Worker, Session]]:
+    """Open a worker and its session; the caller runs both."""
+    http = Http(Servers(worker_settings.servers), worker_settings.token, patience_s=_RETRY_S)
     host = os.uname().nodename
 
     def hello() -> Hello:
-        return Hello(given.name, given.pools, given.tags, given.capacity, worker.held, host=host, version=__version__)
+        return Hello(
+            worker_settings.name,
+            worker_settings.pools,
+            worker_settings.tags,
+            worker_settings.capacity,
+            worker.held,
+            host=host,
+            version=__version__,
+        )
 
-    session = Session(http, given.token, hello)
-    opened = RemoteCredentials(http, given.name, held)
+    session = Session(http, worker_settings.token, hello)
+    opened = RemoteCredentials(http, worker_settings.name, held)
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):
@@ -41,13 +49,19 @@ async def remote_worker(settings: Settings, given: WorkerSettings) -> AsyncItera
         return await opened(name)
 
     try:
-        control, blobs = RemoteControl(session, http), RemoteBlobs(http, given.name, held)
-        outbox = RemoteOutbox(http, given.name, held)
+        control, blobs = RemoteControl(session, http), RemoteBlobs(http, worker_settings.name, held)
+        outbox = RemoteOutbox(http, worker_settings.name, held)
         async with (
             child_processes(settings) as children,
             equipped(settings, control, blobs, resolve, children, session.layer, lambda: outbox) as shared,
         ):
-            worker = Worker(given.name, shared, pools=given.pools, capacity=given.capacity, claim_s=given.poll_s)
+            worker = Worker(
+                worker_settings.name,
+                shared,
+                pools=worker_settings.pools,
+                capacity=worker_settings.capacity,
+                claim_s=worker_settings.poll_s,
+            )
             yield worker, session
     finally:
         await http.close()
