@@ -1,7 +1,6 @@
-"""The composition root: hands concrete parts to those who know only their shape.
+"""Composition root: builds the tool kinds, the store, and the whole system in one process.
 
-The tool kinds, which the language takes as data; the store; and the whole system in one process, `embedded`. Nothing is
-decided here. Tested in tests/tools/test_wiring.py and tests/acceptance/executions/test_run*.py.
+Tested in tests/tools/test_wiring.py and tests/acceptance/executions/test_run*.py.
 """
 
 from __future__ import annotations
@@ -50,43 +49,43 @@ if TYPE_CHECKING:
     from noetl.worker.context import WorkerResources
     from noetl.worker.egress import Egress
 
-_GRACE_MS = 86_400_000  # what nobody refers to is left alone that long
+_GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
 
 
 class SystemClock:
-    """The machine's time."""
+    """Clock of this machine."""
 
     def now(self) -> int:
         return int(time() * 1000)
 
     async def sleep(self, seconds: float) -> None:
-        import asyncio  # checking a playbook loads no event loop
+        import asyncio  # checking a playbook must not load an event loop
 
         await asyncio.sleep(seconds)
 
 
 class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
-    """A store that is all of these."""
+    """Store with all these ports."""
 
 
 class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):
-    """What is kept for a team beside it."""
+    """Workers, tokens, credentials, keys and audit trail of a store."""
 
 
 def language_kinds() -> Kinds:
-    """Give the tool kinds that a playbook may use; each is loaded when it is first looked at."""
+    """Return the tool kinds that a playbook can use; each is loaded on first use."""
     return kinds()
 
 
 def kind_problems() -> tuple[str, ...]:
-    """Tell, after the kinds were looked at, which ones of installed packages cannot be used, and why: one sentence each."""
+    """Return why kinds of installed packages cannot be used, one sentence each, once they were loaded."""
     return kinds().problems
 
 
 def cannot_run(names: Iterable[str]) -> tuple[str, ...]:
-    """Give those tool kinds that no worker of this installation runs."""
+    """Return the tool kinds that no worker of this installation can run."""
     known = kinds()
-    in_pipeline = ("workbook",)  # run by the pipeline itself, as are the kinds that suspend it
+    in_pipeline = ("workbook",)  # run by the pipeline itself, like kinds that suspend it
     return tuple(
         name
         for name in names
@@ -95,7 +94,7 @@ def cannot_run(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def open_store(settings: Settings) -> Store:
-    """Open the store of the settings; it is made where it is not there."""
+    """Open the store of the settings; create it if it does not exist."""
     if settings.database:
         from noetl.stores.postgres import PostgresStore
 
@@ -107,13 +106,13 @@ def open_store(settings: Settings) -> Store:
     except OSError as error:
         place = settings.store.parent
         raise InvalidInput(
-            f"the folder {place} cannot be made: {error.strerror}. Name another place for the store."
+            f"Cannot create the folder {place}: {error.strerror}. Use another store with --store PATH."
         ) from None
     return SqliteStore(settings.store)
 
 
 def open_team(store: Store) -> Team:
-    """Give workers, tokens, credentials and the audit trail of a store."""
+    """Return workers, tokens, credentials and the audit trail of a store."""
     from noetl.stores.postgres import PostgresStore
     from noetl.stores.sqlite import SqliteStore
     from noetl.stores.team_postgres import PostgresTeam
@@ -123,26 +122,31 @@ def open_team(store: Store) -> Team:
         return PostgresTeam(store.database)
     if isinstance(store, SqliteStore):
         return SqliteTeam(store.database)
-    raise InvalidInput("this store keeps nothing for a team")
+    raise InvalidInput("This store has no workers, tokens or credentials.")
 
 
 def open_rebuild(store: Store) -> Rebuild:
+<<<<<<< HEAD
     """Give what makes the tables of a store again from its log."""
     from noetl.server.plans import PlanCache
+=======
+    """Return the rebuild of a store's projections from its log."""
+    from noetl.server.plans import Plans
+>>>>>>> h/cli
     from noetl.server.rebuild import Rebuild
 
     return Rebuild(store, open_upkeep(store), PlanCache(store))
 
 
 def open_upkeep(store: Store) -> Upkeep:
-    """Give what compares the tables of a store with its log."""
+    """Return the check of a store's projections against its log."""
     from noetl.stores.upkeep import upkeep_of
 
     return upkeep_of(store)
 
 
 def open_blobs(settings: Settings, store: Store) -> BlobStore:
-    """Give the places for large results: `db`, which is the store itself, and `file`, a folder beside it."""
+    """Return the storage of large results: `db`, the store itself, and `file`, a folder beside it."""
     from noetl.blobs.files import FileBlobs
     from noetl.blobs.shelves import ShelvedBlobs
 
@@ -162,7 +166,7 @@ def open_blobs(settings: Settings, store: Store) -> BlobStore:
 
 
 def open_collector(settings: Settings, store: Store) -> Collector:
-    """Give what removes stored results that may go."""
+    """Return the garbage collector of stored results."""
     from noetl.engine.collect import Terms
     from noetl.server.collector import Collector
 
@@ -171,7 +175,7 @@ def open_collector(settings: Settings, store: Store) -> Collector:
 
 
 def open_doorbell(settings: Settings) -> Doorbell | None:
-    """Give what tells others on the same store to look now; None where they look by themselves."""
+    """Return the notifier of other processes on a PostgreSQL store; None for SQLite, which is polled."""
     if not settings.database:
         return None
     from noetl.doorbells.pg_notify import PgNotify
@@ -180,14 +184,14 @@ def open_doorbell(settings: Settings) -> Doorbell | None:
 
 
 def database_admin(url: str) -> PostgresAdmin:
-    """Give what makes, checks and prunes a PostgreSQL database."""
+    """Return the administration of a PostgreSQL database."""
     from noetl.stores.postgres_admin import PostgresAdmin
 
     return PostgresAdmin(url)
 
 
 def archived(place: Path, execution_id: str) -> list[Event]:
-    """Give the log of an execution from an archive."""
+    """Return the log of an execution from an archive."""
     from noetl.stores.archive import read_archive
 
     return read_archive(place, execution_id)
@@ -195,24 +199,24 @@ def archived(place: Path, execution_id: str) -> list[Event]:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The whole system in this process."""
+    """Control plane, store and workers in this process."""
 
     settings: Settings
     store: Store
     control: LocalControl
     credential: Callable[[str], Awaitable[Mapping[str, Any]]]
-    on_outbox: list[Callable[[], None]] = field(default_factory=list)  # called when a task here asks for the outbox
+    on_outbox: list[Callable[[], None]] = field(default_factory=list)  # callbacks on the first use by a task
 
     def outbox(self) -> Outbox:
-        """Give the outbox of the store, for a task."""
+        """Return the outbox of the store, for a task."""
         from noetl.wiring_outbox import open_outbox
 
-        for called in self.on_outbox:
-            called()
+        for callback in self.on_outbox:
+            callback()
         return open_outbox(self.store)
 
     def relaying(self) -> AbstractAsyncContextManager[Relay]:
-        """Give what delivers the messages of the outbox."""
+        """Open the relay that delivers outbox messages."""
         from noetl.wiring_outbox import relaying
         from noetl.worker.web import HttpClient
 
@@ -221,7 +225,7 @@ class Embedded:
 
     @asynccontextmanager
     async def working(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[None]:
-        """Run a worker for a pool; what is still under way at the end is ended with it, but for children that were given."""
+        """Run a worker for a pool; on exit cancel its tasks. Given child processes are not closed."""
         if children is None:
             async with child_processes(self.settings) as own, self.working(pool, own):
                 yield
@@ -254,9 +258,15 @@ async def equipped(
     children: ChildPool,
     layer: Mapping[str, Any],
     outbox: Callable[[], OutboxIn],
+<<<<<<< HEAD
 ) -> AsyncIterator[WorkerResources]:
     """Give a worker what its tasks share; it is closed at the end. `layer` is the server's, read for every piece of work."""
     from noetl.worker.context import WorkerResources
+=======
+) -> AsyncIterator[Equipment]:
+    """Open what the tasks of a worker share. `layer` is the server's, read for each task."""
+    from noetl.worker.context import Equipment
+>>>>>>> h/cli
     from noetl.worker.results import StoredResults
     from noetl.worker.web import HttpClient
 
@@ -284,10 +294,10 @@ async def equipped(
 
 @asynccontextmanager
 async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
-    """Keep the child processes of a worker; they end with this."""
+    """Open the child processes of a worker; close them on exit."""
     from noetl.worker.children import ChildPool
 
-    children = ChildPool(**_walls(settings))
+    children = ChildPool(**_confinement(settings))
     try:
         yield children
     finally:
@@ -296,7 +306,7 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
 
 @asynccontextmanager
 async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
-    """Run the control plane on the store of this process."""
+    """Run the control plane on the store of the settings."""
     from noetl.server.control import LocalControl
     from noetl.server.tending import tended
 
@@ -323,7 +333,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
 
 @asynccontextmanager
 async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[tuple[Services, Embedded]]:
-    """Run a server's parts on the store; the application is made of them."""
+    """Run the services of a server, from which its HTTP application is built."""
     from noetl.server.app import running
     from noetl.server.auth import Gate, is_loopback, needs_token
     from noetl.server.credentials import stored_credentials
@@ -365,9 +375,9 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
 
 
 def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
-    """Give what seals credentials: with the key of the settings, else that of a file beside an embedded store.
+    """Return the vault of credentials: with the configured key, else with a key file beside a SQLite store.
 
-    Servers that share a database share a key too, so there it has to be given.
+    Servers that share a database must share a key, so there it must be configured.
     """
     from noetl.server.credentials import Vault, keys_of, vault_beside
 
@@ -380,14 +390,14 @@ async def _credential(name: str) -> Mapping[str, Any]:
     return credential(os.environ, name)
 
 
-def _walls(settings: Settings) -> dict[str, Any]:
-    """Give what the processes of tasks are held to; a sandbox keeps the store and all that belongs to it from them."""
+def _confinement(settings: Settings) -> dict[str, Any]:
+    """Return the sandbox of task processes; it hides the store and its files."""
     own = [settings.store.with_name(settings.store.name + ending) for ending in ("", "-wal", "-shm")]
     return {"sandbox": settings.sandbox, "hidden": [str(path) for path in (*own, settings.blobs, settings.locks)]}
 
 
 def egress_rules(settings: Settings) -> Egress | None:
-    """Give the rules for HTTP requests; None where everything may be reached."""
+    """Return the egress rules of HTTP requests, or None if all hosts are allowed."""
     if not settings.egress_allow and not settings.egress_deny and settings.egress_private:
         return None
     from noetl.worker.egress import Egress

@@ -1,8 +1,7 @@
-"""The composition root of the outbox: the table of a store, the relay, and what delivers to each kind of target.
+"""Composition root of the outbox: the table of a store, the relay, and the delivery to each target.
 
-`http` is delivered by the tool of that name, so that it has its time-outs, its credentials and its limits. A package offers
-another target as a coroutine function in the entry point group `noetl.outbox`: it takes the message and the `ToolContext`
-and gives an outcome. Tested in tests/acceptance/admin/test_outbox_cli.py and tests/unit/server/test_relay.py.
+The `http` tool delivers `http` messages, with its timeouts, credentials and limits. A package adds a target as a coroutine
+function in the entry point group `noetl.outbox`, which takes the message and the `ToolContext` and returns an outcome. Tested in tests/acceptance/admin/test_outbox_cli.py and tests/unit/server/test_relay.py.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Target = Callable[[OutboxMessage, ToolContext], Awaitable[Outcome]]
 
 
 def open_outbox(store: object) -> Outbox:
-    """Give the outbox of a store."""
+    """Return the outbox of a store."""
     from noetl.stores.outbox_postgres import PostgresOutbox
     from noetl.stores.outbox_sqlite import SqliteOutbox
     from noetl.stores.postgres import PostgresStore
@@ -46,7 +45,7 @@ def open_outbox(store: object) -> Outbox:
         return PostgresOutbox(store.database)
     if isinstance(store, SqliteStore):
         return SqliteOutbox(store.database)
-    raise InvalidInput("this store has no outbox")
+    raise InvalidInput("This store has no outbox.")
 
 
 @asynccontextmanager
@@ -58,41 +57,49 @@ async def relaying(
     client: HttpClient,
     credential: Callable[[str], Awaitable[Mapping[str, Any]]],
 ) -> AsyncIterator[Relay]:
-    """Give the relay of a store; whoever asks runs it, or has it drained. `tools` are the kinds."""
-    given, nothing = settings.outbox, cast(Any, None)
+    """Open the relay of a store; the caller runs or drains it. `tools` are the kinds."""
+    delivery, unused = settings.outbox, cast(Any, None)
     known = (cast(Tools, tools), cast(Kinds, tools))
+<<<<<<< HEAD
     shared = WorkerResources(nothing, *known, clock, nothing, nothing, client.get, credential, folder=os.getcwd())
+=======
+    shared = Equipment(unused, *known, clock, unused, unused, client.get, credential, folder=os.getcwd())
+>>>>>>> h/cli
 
     async def deliver(message: OutboxMessage) -> Outcome:
-        return await _delivered(message, shared, given)
+        return await _deliver(message, shared, delivery)
 
-    schedule = Schedule(given.max_attempts, given.base_ms, "exponential", given.max_ms, jitter=0.5)
+    schedule = Schedule(delivery.max_attempts, delivery.base_ms, "exponential", delivery.max_ms, jitter=0.5)
     try:
-        kept_ms, outbox = given.days * 86_400_000, open_outbox(store)
+        kept_ms, outbox = delivery.days * 86_400_000, open_outbox(store)
         topic = None
         if settings.publishes_letters:
             topic = LetterTopic(cast(DeadLetters, store), outbox, clock, settings.dlq_topic, kept_ms)
-        yield Relay(outbox, deliver, clock, schedule, timeout_ms=given.timeout_ms, kept_ms=kept_ms, topic=topic)
+        yield Relay(outbox, deliver, clock, schedule, timeout_ms=delivery.timeout_ms, kept_ms=kept_ms, topic=topic)
     finally:
         await shared.shared.close()
         await client.close()
 
 
 @cache
-def _others() -> Mapping[str, Target]:
-    """Give the targets of installed packages, by name."""
+def _package_targets() -> Mapping[str, Target]:
+    """Return the targets of installed packages by name."""
     return {found.name: cast(Target, found.load()) for found in entry_points(group=GROUP)}
 
 
+<<<<<<< HEAD
 async def _delivered(message: OutboxMessage, shared: WorkerResources, settings: OutboxSettings) -> Outcome:
+=======
+async def _deliver(message: OutboxMessage, shared: Equipment, settings: OutboxSettings) -> Outcome:
+>>>>>>> h/cli
     fields: dict[str, Any] = {}
     if message.target == "http":
         address = message.address or (settings.url and f"{settings.url.rstrip('/')}/{quote(message.topic, safe='')}")
         if not address:
-            text = "the message names no address, and NOETL_OUTBOX_URL is not set"
+            text = "the message has no address, and NOETL_OUTBOX_URL is not set"
             return failed("client_error", text, code="NO_ADDRESS")
-        named = {"X-NoETL-Topic": message.topic} if message.topic else {}
-        fields = {"method": "POST", "url": address, "headers": {**named, **message.headers}, "json": message.payload}
+        topic = {"X-NoETL-Topic": message.topic} if message.topic else {}
+        fields = {"method": "POST", "url": address, "headers": {**topic, **message.headers}, "json": message.payload}
         if message.payload is None:
             del fields["json"]
     attempt, key = message.attempts, message.key
@@ -102,10 +109,15 @@ async def _delivered(message: OutboxMessage, shared: WorkerResources, settings: 
     if message.target == "http":
         run = shared.tools.runner("http")
         assert run is not None
+<<<<<<< HEAD
         return await run_tool(run, fields, context)
     target = _others().get(message.target)
+=======
+        return await run(fields, context)
+    target = _package_targets().get(message.target)
+>>>>>>> h/cli
     if target is None:
-        known = ", ".join(["http", *_others()])
-        text = f"nothing here delivers to `{message.target}`; known: {known}"
+        known = ", ".join(["http", *_package_targets()])
+        text = f"unknown outbox target `{message.target}`; known: {known}"
         return failed("client_error", text, code="NO_TARGET")
     return await target(message, context)

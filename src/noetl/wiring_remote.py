@@ -1,4 +1,4 @@
-"""The composition root of a worker for servers elsewhere: it reaches everything through them and opens no store.
+"""Composition root of a remote worker: it reaches everything through its servers and opens no store.
 
 Tested in tests/client/ and tests/cluster/.
 """
@@ -19,20 +19,33 @@ from noetl.wire.session import Hello
 from noetl.wiring import child_processes, equipped
 from noetl.worker.loop import Worker, current_lease
 
-_PATIENCE_S = 60.0  # for stored results and credentials while a server is away
+_RETRY_S = 60.0  # for stored results and credentials while a server is down
 
 
 @asynccontextmanager
-async def remote_worker(settings: Settings, given: WorkerSettings) -> AsyncIterator[tuple[Worker, Session]]:
-    """Give a worker and its session; whoever asks runs both."""
-    http = Http(Servers(given.servers), given.token, patience_s=_PATIENCE_S)
+async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> AsyncIterator[tuple[Worker, Session]]:
+    """Open a worker and its session; the caller runs both."""
+    http = Http(Servers(worker_settings.servers), worker_settings.token, patience_s=_RETRY_S)
     host = os.uname().nodename
 
     def hello() -> Hello:
-        return Hello(given.name, given.pools, given.tags, given.capacity, worker.held, host=host, version=__version__)
+        return Hello(
+            worker_settings.name,
+            worker_settings.pools,
+            worker_settings.tags,
+            worker_settings.capacity,
+            worker.held,
+            host=host,
+            version=__version__,
+        )
 
+<<<<<<< HEAD
     session = Session(http, given.token, hello)
     opened = RemoteCredentials(http, given.name, current_lease)
+=======
+    session = Session(http, worker_settings.token, hello)
+    opened = RemoteCredentials(http, worker_settings.name, held)
+>>>>>>> h/cli
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):
@@ -40,13 +53,28 @@ async def remote_worker(settings: Settings, given: WorkerSettings) -> AsyncItera
         return await opened(name)
 
     try:
+<<<<<<< HEAD
         control, blobs = RemoteControl(session, http, given.poll_s), RemoteBlobs(http, given.name, current_lease)
         outbox = RemoteOutbox(http, given.name, current_lease)
+=======
+        control, blobs = RemoteControl(session, http), RemoteBlobs(http, worker_settings.name, held)
+        outbox = RemoteOutbox(http, worker_settings.name, held)
+>>>>>>> h/cli
         async with (
             child_processes(settings) as children,
             equipped(settings, control, blobs, resolve, children, session.layer, lambda: outbox) as shared,
         ):
+<<<<<<< HEAD
             worker = Worker(given.name, shared, pools=given.pools, capacity=given.capacity)
+=======
+            worker = Worker(
+                worker_settings.name,
+                shared,
+                pools=worker_settings.pools,
+                capacity=worker_settings.capacity,
+                claim_s=worker_settings.poll_s,
+            )
+>>>>>>> h/cli
             yield worker, session
     finally:
         await http.close()

@@ -193,7 +193,7 @@ class TestInvalidInput:
 
     def test_a_store_that_cannot_be_made(self, folder: Folder) -> None:
         (folder.path / "file").write_text("no folder")
-        assert "cannot be made" in self.refused(folder, str(HELLO), "--store", "file/noetl.db")
+        assert "Cannot create the folder" in self.refused(folder, str(HELLO), "--store", "file/noetl.db")
 
     def test_a_wait_that_is_no_number(self, folder: Folder) -> None:
         assert "seconds" in self.refused(folder, str(HELLO), "--wait=soon")
