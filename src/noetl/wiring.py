@@ -126,13 +126,8 @@ def open_team(store: Store) -> Team:
 
 
 def open_rebuild(store: Store) -> Rebuild:
-<<<<<<< HEAD
-    """Give what makes the tables of a store again from its log."""
-    from noetl.server.plans import PlanCache
-=======
     """Return the rebuild of a store's projections from its log."""
-    from noetl.server.plans import Plans
->>>>>>> h/cli
+    from noetl.server.plans import PlanCache
     from noetl.server.rebuild import Rebuild
 
     return Rebuild(store, open_upkeep(store), PlanCache(store))
@@ -258,15 +253,9 @@ async def equipped(
     children: ChildPool,
     layer: Mapping[str, Any],
     outbox: Callable[[], OutboxIn],
-<<<<<<< HEAD
 ) -> AsyncIterator[WorkerResources]:
-    """Give a worker what its tasks share; it is closed at the end. `layer` is the server's, read for every piece of work."""
-    from noetl.worker.context import WorkerResources
-=======
-) -> AsyncIterator[Equipment]:
     """Open what the tasks of a worker share. `layer` is the server's, read for each task."""
-    from noetl.worker.context import Equipment
->>>>>>> h/cli
+    from noetl.worker.context import WorkerResources
     from noetl.worker.results import StoredResults
     from noetl.worker.web import HttpClient
 

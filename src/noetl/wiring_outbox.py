@@ -60,11 +60,7 @@ async def relaying(
     """Open the relay of a store; the caller runs or drains it. `tools` are the kinds."""
     delivery, unused = settings.outbox, cast(Any, None)
     known = (cast(Tools, tools), cast(Kinds, tools))
-<<<<<<< HEAD
-    shared = WorkerResources(nothing, *known, clock, nothing, nothing, client.get, credential, folder=os.getcwd())
-=======
-    shared = Equipment(unused, *known, clock, unused, unused, client.get, credential, folder=os.getcwd())
->>>>>>> h/cli
+    shared = WorkerResources(unused, *known, clock, unused, unused, client.get, credential, folder=os.getcwd())
 
     async def deliver(message: OutboxMessage) -> Outcome:
         return await _deliver(message, shared, delivery)
@@ -87,11 +83,7 @@ def _package_targets() -> Mapping[str, Target]:
     return {found.name: cast(Target, found.load()) for found in entry_points(group=GROUP)}
 
 
-<<<<<<< HEAD
-async def _delivered(message: OutboxMessage, shared: WorkerResources, settings: OutboxSettings) -> Outcome:
-=======
-async def _deliver(message: OutboxMessage, shared: Equipment, settings: OutboxSettings) -> Outcome:
->>>>>>> h/cli
+async def _deliver(message: OutboxMessage, shared: WorkerResources, settings: OutboxSettings) -> Outcome:
     fields: dict[str, Any] = {}
     if message.target == "http":
         address = message.address or (settings.url and f"{settings.url.rstrip('/')}/{quote(message.topic, safe='')}")
@@ -109,13 +101,8 @@ async def _deliver(message: OutboxMessage, shared: Equipment, settings: OutboxSe
     if message.target == "http":
         run = shared.tools.runner("http")
         assert run is not None
-<<<<<<< HEAD
         return await run_tool(run, fields, context)
-    target = _others().get(message.target)
-=======
-        return await run(fields, context)
     target = _package_targets().get(message.target)
->>>>>>> h/cli
     if target is None:
         known = ", ".join(["http", *_package_targets()])
         text = f"unknown outbox target `{message.target}`; known: {known}"

@@ -39,13 +39,8 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
             version=__version__,
         )
 
-<<<<<<< HEAD
-    session = Session(http, given.token, hello)
-    opened = RemoteCredentials(http, given.name, current_lease)
-=======
     session = Session(http, worker_settings.token, hello)
-    opened = RemoteCredentials(http, worker_settings.name, held)
->>>>>>> h/cli
+    opened = RemoteCredentials(http, worker_settings.name, current_lease)
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):
@@ -53,28 +48,18 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
         return await opened(name)
 
     try:
-<<<<<<< HEAD
-        control, blobs = RemoteControl(session, http, given.poll_s), RemoteBlobs(http, given.name, current_lease)
-        outbox = RemoteOutbox(http, given.name, current_lease)
-=======
-        control, blobs = RemoteControl(session, http), RemoteBlobs(http, worker_settings.name, held)
-        outbox = RemoteOutbox(http, worker_settings.name, held)
->>>>>>> h/cli
+        control, blobs = (
+            RemoteControl(session, http, worker_settings.poll_s),
+            RemoteBlobs(http, worker_settings.name, current_lease),
+        )
+        outbox = RemoteOutbox(http, worker_settings.name, current_lease)
         async with (
             child_processes(settings) as children,
             equipped(settings, control, blobs, resolve, children, session.layer, lambda: outbox) as shared,
         ):
-<<<<<<< HEAD
-            worker = Worker(given.name, shared, pools=given.pools, capacity=given.capacity)
-=======
             worker = Worker(
-                worker_settings.name,
-                shared,
-                pools=worker_settings.pools,
-                capacity=worker_settings.capacity,
-                claim_s=worker_settings.poll_s,
+                worker_settings.name, shared, pools=worker_settings.pools, capacity=worker_settings.capacity
             )
->>>>>>> h/cli
             yield worker, session
     finally:
         await http.close()
